@@ -1,0 +1,198 @@
+//! The flags of every command.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use holonome::{Error, Gains, RunOptions, Settings};
+use std::path::PathBuf;
+
+/// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
+#[derive(Parser)]
+#[command(name = "holonome", version, about, arg_required_else_help = true, after_help = "Example:\n  holonome run models/spherical-pendulum.holo")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Integrate one trajectory.
+    #[command(after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json")]
+    Run(RunArguments),
+    /// Tell what the engine derived from a model, and what stands against it.
+    #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
+    Check(CheckArguments),
+    /// List every method: order, structure, what it needs, source.
+    #[command(after_help = "Example:\n  holonome methods")]
+    Methods(MethodsArguments),
+    /// Dump a stage of a model's translation.
+    #[command(after_help = "Example:\n  holonome show tape models/planar-pendulum.holo")]
+    Show(ShowArguments),
+    /// Write a run's data in another format.
+    #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
+    Export(ExportArguments),
+    /// Continue an interrupted run, bit for bit.
+    #[command(after_help = "Example:\n  holonome resume runs/spherical-pendulum-1")]
+    Resume(ResumeArguments),
+}
+
+/// What changes the model.
+#[derive(Args, Clone)]
+pub struct ModelArguments {
+    /// The model file
+    pub model: PathBuf,
+    /// Replace a parameter, size or initial value (repeatable)
+    #[arg(long = "set", value_name = "NAME=EXPR", allow_hyphen_values = true)]
+    pub set: Vec<String>,
+    /// Which random numbers normal() and uniform() draw
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Move the initial state onto the constraint set
+    #[arg(long)]
+    pub project_initial: bool,
+}
+
+impl ModelArguments {
+    pub fn settings(&self) -> Result<Settings, Error> {
+        let mut set = Vec::new();
+        for text in &self.set {
+            let Some((name, value)) = text.split_once('=') else {
+                return Err(Error::option(format!("--set {text}: write NAME=EXPR, for example --set m=2")));
+            };
+            let name = name.trim().to_string();
+            set.retain(|(n, _)| *n != name); // the last one counts
+            set.push((name, value.trim().to_string()));
+        }
+        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial })
+    }
+}
+
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// BASE or TREATMENT:BASE; `holonome methods` lists them
+    #[arg(long, default_value = "corrected:dop853")]
+    pub method: String,
+    /// Fixed step; without it the step adapts to the tolerances
+    #[arg(long, value_name = "H", allow_hyphen_values = true)]
+    pub step: Option<f64>,
+    /// Relative tolerance
+    #[arg(long, default_value_t = 1e-9, allow_hyphen_values = true)]
+    pub rtol: f64,
+    /// Absolute tolerance
+    #[arg(long, default_value_t = 1e-9, allow_hyphen_values = true)]
+    pub atol: f64,
+    /// Time at the end
+    #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
+    pub until: f64,
+    /// Output spacing (with a fixed step, a multiple of it)
+    #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
+    pub every: Option<f64>,
+    /// Number of outputs, first and last included [default: 1001]
+    #[arg(long, value_name = "N")]
+    pub samples: Option<u64>,
+    /// auto, a number for every invariant, or NAME=NUMBER,… (`rod`, `rod.hidden`, `H`, an integral)
+    #[arg(long, value_name = "GAIN", allow_hyphen_values = true)]
+    pub gain: Option<String>,
+    /// Take the invariants' targets from this state: "q=(0,1,0),p=(1,0,-1)"
+    #[arg(long, value_name = "STATE")]
+    pub reference: Option<String>,
+    /// Largest residual that `projection` accepts [default: round-off]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    pub projection_tolerance: Option<f64>,
+    /// Run gains that would be refused as unstable
+    #[arg(long)]
+    pub allow_unstable: bool,
+    /// Folder of the run [default: runs/STEM-k]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// How results are shown.
+#[derive(Args, Clone, Copy)]
+pub struct OutputArguments {
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Print errors only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl RunArguments {
+    pub fn options(&self) -> Result<RunOptions, Error> {
+        let gain = self.gain.as_deref().map(str::parse::<Gains>).transpose()?;
+        Ok(RunOptions {
+            method: self.method.clone(),
+            step: self.step,
+            rtol: self.rtol,
+            atol: self.atol,
+            until: self.until,
+            every: self.every,
+            samples: self.samples,
+            gain,
+            reference: self.reference.clone(),
+            projection_tolerance: self.projection_tolerance,
+            allow_unstable: self.allow_unstable,
+            out: self.out.clone(),
+        })
+    }
+}
+
+#[derive(Args)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct MethodsArguments {
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// The stages of a model's translation.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Stage {
+    /// The syntax tree
+    Syntax,
+    /// The checked model: variables, parameters, term templates
+    Model,
+    /// The expression graph of the field and its invariants
+    Graph,
+    /// The field's tape: straight-line code
+    Tape,
+}
+
+#[derive(Args)]
+pub struct ShowArguments {
+    /// Which stage
+    #[arg(value_enum)]
+    pub stage: Stage,
+    #[command(flatten)]
+    pub model: ModelArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct ExportArguments {
+    /// The run's folder
+    pub run: PathBuf,
+    /// The CSV file to write, or - for stdout
+    #[arg(long, value_name = "FILE")]
+    pub csv: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct ResumeArguments {
+    /// The run's folder
+    pub run: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}

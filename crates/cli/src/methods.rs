@@ -1,0 +1,41 @@
+//! `methods`: the registry as a table.
+
+use crate::arguments::MethodsArguments;
+use crate::table::columns;
+use crate::{print_json, print_text};
+use holonome::Error;
+use holonome::method::{SCHEMES, TREATMENTS};
+use serde_json::json;
+use std::process::ExitCode;
+
+pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
+    if arguments.output.json {
+        let schemes = SCHEMES.iter().map(|s| {
+            json!({"name": s.name, "order": s.order, "symmetric": s.symmetric, "symplectic": s.symplectic, "explicit": s.explicit,
+                "adaptive": s.adaptive, "needs": s.needs, "description": s.description, "source": s.citation})
+        });
+        let treatments = TREATMENTS.iter().map(|t| json!({"name": t.name, "needs": t.needs, "description": t.description, "source": t.citation}));
+        print_json(&json!({"schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>()}));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
+    let mut rows = vec![["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"].map(String::from).to_vec()];
+    for s in SCHEMES {
+        rows.push(vec![s.name.into(), s.order.to_string(), yes(s.symplectic), yes(s.symmetric), yes(s.explicit), yes(s.adaptive), s.needs.into()]);
+    }
+    let mut out = String::from("METHOD is BASE or TREATMENT:BASE, for example corrected:dop853 (the default).\n\nBases:\n");
+    out.push_str(&columns(&rows));
+    out.push_str("\nTreatments:\n");
+    let rows: Vec<Vec<String>> = TREATMENTS.iter().map(|t| vec![t.name.to_string(), t.description.to_string(), format!("needs {}", t.needs)]).collect();
+    out.push_str(&columns(&rows));
+    out.push_str("\nSources:\n");
+    let rows: Vec<Vec<String>> = SCHEMES
+        .iter()
+        .map(|s| (s.name, s.description, s.citation))
+        .chain(TREATMENTS.iter().map(|t| (t.name, t.description, t.citation)))
+        .map(|(name, description, citation)| vec![name.to_string(), format!("{description} [{citation}]")])
+        .collect();
+    out.push_str(&columns(&rows));
+    print_text(&out);
+    Ok(ExitCode::SUCCESS)
+}

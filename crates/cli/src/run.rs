@@ -1,0 +1,203 @@
+//! `run`, `resume` and `export`.
+
+use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments};
+use crate::table::{columns, count, small};
+use crate::{INTERRUPTED, print_json};
+use holonome::model::treatment::InvariantKind;
+use holonome::simulation::open_run;
+use holonome::store::csv;
+use holonome::{Control, Error, Problem, Progress, Simulation, Summary};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A bar for shorter runs would only flicker.
+const SHORT: Duration = Duration::from_millis(700);
+
+pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
+    let output = arguments.output;
+    let options = arguments.options()?;
+    let problem = Problem::load(&arguments.model.model, &arguments.model.settings()?)?;
+    show_warnings(&problem, output);
+    let simulation = Simulation::new(problem, options)?;
+    start(simulation, output)
+}
+
+pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
+    match Simulation::resume(&arguments.run)? {
+        Ok(simulation) => {
+            if !arguments.output.quiet {
+                eprintln!("{} goes on at t = {}", arguments.run.display(), simulation.time());
+            }
+            start(simulation, arguments.output)
+        }
+        Err(summary) => {
+            if !arguments.output.quiet {
+                eprintln!("{} is finished: there is nothing to resume", arguments.run.display());
+            }
+            if arguments.output.json {
+                print_json(&summary);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
+    let run = open_run(&arguments.run)?;
+    if arguments.csv.as_os_str() == "-" {
+        csv::write(&run, std::io::stdout().lock()).map_err(Error::store)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    csv::export(&run, &arguments.csv).map_err(Error::store)?;
+    if !arguments.output.quiet {
+        eprintln!("{} samples of {} in {}", count(run.samples() as u64), arguments.run.display(), arguments.csv.display());
+    }
+    if arguments.output.json {
+        print_json(&serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_warnings(problem: &Problem, output: OutputArguments) {
+    if output.quiet {
+        return;
+    }
+    eprint!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
+    if let Some(moved) = &problem.projected {
+        eprintln!("the initial state was moved onto the constraint set: positions by {}, momenta by {}", small(moved.position), small(moved.momentum));
+    }
+}
+
+fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
+    if !output.quiet {
+        for warning in &simulation.warnings {
+            eprintln!("warning: {warning}");
+        }
+        if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
+            eprintln!("gain {gain}");
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // A second handler cannot be set, and none is: this is the only place.
+    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
+    let result = simulation.run(&mut |progress| {
+        bar.show(progress);
+        if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    });
+    bar.clear();
+    let summary = result?;
+    if !output.quiet {
+        eprint!("{}", describe(&summary));
+    }
+    if output.json {
+        print_json(&summary.to_json());
+    }
+    Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The progress bar: rate, time left, current drift.
+struct Bar {
+    wanted: bool,
+    started: Instant,
+    bar: Option<ProgressBar>,
+    shown: Instant,
+}
+
+impl Bar {
+    const TICKS: u64 = 10_000;
+
+    fn new(wanted: bool) -> Bar {
+        Bar { wanted, started: Instant::now(), bar: None, shown: Instant::now() }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        if !self.wanted || self.started.elapsed() < SHORT || (self.bar.is_some() && self.shown.elapsed() < Duration::from_millis(100)) {
+            return;
+        }
+        self.shown = Instant::now();
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("  [{bar:30}] {msg}  {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(Bar::TICKS).with_style(style.progress_chars("=> "))
+        });
+        bar.set_position((progress.t / progress.until * Bar::TICKS as f64) as u64);
+        let rate = progress.steps as f64 / self.started.elapsed().as_secs_f64();
+        let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
+        bar.set_message(format!("t = {:.6} of {}  {rate:.2e} steps/s{drift}", progress.t, progress.until));
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The closing table.
+fn describe(summary: &Summary) -> String {
+    let mut out = if summary.interrupted {
+        format!("{} by {}: stopped at t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
+    } else {
+        format!("{} by {}: t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
+    };
+    let mut rows = vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
+    let mut drift: Vec<_> = summary.drift.iter().collect();
+    drift.sort_by_key(|d| d.kind != InvariantKind::Hamiltonian); // H first, the rest as in the model
+    for d in drift {
+        let label = match d.kind {
+            InvariantKind::Constraint => format!("constraint {}", d.name),
+            InvariantKind::Hidden => format!("  its hidden constraint {}", d.name),
+            InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
+            InvariantKind::Integral => format!("integral {}", d.name),
+        };
+        let initial = match &d.initial {
+            serde_json::Value::Null => String::new(),
+            value => shorten(value),
+        };
+        rows.push(vec![label, initial, small(d.last), small(d.max)]);
+    }
+    if summary.drift.is_empty() {
+        out.push_str("  no invariants are known of this model; state some with `integral`\n");
+    } else {
+        out.push_str(&columns(&rows));
+    }
+    let cost = &summary.cost;
+    let mut parts = vec![format!("{} field evaluations", count(cost.field))];
+    for (what, n) in [("rejected steps", cost.rejected), ("linear solves", cost.linear_solves), ("Newton iterations", cost.newton_iterations)] {
+        if n > 0 {
+            parts.push(format!("{} {what}", count(n)));
+        }
+    }
+    out.push_str(&format!("  cost: {}, {:.3} s\n", parts.join(", "), summary.wall_seconds));
+    if let Some((max, mean)) = summary.stability {
+        out.push_str(&format!("  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n", summary.gain.as_deref().unwrap_or_default()));
+    }
+    out.push_str(&format!("  stored in {}\n", summary.out.display()));
+    out.push_str(&next(summary, &summary.out));
+    out
+}
+
+fn next(summary: &Summary, path: &Path) -> String {
+    if summary.interrupted {
+        format!("  go on:  holonome resume {}\n", path.display())
+    } else {
+        format!("  next:   holonome export {} --csv {}.csv\n", path.display(), summary.model)
+    }
+}
+
+/// A value for a table cell: numbers to six digits.
+fn shorten(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
+        other => other.as_f64().map_or_else(|| other.to_string(), |v| {
+            let text = format!("{v:.6}");
+            text.trim_end_matches('0').trim_end_matches('.').to_string()
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! Readable dumps of the stages between a model and its tape.
+
+use crate::error::Error;
+use crate::problem::Problem;
+use holonome_model::elaborate::model::{Dynamics, Family, Model, Quantity, Role};
+use holonome_model::functional::{Functional, Source};
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::treatment::Field;
+use holonome_model::treatment::feedback::gain_name;
+use std::fmt::Write;
+
+/// The checked model: variables, parameters, and every formula as term templates.
+pub fn model(model: &Model) -> String {
+    let mut out = String::new();
+    let w = &mut out;
+    for (name, value) in &model.sizes {
+        let _ = writeln!(w, "size {name} = {value}");
+    }
+    for p in &model.parameters {
+        let values = &model.parameter_values[p.first..p.first + p.family.len()];
+        let _ = writeln!(w, "parameter {} = {}", family(&p.family), list(values));
+    }
+    for v in &model.variables {
+        let role = match v.role {
+            Role::Coordinate => "coordinate".to_string(),
+            Role::Momentum(of) => format!("momentum of {}", model.variables[of].family.name),
+            Role::State => "state".to_string(),
+        };
+        let end = v.first + v.family.len();
+        let _ = writeln!(w, "{role} {} = x[{}..{end}], initially {}", family(&v.family), v.first, list(&model.initial[v.first..end]));
+    }
+    match &model.dynamics {
+        Dynamics::Hamiltonian(h, _) => functional(w, "hamiltonian", h),
+        Dynamics::Field(f) => functional(w, "field", f),
+    }
+    for (word, quantities) in [("constraint", &model.constraints), ("integral", &model.integrals), ("observe", &model.observables)] {
+        for q in quantities {
+            functional(w, &format!("{word} {}", quantity(q)), &q.functional);
+        }
+    }
+    out
+}
+
+fn family(f: &Family) -> String {
+    let indices: Vec<String> = f.indices.iter().zip(&f.bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}")).collect();
+    let indices = if indices.is_empty() { String::new() } else { format!("[{}]", indices.join(", ")) };
+    format!("{}{indices} : {}", f.name, f.shape)
+}
+
+fn quantity(q: &Quantity) -> String {
+    let members = if q.indices.is_empty() { String::new() } else { format!("[{}], {} members", q.indices.join(", "), q.members) };
+    let independent = if q.components.len() == q.shape.len() { String::new() } else { format!(", {} independent components", q.components.len()) };
+    format!("{}{members} : {}{independent}", q.name, q.shape)
+}
+
+/// A few numbers, and how many more there are.
+fn list(values: &[f64]) -> String {
+    const SHOWN: usize = 12;
+    let text: Vec<String> = values.iter().take(SHOWN).map(f64::to_string).collect();
+    let more = if values.len() > SHOWN { format!(", … {} more", values.len() - SHOWN) } else { String::new() };
+    format!("({}{more})", text.join(", "))
+}
+
+fn functional(w: &mut String, what: &str, f: &Functional) {
+    let _ = writeln!(w, "{what}");
+    for term in &f.terms {
+        let count = |s: Source| term.slots.iter().filter(|&&x| x == s).count();
+        let _ = writeln!(
+            w,
+            "  template of {} slots ({} state, {} parameters, {} numbers) over {} rows:",
+            term.slots.len(),
+            count(Source::State),
+            count(Source::Parameter),
+            count(Source::Number),
+            term.rows()
+        );
+        for line in lines(&term.graph, &term.roots).lines() {
+            let _ = writeln!(w, "    {line}");
+        }
+    }
+}
+
+/// A graph from `roots` down, one node a line.
+fn lines(graph: &Graph, roots: &[Node]) -> String {
+    let mut out = String::new();
+    for node in graph.reachable(roots) {
+        let n = |n: Node| format!("n{}", n.0);
+        let text = match graph.expression(node) {
+            Expression::Constant(bits) => f64::from_bits(bits).to_string(),
+            Expression::Input(Input::State(i)) => format!("x[{i}]"),
+            Expression::Input(Input::Parameter(i)) => format!("parameter[{i}]"),
+            Expression::Input(Input::Time) => "t".to_string(),
+            Expression::Input(Input::Slot(i)) => format!("slot[{i}]"),
+            Expression::Unary(op, a) => format!("{} {}", op.name(), n(a)),
+            Expression::Binary(op, a, b) => format!("{} {} {}", n(a), op.name(), n(b)),
+            Expression::Select(c, a, b) => format!("if {} then {} else {}", n(c), n(a), n(b)),
+        };
+        let _ = writeln!(out, "n{} = {text}", node.0);
+    }
+    let roots: Vec<String> = roots.iter().map(|r| format!("n{}", r.0)).collect();
+    let _ = writeln!(out, "value: {}", roots.join(", "));
+    out
+}
+
+fn field(problem: &Problem) -> Result<&Field, Error> {
+    match (&problem.examined.field, &problem.examined.too_large) {
+        (Some((field, _)), _) => Ok(field),
+        (None, Some(too_large)) => Err(Error::option(too_large.to_string())),
+        (None, None) => Err(Error::option("the model has no field: its constraints are redundant")),
+    }
+}
+
+/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph.
+pub fn graph(problem: &Problem) -> Result<String, Error> {
+    let field = field(problem)?;
+    let mut out = lines(&field.graph, &[field.field.clone(), field.invariants.clone()].concat());
+    let name = |nodes: &[Node]| nodes.iter().map(|n| format!("n{}", n.0)).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "field: {}", name(&field.field));
+    for group in &field.groups {
+        let rows: Vec<Node> = group.members.iter().flatten().map(|&(row, _)| field.invariants[row]).collect();
+        let _ = writeln!(out, "invariant {}: {}", gain_name(&group.name, group.kind), name(&rows));
+    }
+    Ok(out)
+}
+
+/// The field's tape.
+pub fn tape(problem: &Problem) -> Result<String, Error> {
+    let field = field(problem)?;
+    let tape = Tape::new(&field.graph, &field.field, field.dimension, field.parameters);
+    Ok(format!("{} operations\n{tape}", tape.operations()))
+}

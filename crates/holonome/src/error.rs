@@ -1,0 +1,151 @@
+//! Why something could not be done: what to tell the user, and what a program needs to know.
+
+use crate::source::Source;
+use crate::store::StoreError;
+use holonome_integrate::failure::Failure;
+use holonome_integrate::method::MethodError;
+use holonome_integrate::plan::PlanError;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A model with mistakes.
+    #[error("{}", model_message(text, diagnostics))]
+    Model {
+        /// The text.
+        text: Box<Source>,
+        /// What is wrong with it, warnings included.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// An option that makes no sense, or not for this model.
+    #[error("{message}")]
+    Option {
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// A gain that the step cannot take.
+    #[error("{message}")]
+    Gain {
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// A method that does not exist, or not for this model.
+    #[error(transparent)]
+    Method(#[from] MethodError),
+    /// Steps or outputs that make no sense.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A run that cannot be stored or read; `running` where it had begun.
+    #[error("{source}")]
+    Store {
+        /// Why.
+        source: StoreError,
+        /// Whether the run had begun.
+        running: bool,
+    },
+    /// A run that failed.
+    #[error("{}", failure_message(failure, out))]
+    Failed {
+        /// Why.
+        failure: Box<Failure<StoreError>>,
+        /// Where the trajectory up to the failure is stored.
+        out: Option<PathBuf>,
+    },
+}
+
+fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
+    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.severity == Severity::Error).collect();
+    let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
+    match errors.first() {
+        Some(first) => {
+            let (file, line, column) = source.place(first.span);
+            format!("{file}:{line}:{column}: {}{more}", first.message)
+        }
+        None => "the model cannot be run".to_string(),
+    }
+}
+
+fn failure_message(failure: &Failure<StoreError>, out: &Option<PathBuf>) -> String {
+    match out {
+        Some(path) => format!("{failure}; the trajectory up to there is in {}", path.display()),
+        None => failure.to_string(),
+    }
+}
+
+impl Error {
+    /// An option that makes no sense.
+    pub fn option(message: impl Into<String>) -> Error {
+        Error::Option { message: message.into() }
+    }
+
+    /// A run that could not be set up in its store.
+    pub fn store(source: StoreError) -> Error {
+        Error::Store { source, running: false }
+    }
+
+    /// A word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Read { .. } => "read",
+            Error::Model { .. } => "model",
+            Error::Option { .. } => "option",
+            Error::Gain { .. } => "gain",
+            Error::Method(_) => "method",
+            Error::Plan(_) => "option",
+            Error::Store { source, .. } => source.kind(),
+            Error::Failed { failure, .. } => match &**failure {
+                Failure::Observer(store) => store.kind(),
+                other => other.kind(),
+            },
+        }
+    }
+
+    /// 2 where the input is wrong, 1 where the run failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Failed { .. } | Error::Store { running: true, .. } => 1,
+            _ => 2,
+        }
+    }
+
+    /// `{"error": {…}}` with what applies.
+    pub fn to_json(&self) -> Value {
+        let mut error = Map::new();
+        error.insert("kind".to_string(), json!(self.kind()));
+        error.insert("message".to_string(), json!(self.to_string()));
+        match self {
+            Error::Model { text, diagnostics } => {
+                error.insert("diagnostics".to_string(), text.to_json(diagnostics));
+            }
+            Error::Failed { failure, out } => {
+                if let Some(t) = failure.t() {
+                    error.insert("t".to_string(), json!(t));
+                }
+                if let Failure::ProjectionNotConverged { iterations, residual, constraint, .. } = &**failure {
+                    error.insert("constraint".to_string(), json!(constraint));
+                    error.insert("iterations".to_string(), json!(iterations));
+                    error.insert("residual".to_string(), json!(residual));
+                }
+                if let Failure::NonFinite { quantity, .. } = &**failure {
+                    error.insert("constraint".to_string(), json!(quantity));
+                }
+                if let Some(path) = out {
+                    error.insert("out".to_string(), json!(path.display().to_string()));
+                }
+            }
+            _ => {}
+        }
+        json!({ "error": error })
+    }
+}

@@ -1,0 +1,84 @@
+//! Gains by name: how `--gain rod=50,rod.hidden=12.5,J=10` becomes numbers for the invariants.
+
+use crate::error::Error;
+use crate::options::Gains;
+use holonome_integrate::stability::Gain;
+use holonome_model::syntax::diagnostic::did_you_mean;
+use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::{Field, InvariantKind};
+
+impl std::str::FromStr for Gains {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Gains, Error> {
+        let text = text.trim();
+        if text == "auto" {
+            return Ok(Gains::Auto);
+        }
+        let number = |value: &str| -> Result<f64, Error> {
+            let bad = || Error::option(format!("the gain '{}' is not a number: write --gain auto, --gain 50 or --gain rod=50,H=10", value.trim()));
+            let gain: f64 = value.trim().parse().map_err(|_| bad())?;
+            if gain.is_finite() && gain >= 0.0 { Ok(gain) } else { Err(Error::option(format!("a gain must be finite and not negative, and this is {gain}"))) }
+        };
+        if !text.contains('=') {
+            return number(text).map(Gains::Uniform);
+        }
+        let mut named: Vec<(String, f64)> = Vec::new();
+        for part in text.split(',') {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(Error::option(format!("'{part}' in --gain is not NAME=NUMBER")));
+            };
+            let name = name.trim().to_string();
+            if named.iter().any(|(n, _)| *n == name) {
+                return Err(Error::option(format!("--gain names '{name}' twice")));
+            }
+            named.push((name, number(value)?));
+        }
+        Ok(Gains::Named(named))
+    }
+}
+
+/// One gain for each group of `field`'s invariants.
+///
+/// # Errors
+/// When a name is not one of an invariant.
+pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
+    match gains {
+        Gains::Uniform(gain) => Ok(vec![*gain; field.groups.len()]),
+        Gains::Named(named) => {
+            let names: Vec<String> = field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+            if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(n)) {
+                let hint = match did_you_mean(unknown, names.iter().map(String::as_str)) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None if names.is_empty() => "the model has no invariants".to_string(),
+                    None => format!("the invariants are {}", names.join(", ")),
+                };
+                return Err(Error::option(format!("--gain names '{unknown}', which is no invariant of this model: {hint}")));
+            }
+            Ok(names.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
+        }
+        Gains::Auto | Gains::Matrix(_) => Ok(Vec::new()),
+    }
+}
+
+/// The same gains over the rows of F, for the stability monitor: a row that stands for two entries counts twice.
+pub fn by_row(groups: &[f64], field: &Field) -> Gain {
+    let mut rows = vec![0.0; field.invariants.len()];
+    for (group, gain) in field.groups.iter().zip(groups) {
+        for &(row, weight) in group.members.iter().flatten() {
+            rows[row] = gain * weight;
+        }
+    }
+    Gain::Diagonal(rows)
+}
+
+/// The groups as a user lists them: `rod 50, rod.hidden 12.5`.
+pub fn describe(groups: &[f64], field: &Field) -> String {
+    let list: Vec<String> = field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();
+    list.join(",")
+}
+
+/// Whether a kind of invariant is imposed rather than inherited.
+pub fn is_imposed(kind: InvariantKind) -> bool {
+    matches!(kind, InvariantKind::Constraint | InvariantKind::Hidden)
+}

@@ -1,0 +1,38 @@
+//! Integrates mechanical systems with constraints and conserved quantities so that the numbers keep the
+//! structure.
+//!
+//! ```no_run
+//! use holonome::{Problem, RunOptions, Settings, Simulation};
+//!
+//! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
+//! let mut simulation = Simulation::new(problem, RunOptions::default())?;
+//! let summary = simulation.run(&mut |_| holonome::Control::Continue)?;
+//! println!("{}", summary.to_json());
+//! # Ok::<(), holonome::Error>(())
+//! ```
+//!
+//! A [`Problem`] is a checked model with its numbers; a [`Simulation`] compiles it for a method and runs it
+//! into a [`store`]; a [`Summary`] says how well it went. The symbolic half is `holonome_model`, the numeric
+//! half `holonome_integrate`; this crate is where they meet.
+
+pub mod compiled;
+pub mod dump;
+pub mod error;
+pub mod gain;
+pub mod options;
+pub mod problem;
+pub mod report;
+pub mod simulation;
+pub mod source;
+pub mod store;
+pub mod summary;
+
+pub use error::Error;
+pub use holonome_integrate::method;
+pub use holonome_integrate::observer::Control;
+pub use holonome_model as model;
+pub use options::{Gains, RunOptions, Settings};
+pub use problem::Problem;
+pub use simulation::{Progress, Simulation};
+pub use source::Source;
+pub use summary::Summary;

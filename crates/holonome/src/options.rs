@@ -1,0 +1,78 @@
+//! What a user can choose: about the model, and about the run.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Choices that change the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `--set NAME=EXPR`: values in place of those in the file.
+    pub set: Vec<(String, String)>,
+    /// `--seed`: which random numbers `normal()` and `uniform()` draw.
+    pub seed: u64,
+    /// `--project-initial`: move the initial state onto the constraint set.
+    pub project_initial: bool,
+}
+
+/// The gains of a feedback term.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gains {
+    /// The Gauss–Newton form with a rate from a pilot run.
+    Auto,
+    /// One gain for every invariant.
+    Uniform(f64),
+    /// Gains by name; those not named are 0.
+    Named(Vec<(String, f64)>),
+    /// A symmetric matrix K over the rows of F, row by row (from the library only).
+    Matrix(Vec<f64>),
+}
+
+/// Choices about a run; the defaults are those of the command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// The method's name.
+    pub method: String,
+    /// Fixed step h; chosen from the tolerances where absent.
+    pub step: Option<f64>,
+    /// Relative tolerance of adaptive steps.
+    pub rtol: f64,
+    /// Absolute tolerance of adaptive steps.
+    pub atol: f64,
+    /// End of the run, T.
+    pub until: f64,
+    /// Spacing of the outputs.
+    pub every: Option<f64>,
+    /// Number of outputs, first and last included.
+    pub samples: Option<u64>,
+    /// Gains, for `feedback`.
+    pub gain: Option<Gains>,
+    /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
+    pub reference: Option<String>,
+    /// Largest residual that `projection` accepts.
+    pub projection_tolerance: Option<f64>,
+    /// Run a gain that would be refused.
+    pub allow_unstable: bool,
+    /// The run's folder; `runs/STEM-k` where absent.
+    #[serde(skip)]
+    pub out: Option<PathBuf>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            method: "corrected:dop853".to_string(),
+            step: None,
+            rtol: 1e-9,
+            atol: 1e-9,
+            until: 100.0,
+            every: None,
+            samples: None,
+            gain: None,
+            reference: None,
+            projection_tolerance: None,
+            allow_unstable: false,
+            out: None,
+        }
+    }
+}

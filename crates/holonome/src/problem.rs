@@ -1,0 +1,200 @@
+//! A model with its numbers, checked and ready to be compiled for a method.
+
+use crate::error::Error;
+use crate::options::Settings;
+use crate::source::Source;
+use holonome_integrate::noise::Noise;
+use holonome_model::consistency::{self, Examined, Projected};
+use holonome_model::elaborate::expression::Draw;
+use holonome_model::elaborate::model::Model;
+use holonome_model::elaborate::{Environment, elaborate};
+use holonome_model::syntax::ast::StatementKind;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use holonome_model::syntax::span::Span;
+use holonome_model::syntax::{self, ast};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Stack for reading models: nesting has stated limits, and this is enough for them.
+const STACK: usize = 256 << 20;
+
+/// Largest model file.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// A checked model.
+pub struct Problem {
+    /// The model file's name without its ending.
+    pub name: String,
+    /// Its text.
+    pub source: Source,
+    /// The texts of its tables, by path.
+    pub tables: BTreeMap<String, String>,
+    /// What was chosen about it.
+    pub settings: Settings,
+    /// The model.
+    pub model: Model,
+    /// What is known of it.
+    pub examined: Examined,
+    /// How far `--project-initial` moved the start.
+    pub projected: Option<Projected>,
+}
+
+/// A file that could be read, with its syntax tree: for `holonome show syntax`.
+pub struct Parsed {
+    /// The text.
+    pub source: Source,
+    /// The tree.
+    pub file: ast::File,
+    /// What is wrong with the rest.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a model file, which must be UTF-8.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is not UTF-8 (with the place).
+pub fn read_file(path: &Path) -> Result<Source, Error> {
+    let read = |source| Error::Read { path: path.to_path_buf(), source };
+    let size = std::fs::metadata(path).map_err(read)?.len();
+    if size > LARGEST_FILE {
+        return Err(Error::option(format!("{} has {size} bytes; a model file may have {LARGEST_FILE}", path.display())));
+    }
+    let bytes = std::fs::read(path).map_err(read)?;
+    let name = path.display().to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(&name, &text)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let bytes = error.into_bytes();
+            // Replacement characters do not move what stands before the first bad byte.
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let diagnostic = Diagnostic::error("this byte is not text (UTF-8)", Span::new(at, at + '\u{fffd}'.len_utf8()), format!("byte 0x{:02x}", bytes[at])).help("save the file as UTF-8");
+            Err(Error::Model { text: Box::new(Source::new(&name, &text)), diagnostics: vec![diagnostic] })
+        }
+    }
+}
+
+/// Reads a file's syntax only.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn parse_file(path: &Path) -> Result<Parsed, Error> {
+    let source = read_file(path)?;
+    with_deep_stack(move || {
+        let (file, diagnostics) = syntax::parse(source.text());
+        Parsed { source, file, diagnostics }
+    })
+}
+
+impl Problem {
+    /// Reads and checks a model file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, at once.
+    pub fn load(path: &Path, settings: &Settings) -> Result<Problem, Error> {
+        let source = read_file(path)?;
+        let name = path.file_stem().map_or("model".to_string(), |s| s.to_string_lossy().into_owned());
+        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let read_table = move |table: &str| {
+            let path = folder.join(table);
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        Problem::check(name, source, settings, &read_table)
+    }
+
+    /// Checks a model from its text; `tables` are the texts of its data files by path.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, at once.
+    pub fn from_text(name: &str, text: &str, tables: &BTreeMap<String, String>, settings: &Settings) -> Result<Problem, Error> {
+        let read_table = |table: &str| tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string());
+        Problem::check(name.to_string(), Source::new(&format!("{name}.holo"), text), settings, &read_table)
+    }
+
+    fn check(name: String, source: Source, settings: &Settings, read_table: &(dyn Fn(&str) -> Result<String, String> + Sync)) -> Result<Problem, Error> {
+        let settings = settings.clone();
+        with_deep_stack(move || Problem::check_here(name, source, settings, read_table))?
+    }
+
+    fn check_here(name: String, mut source: Source, settings: Settings, read_table: &dyn Fn(&str) -> Result<String, String>) -> Result<Problem, Error> {
+        let reading = syntax::read(source.text());
+        let mut diagnostics = reading.diagnostics;
+        let mut replacements = Vec::new();
+        for (target, text) in &settings.set {
+            replacements.extend(replacement(&mut source, target, text, &mut diagnostics));
+        }
+        let tables = RefCell::new(BTreeMap::new());
+        let keep = |path: &str| {
+            let text = read_table(path)?;
+            tables.borrow_mut().insert(path.to_string(), text.clone());
+            Ok(text)
+        };
+        // Draw number k of trajectory 0: the same numbers whatever else the model holds.
+        let noise = Noise::new(settings.seed, 0);
+        let mut drawn = 0;
+        let mut draw = |which: Draw| {
+            drawn += 1;
+            match which {
+                Draw::Normal => noise.normal(drawn, 0),
+                Draw::Uniform => noise.uniform(drawn, 0),
+            }
+        };
+        let unread = reading.unread.iter().map(|n| n.text.clone()).collect();
+        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements };
+        let (model, mut found) = elaborate(&reading.file, unread, &mut environment);
+        diagnostics.append(&mut found);
+        let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+        let Some(mut model) = model.filter(|_| !diagnostics.iter().any(is_error)) else {
+            diagnostics.sort_by_key(|d| d.span.start);
+            return Err(Error::Model { text: Box::new(source), diagnostics });
+        };
+        let mut projected = None;
+        if settings.project_initial {
+            let moved = consistency::project_initial(&model).map_err(|reason| Error::option(format!("--project-initial: {reason}")))?;
+            model.initial.clone_from(&moved.initial);
+            projected = Some(moved);
+        }
+        let mut examined = consistency::examine(&model);
+        examined.diagnostics.splice(0..0, diagnostics);
+        examined.diagnostics.sort_by_key(|d| d.span.start);
+        if !examined.is_sound() {
+            let all = examined.diagnostics.into_iter().chain(examined.redundant).collect();
+            return Err(Error::Model { text: Box::new(source), diagnostics: all });
+        }
+        Ok(Problem { name, source, tables: tables.into_inner(), settings, model, examined, projected })
+    }
+
+    /// Warnings about the model.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.examined.diagnostics.iter().chain(&self.examined.redundant).cloned().collect()
+    }
+}
+
+/// The parsed value of one `--set`. The text is read as a `let` that stands behind the file, so that what is
+/// wrong with it is shown like everything else.
+fn replacement(source: &mut Source, target: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<(ast::Name, ast::Expr)> {
+    const KEYWORD: &str = "let ";
+    // A name that is no name still has to be parsed as one: it is checked against the model's names later.
+    let shown = format!("{target}={text}");
+    let start = source.append("--set", &shown, KEYWORD.len());
+    let value_start = start + target.len() + 1;
+    let padded = format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));
+    let reading = syntax::read(&padded);
+    diagnostics.extend(reading.diagnostics);
+    match reading.file.statements.into_iter().next()?.kind {
+        StatementKind::Let { value, .. } => Some((ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) }, value)),
+        _ => None,
+    }
+}
+
+/// Runs `work` on a thread with a stack for the deepest model that the limits allow.
+fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        match thread {
+            Ok(handle) => Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+            Err(error) => Err(Error::option(format!("no memory to read the model: {error}"))),
+        }
+    })
+}

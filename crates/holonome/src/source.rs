@@ -1,0 +1,127 @@
+//! Source texts and how findings about them are shown.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use holonome_model::syntax::span::Span;
+use serde_json::{Value, json};
+
+/// A model file and the texts that `--set` puts in place of parts of it, laid one after the other so that a
+/// span says which of them it is in.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Debug)]
+struct Segment {
+    name: String,
+    start: usize,
+    text: String,
+}
+
+impl Source {
+    /// A model file.
+    pub fn new(name: &str, text: &str) -> Source {
+        Source { segments: vec![Segment { name: name.to_string(), start: 0, text: text.to_string() }] }
+    }
+
+    /// The model file's text.
+    pub fn text(&self) -> &str {
+        &self.segments[0].text
+    }
+
+    /// The model file's name.
+    pub fn name(&self) -> &str {
+        &self.segments[0].name
+    }
+
+    /// Adds a text and returns the span offset at which it begins.
+    pub(crate) fn append(&mut self, name: &str, text: &str, prefix: usize) -> usize {
+        let last = self.segments.last().expect("a source has a file");
+        let start = last.start + last.text.len() + 1 + prefix;
+        self.segments.push(Segment { name: name.to_string(), start, text: text.to_string() });
+        start
+    }
+
+    fn segment(&self, span: Span) -> &Segment {
+        self.segments.iter().rev().find(|s| s.start <= span.start as usize).unwrap_or(&self.segments[0])
+    }
+
+    /// File, line and column (both from 1, columns in characters) of a span.
+    pub fn place(&self, span: Span) -> (&str, usize, usize) {
+        let segment = self.segment(span);
+        let at = (span.start as usize - segment.start.min(span.start as usize)).min(segment.text.len());
+        let before = &segment.text.as_bytes()[..at];
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1);
+        (&segment.name, line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
+    }
+
+    /// Findings as text with source excerpts.
+    pub fn render(&self, diagnostics: &[Diagnostic], colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let mut out = String::new();
+        for diagnostic in diagnostics {
+            let level = if diagnostic.severity == Severity::Error { Level::ERROR } else { Level::WARNING };
+            let main = self.segment(diagnostic.span);
+            let mut groups = Vec::new();
+            let mut snippet = Snippet::source(main.text.as_str()).line_start(1).path(main.name.as_str()).annotation(
+                AnnotationKind::Primary.span(local(main, diagnostic.span)).label(diagnostic.label.as_str()),
+            );
+            let mut elsewhere = Vec::new();
+            for (span, label) in &diagnostic.related {
+                let segment = self.segment(*span);
+                if segment.start == main.start {
+                    snippet = snippet.annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str()));
+                } else {
+                    elsewhere.push(
+                        Snippet::source(segment.text.as_str())
+                            .line_start(1)
+                            .path(segment.name.as_str())
+                            .annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str())),
+                    );
+                }
+            }
+            let mut group: Group = level.primary_title(diagnostic.message.as_str()).element(snippet);
+            for snippet in elsewhere {
+                group = group.element(snippet);
+            }
+            if let Some(help) = &diagnostic.help {
+                group = group.element(Level::HELP.message(help.as_str()));
+            }
+            groups.push(group);
+            out.push_str(&renderer.render(&groups));
+            out.push_str("\n\n");
+        }
+        out
+    }
+
+    /// Findings for programs.
+    pub fn to_json(&self, diagnostics: &[Diagnostic]) -> Value {
+        let all = diagnostics.iter().map(|d| {
+            let (file, line, column) = self.place(d.span);
+            json!({
+                "severity": if d.severity == Severity::Error { "error" } else { "warning" },
+                "message": d.message, "file": file, "line": line, "column": column, "label": d.label, "help": d.help,
+                "related": d.related.iter().map(|(span, label)| {
+                    let (file, line, column) = self.place(*span);
+                    json!({"file": file, "line": line, "column": column, "label": label})
+                }).collect::<Vec<_>>(),
+            })
+        });
+        Value::Array(all.collect())
+    }
+}
+
+/// A span within its segment, on character boundaries, never beyond the text.
+fn local(segment: &Segment, span: Span) -> std::ops::Range<usize> {
+    let clamp = |at: usize| {
+        let mut at = at.saturating_sub(segment.start).min(segment.text.len());
+        while !segment.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (start, end) = (clamp(span.start as usize), clamp(span.end as usize));
+    start..end.max(start)
+}

@@ -1,0 +1,234 @@
+//! The chunk files of one array: names, the chunk being filled, and chunks read back.
+
+use super::error::StoreError;
+use super::files;
+use super::schema::Series;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const NUMBER_BYTES: usize = size_of::<f64>();
+
+/// The path of a chunk, rebuilt in place: appending must not allocate.
+#[derive(Debug)]
+struct ChunkPath {
+    target: PathBuf,
+    temporary: PathBuf,
+    name: String,
+    /// `.0` for each dimension besides time: there is one chunk in those directions.
+    suffix: String,
+}
+
+impl ChunkPath {
+    fn new(run: &Path, series: &Series) -> ChunkPath {
+        let folder = run.join(&series.stored);
+        let (target, temporary) = (folder.join("c"), folder.join("c"));
+        ChunkPath { target, temporary, name: String::new(), suffix: ".0".repeat(series.grid.lengths.len()) }
+    }
+
+    fn set(&mut self, chunk: usize) {
+        self.name.clear();
+        // Writing to a String cannot fail.
+        let _ = write!(self.name, ".tmp-c.{chunk}{}", self.suffix);
+        self.temporary.set_file_name(&self.name);
+        self.target.set_file_name(&self.name[".tmp-".len()..]);
+    }
+}
+
+/// The number of the chunk in a file name, if it is a chunk's.
+fn chunk_number(name: &str) -> Option<usize> {
+    let (number, _) = name.strip_prefix("c.").map(|rest| rest.split_once('.').unwrap_or((rest, "")))?;
+    number.parse().ok()
+}
+
+/// Collects rows and writes them chunk by chunk.
+#[derive(Debug)]
+pub(super) struct ChunkWriter {
+    path: ChunkPath,
+    /// The bytes of the chunk being filled, NaN where no row has come yet.
+    buffer: Vec<u8>,
+    row: usize,
+    chunk_rows: usize,
+    chunk: usize,
+    filled: usize,
+    /// Whether the buffer holds something that the file does not.
+    dirty: bool,
+}
+
+impl ChunkWriter {
+    /// A writer at the first row.
+    pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
+        let mut writer = ChunkWriter {
+            path: ChunkPath::new(run, series),
+            buffer: vec![0; series.grid.chunk_bytes()],
+            row: series.grid.row(),
+            chunk_rows: series.grid.chunk_rows,
+            chunk: 0,
+            filled: 0,
+            dirty: false,
+        };
+        writer.clear();
+        writer
+    }
+
+    /// A writer behind `rows` stored rows. Checks that they are all there and removes what was stored beyond.
+    pub(super) fn behind(run: &Path, series: &Series, rows: usize) -> Result<ChunkWriter, StoreError> {
+        let mut writer = ChunkWriter::new(run, series);
+        writer.chunk = rows / writer.chunk_rows;
+        writer.filled = rows % writer.chunk_rows;
+        let folder = run.join(&series.stored);
+        files::remove_temporaries(&folder)?;
+        let keep = writer.chunk + usize::from(writer.filled > 0);
+        files::remove_where(&folder, |name| chunk_number(name).is_some_and(|chunk| chunk >= keep))?;
+        if writer.row == 0 {
+            return Ok(writer);
+        }
+        let mut reader = ChunkReader::new(run, series);
+        for chunk in 0..writer.chunk {
+            reader.check(chunk)?;
+        }
+        if writer.filled > 0 {
+            reader.load(writer.chunk)?;
+            let stored = writer.filled * writer.row * NUMBER_BYTES;
+            writer.buffer[..stored].copy_from_slice(&reader.bytes[..stored]);
+            // The file may hold rows beyond: the next checkpoint replaces them by NaN.
+            writer.dirty = true;
+        }
+        Ok(writer)
+    }
+
+    /// Numbers in a row.
+    pub(super) fn row(&self) -> usize {
+        self.row
+    }
+
+    /// Makes room for a row: writes the chunk if it is full. After an error it is still full, and nothing is lost.
+    pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
+        if self.filled == self.chunk_rows {
+            self.flush()?;
+            self.clear();
+            self.chunk += 1;
+            self.filled = 0;
+        }
+        Ok(())
+    }
+
+    /// Takes a row of [`ChunkWriter::row`] numbers; there is room.
+    pub(super) fn push(&mut self, row: &[f64]) {
+        let start = self.filled * self.row * NUMBER_BYTES;
+        for (bytes, number) in self.buffer[start..].chunks_exact_mut(NUMBER_BYTES).zip(row) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        self.filled += 1;
+        self.dirty = true;
+    }
+
+    /// Writes the chunk as it is, unless the file already says the same.
+    pub(super) fn flush(&mut self) -> Result<(), StoreError> {
+        if self.dirty && self.row > 0 {
+            self.path.set(self.chunk);
+            files::replace_through(&self.path.temporary, &self.path.target, &self.buffer)?;
+        }
+        self.dirty = false;
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        for bytes in self.buffer.chunks_exact_mut(NUMBER_BYTES) {
+            bytes.copy_from_slice(&f64::NAN.to_le_bytes());
+        }
+    }
+}
+
+/// Reads rows, keeping one chunk in memory.
+#[derive(Debug)]
+pub(super) struct ChunkReader {
+    path: ChunkPath,
+    row: usize,
+    chunk_rows: usize,
+    chunk_bytes: usize,
+    loaded: Option<usize>,
+    bytes: Vec<u8>,
+    numbers: Vec<f64>,
+}
+
+impl ChunkReader {
+    /// A reader of one array.
+    pub(super) fn new(run: &Path, series: &Series) -> ChunkReader {
+        ChunkReader {
+            path: ChunkPath::new(run, series),
+            row: series.grid.row(),
+            chunk_rows: series.grid.chunk_rows,
+            chunk_bytes: series.grid.chunk_bytes(),
+            loaded: None,
+            bytes: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Row `sample`, which has been stored.
+    pub(super) fn row(&mut self, sample: usize) -> Result<&[f64], StoreError> {
+        if self.row == 0 {
+            return Ok(&[]);
+        }
+        let (chunk, place) = (sample / self.chunk_rows, sample % self.chunk_rows);
+        if self.loaded != Some(chunk) {
+            self.loaded = None;
+            self.load(chunk)?;
+            self.numbers.clear();
+            self.numbers.extend(self.bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)));
+            self.loaded = Some(chunk);
+        }
+        Ok(&self.numbers[place * self.row..][..self.row])
+    }
+
+    /// Whether the file of a chunk is there in full.
+    fn check(&mut self, chunk: usize) -> Result<(), StoreError> {
+        self.path.set(chunk);
+        let length = fs::metadata(&self.path.target).map(|metadata| metadata.len());
+        self.judge(length)
+    }
+
+    fn load(&mut self, chunk: usize) -> Result<(), StoreError> {
+        // The length first: nobody knows how long a damaged file is.
+        self.check(chunk)?;
+        let read = fs::read(&self.path.target).map(|bytes| self.bytes = bytes);
+        self.judge(read.map(|()| self.bytes.len() as u64))
+    }
+
+    fn judge(&self, length: io::Result<u64>) -> Result<(), StoreError> {
+        let path = &self.path.target;
+        match length {
+            Ok(length) if length == self.chunk_bytes as u64 => Ok(()),
+            Ok(length) => Err(StoreError::damaged(path, format!("{length} bytes instead of {}", self.chunk_bytes))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::damaged(path, "it is missing")),
+            Err(error) => Err(StoreError::read(path, error)),
+        }
+    }
+}
+
+/// Writes integers that label a dimension.
+pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -> Result<(), StoreError> {
+    for (chunk, values) in values.chunks(chunk_rows).enumerate() {
+        let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        bytes.resize(chunk_rows * size_of::<i64>(), 0);
+        files::replace(&folder.join(format!("c.{chunk}")), &bytes)?;
+    }
+    Ok(())
+}
+
+/// Reads `length` integers that label a dimension.
+pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> Result<Vec<i64>, StoreError> {
+    let mut values = Vec::new();
+    for chunk in 0..length.div_ceil(chunk_rows) {
+        let path = folder.join(format!("c.{chunk}"));
+        let bytes = fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+        if bytes.len() != chunk_rows * size_of::<i64>() {
+            return Err(StoreError::damaged(&path, format!("it has {} bytes", bytes.len())));
+        }
+        values.extend(bytes.as_chunks().0.iter().map(|&bytes| i64::from_le_bytes(bytes)));
+    }
+    values.truncate(length);
+    Ok(values)
+}

@@ -1,0 +1,152 @@
+//! A new run's folder: complete, or not there.
+
+use super::chunks::{self, ChunkWriter};
+use super::error::StoreError;
+use super::files::{self, Lock};
+use super::layout::Layout;
+use super::progress::Progress;
+use super::schema::{Grid, Schema};
+use super::zarr;
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Creates the run at `path`, which is new or an empty folder.
+pub(super) fn at(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => in_place(path, schema, layout),
+        Ok(false) => Err(StoreError::NotEmpty { path: path.to_path_buf() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            beside(path, schema, layout, |hidden| match fs::rename(hidden, path) {
+                Err(_) if is_there(path) => Err(StoreError::NotEmpty { path: path.to_path_buf() }),
+                renamed => renamed.map_err(|error| StoreError::write(path, error)),
+            })
+        }
+        Err(error) => Err(StoreError::write(path, error)),
+    }
+}
+
+/// Creates `parent/stem-k` with the smallest k ≥ 1 that is free.
+pub(super) fn numbered(
+    parent: &Path,
+    stem: &str,
+    schema: &Schema,
+    layout: &Layout,
+) -> Result<(Lock, PathBuf), StoreError> {
+    let mut path = PathBuf::new();
+    let lock = beside(&parent.join(stem), schema, layout, |hidden| {
+        let mut number: u64 = 1;
+        loop {
+            path = parent.join(format!("{stem}-{number}"));
+            if !is_there(&path) {
+                match fs::rename(hidden, &path) {
+                    Ok(()) => return Ok(()),
+                    // Another process was faster: its folder is not empty, so the rename could not replace it.
+                    Err(_) if is_there(&path) => {}
+                    Err(error) => return Err(StoreError::write(&path, error)),
+                }
+            }
+            number += 1;
+        }
+    })?;
+    Ok((lock, path))
+}
+
+/// Builds the run in a hidden folder in the same place as `target`, and lets `publish` rename it.
+fn beside(
+    target: &Path,
+    schema: &Schema,
+    layout: &Layout,
+    publish: impl FnOnce(&Path) -> Result<(), StoreError>,
+) -> Result<Lock, StoreError> {
+    let parent = target.parent().unwrap_or(Path::new(""));
+    let missing: Vec<&Path> =
+        parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !is_there(folder)).collect();
+    let build = || {
+        if !missing.is_empty() {
+            fs::create_dir_all(parent).map_err(|error| StoreError::write(parent, error))?;
+        }
+        let hidden = hidden_folder(target)?;
+        let filled = fill(&hidden, schema, layout).map_err(|error| error.about(target));
+        filled.and_then(|lock| publish(&hidden).map(|()| lock)).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&hidden);
+        })
+    };
+    build().inspect_err(|_| {
+        // Leaves no trace of a run that never was; a folder that someone else uses by now is not empty and stays.
+        for folder in missing.iter() {
+            let _ = fs::remove_dir(folder);
+        }
+    })
+}
+
+/// Makes a folder that no other process or thread uses.
+fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let hidden = target.with_file_name(format!(".{name}.tmp-{}-{count}", std::process::id()));
+        match fs::create_dir(&hidden) {
+            Ok(()) => return Ok(hidden),
+            // Left by a killed process that had our number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(StoreError::write(target, error)),
+        }
+    }
+}
+
+/// Builds the run in an existing empty folder.
+fn in_place(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
+    fill(path, schema, layout).inspect_err(|error| {
+        // Whoever holds the lock file goes on filling the folder; all else in it is ours.
+        if !matches!(error, StoreError::NotEmpty { .. }) {
+            let _ = empty(path);
+        }
+    })
+}
+
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+    }
+    Ok(())
+}
+
+/// Writes the whole skeleton into an empty folder; `zarr.json`, which makes it a run, comes last.
+fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
+    let lock = Lock::create(folder)?;
+    let documents = zarr::array_documents(schema);
+    for (name, document) in &documents {
+        let array = folder.join(name);
+        fs::create_dir(&array).map_err(|error| StoreError::write(&array, error))?;
+        write_document(&array, document)?;
+    }
+    let mut times = ChunkWriter::new(folder, &schema.time);
+    for time in &layout.times {
+        times.make_room()?;
+        times.push(&[*time]);
+    }
+    times.flush()?;
+    for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
+        for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
+            let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
+            chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?;
+        }
+    }
+    Progress::running(0).write(folder)?;
+    write_document(folder, &zarr::group_document(schema, &documents))?;
+    Ok(lock)
+}
+
+fn write_document(folder: &Path, document: &Value) -> Result<(), StoreError> {
+    files::replace(&folder.join("zarr.json"), format!("{document:#}\n").as_bytes())
+}
+
+/// Whether something has this name, be it a dangling link.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

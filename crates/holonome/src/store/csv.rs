@@ -1,0 +1,117 @@
+//! A run as comma-separated values: a header, then one line for each stored sample.
+//!
+//! Columns are named as in the model: `t`, `q.x`, `r[2].y`, `x[1,2].z`; vectors of more than three components and
+//! matrices are written with indices, `Q[4]`, `R[1,2]`, `A[3][1,2]`. Names with a comma stand in quotes (RFC 4180).
+//! Numbers are the shortest decimals that read back as the same bits; `NaN` and `inf` are spelt so.
+
+use super::error::StoreError;
+use super::layout::{Dimension, Role};
+use super::reader::StoredRun;
+use super::schema::Series;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes the run to a file, which appears (or is replaced) when it is complete. What is not a regular file, such as
+/// `/dev/stdout` or a pipe, is written directly.
+pub fn export(run: &StoredRun, path: &Path) -> Result<(), StoreError> {
+    let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    if special {
+        let file = File::options().write(true).open(path).map_err(|error| StoreError::write(path, error))?;
+        return write_named(run, file, path);
+    }
+    // Replaces the file that a link leads to, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = target.with_file_name(format!(".{name}.tmp-{}", std::process::id()));
+    let write = || {
+        let file = File::create(&temporary).map_err(|error| StoreError::write(path, error))?;
+        write_named(run, file, path)?;
+        fs::rename(&temporary, &target).map_err(|error| StoreError::write(path, error))
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+/// Writes the run to `output`, standard output for instance.
+pub fn write(run: &StoredRun, output: impl Write) -> Result<(), StoreError> {
+    write_named(run, output, Path::new("the output"))
+}
+
+fn write_named(run: &StoredRun, output: impl Write, name: &Path) -> Result<(), StoreError> {
+    let mut output = BufWriter::with_capacity(1 << 16, output);
+    let fail = |error| StoreError::write(name, error);
+    let schema = run.schema();
+    output.write_all(b"t").map_err(fail)?;
+    for series in &schema.arrays {
+        write_columns(run, series, &mut output, name)?;
+    }
+    output.write_all(b"\n").map_err(fail)?;
+    let mut times = run.row_reader(&schema.time);
+    let mut arrays: Vec<_> = schema.arrays.iter().map(|series| run.row_reader(series)).collect();
+    for sample in 0..run.samples() {
+        write_numbers(&mut output, times.row(sample)?, b"").map_err(fail)?;
+        for array in &mut arrays {
+            write_numbers(&mut output, array.row(sample)?, b",").map_err(fail)?;
+        }
+        output.write_all(b"\n").map_err(fail)?;
+    }
+    output.flush().map_err(fail)
+}
+
+/// Debug formatting, because it switches to an exponent where Display would write hundreds of zeros.
+fn write_numbers(output: &mut impl Write, numbers: &[f64], before: &[u8]) -> io::Result<()> {
+    for number in numbers {
+        output.write_all(before)?;
+        write!(output, "{number:?}")?;
+    }
+    Ok(())
+}
+
+/// Writes the names of an array's columns.
+fn write_columns(run: &StoredRun, series: &Series, output: &mut impl Write, name: &Path) -> Result<(), StoreError> {
+    let axes = series.axes.iter().map(|&axis| run.read_axis(&run.schema().axes[axis]));
+    let axes = axes.collect::<Result<Vec<Dimension>, _>>()?;
+    // The last dimension runs fastest, as in a row of the array.
+    for column in 0..series.grid.row() {
+        let mut rest = column;
+        let mut places = vec![0; axes.len()];
+        for (place, axis) in places.iter_mut().zip(&axes).rev() {
+            *place = rest % axis.len();
+            rest /= axis.len();
+        }
+        let title = column_name(&series.name, &axes, &places);
+        let written = if title.contains([',', '"']) {
+            write!(output, ",\"{}\"", title.replace('"', "\"\""))
+        } else {
+            write!(output, ",{title}")
+        };
+        written.map_err(|error| StoreError::write(name, error))?;
+    }
+    Ok(())
+}
+
+/// The name of one number of a variable, as the model language writes it.
+fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
+    let mut family = Vec::new();
+    let mut component = Vec::new();
+    let mut letter = None;
+    for (axis, &place) in axes.iter().zip(places) {
+        let values = axis.labels.iter().map(|label| label.values[place].to_string());
+        match axis.role {
+            Role::Index => family.extend(values),
+            Role::Component if axis.len() <= 3 => letter = Some(["x", "y", "z"][place]),
+            Role::Component | Role::Row | Role::Column => component.extend(values),
+        }
+    }
+    let mut name = variable.to_string();
+    for indices in [family, component].iter().filter(|indices| !indices.is_empty()) {
+        name.push_str(&format!("[{}]", indices.join(",")));
+    }
+    if let Some(letter) = letter {
+        name.push('.');
+        name.push_str(letter);
+    }
+    name
+}

@@ -1,0 +1,126 @@
+//! What can go wrong with a stored run, said with the path and the remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run could not be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A new run was to go to a folder that holds something.
+    #[error("{} is not empty: name another folder, or a new one", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is no stored run, or one of another format.
+    #[error("{} is not a stored run: {reason}", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// Another process is writing to the run.
+    #[error("{} is being written by another process: wait until it ends, or stop it first", path.display())]
+    InUse {
+        /// The run's folder.
+        path: PathBuf,
+    },
+    /// The disk, a quota or the largest file size is exhausted.
+    #[error("no space left to write {} ({source}): free some space; what was stored before is kept", path.display())]
+    Full {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The path cannot be written by this user, or goes through something that is not a folder.
+    #[error("cannot write {} ({source}): name a folder that you may write to", path.display())]
+    Unwritable {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Any other failure to write.
+    #[error("cannot write {} ({source}); what was stored before is kept", path.display())]
+    Write {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A failure to read a file that exists.
+    #[error("cannot read {} ({source})", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file of the run is missing, cut off or no longer what was written.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How it shows.
+        reason: String,
+    },
+    /// The caller's layout, rows or names do not fit together: a mistake in the program, not of its user.
+    #[error("the stored arrays do not fit: {reason}")]
+    Mismatch {
+        /// What does not fit what.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// The variant's name in lower case, for machine-readable output.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StoreError::NotEmpty { .. } => "not-empty",
+            StoreError::NotARun { .. } => "not-a-run",
+            StoreError::InUse { .. } => "in-use",
+            StoreError::Full { .. } => "disk-full",
+            StoreError::Unwritable { .. } => "unwritable",
+            StoreError::Write { .. } => "write",
+            StoreError::Read { .. } => "read",
+            StoreError::Damaged { .. } => "damaged",
+            StoreError::Mismatch { .. } => "mismatch",
+        }
+    }
+
+    /// Sorts a failed write by its remedy.
+    pub(super) fn write(path: &Path, source: io::Error) -> StoreError {
+        use io::ErrorKind::*;
+        let path = path.to_path_buf();
+        match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => StoreError::Full { path, source },
+            PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => {
+                StoreError::Unwritable { path, source }
+            }
+            _ => StoreError::Write { path, source },
+        }
+    }
+
+    /// A failed read.
+    pub(super) fn read(path: &Path, source: io::Error) -> StoreError {
+        StoreError::Read { path: path.to_path_buf(), source }
+    }
+
+    /// A file that is not what was written.
+    pub(super) fn damaged(path: &Path, reason: impl ToString) -> StoreError {
+        StoreError::Damaged { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
+    /// The same error, about another path: a user knows the folder that was asked for, not the hidden one beside it.
+    pub(super) fn about(self, target: &Path) -> StoreError {
+        let path = target.to_path_buf();
+        match self {
+            StoreError::Full { source, .. } => StoreError::Full { path, source },
+            StoreError::Unwritable { source, .. } => StoreError::Unwritable { path, source },
+            StoreError::Write { source, .. } => StoreError::Write { path, source },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Files that are there in full or not at all.
+
+use super::error::StoreError;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Temporary files of a run start with this; none has a meaning after the process that wrote it.
+const TEMPORARY: &str = ".tmp-";
+const LOCK: &str = "run.lock";
+
+/// The temporary path of `target`: hidden, in the same folder, because a rename works within one file system only.
+pub(super) fn temporary(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{TEMPORARY}{name}"))
+}
+
+/// Replaces `target` by `bytes`; a reader, or a kill, sees the old content or the new.
+pub(super) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    replace_through(&temporary(target), target, bytes)
+}
+
+/// [`replace`] with a known temporary path, for callers that must not allocate.
+pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let write = || {
+        let mut file = File::create(temporary)?;
+        file.write_all(bytes)?;
+        drop(file);
+        fs::rename(temporary, target)
+    };
+    write().map_err(|error| {
+        // Gives the space back; that this fails too would tell the user nothing new.
+        let _ = fs::remove_file(temporary);
+        StoreError::write(target, error)
+    })
+}
+
+/// The content of a file, or nothing where there is none.
+pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::read(path, error)),
+    }
+}
+
+/// Removes what writes left behind that were cut off.
+pub(super) fn remove_temporaries(folder: &Path) -> Result<(), StoreError> {
+    remove_where(folder, |name| name.starts_with(TEMPORARY))
+}
+
+/// Removes the files of a folder whose names `unwanted` selects.
+pub(super) fn remove_where(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+    for entry in fs::read_dir(folder).map_err(|error| StoreError::read(folder, error))? {
+        let path = entry.map_err(|error| StoreError::read(folder, error))?.path();
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(&unwanted) {
+            fs::remove_file(&path).map_err(|error| StoreError::write(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds a run for writing until it is dropped or its process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// The lock belongs to the open file. None where the file system knows no locks: the run goes on without.
+    file: Option<File>,
+}
+
+impl Lock {
+    /// Takes the lock in a folder that is being made; the file must be new there, so two makers cannot both have it.
+    pub(super) fn create(folder: &Path) -> Result<Lock, StoreError> {
+        let path = folder.join(LOCK);
+        match File::create_new(&path) {
+            Ok(file) => Lock::hold(folder, file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(StoreError::NotEmpty { path: folder.to_path_buf() })
+            }
+            Err(error) => Err(StoreError::write(&path, error)),
+        }
+    }
+
+    /// Takes the lock of an existing run.
+    pub(super) fn take(folder: &Path) -> Result<Lock, StoreError> {
+        let path = folder.join(LOCK);
+        let open = File::options().create(true).append(true).open(&path);
+        Lock::hold(folder, open.map_err(|error| StoreError::write(&path, error))?)
+    }
+
+    fn hold(folder: &Path, file: File) -> Result<Lock, StoreError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { file: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: folder.to_path_buf() }),
+            Err(TryLockError::Error(_)) => Ok(Lock { file: None }),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread is just starting shares the open file for a moment.
+        if let Some(file) = &self.file {
+            let _ = file.unlock();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a run will store, said before it starts.
+
+use serde_json::{Map, Value};
+
+/// The arrays of a run, their dimensions and the sample times.
+#[derive(Debug, Clone, Default)]
+pub struct Layout {
+    /// The times of all samples, first and last included.
+    pub times: Vec<f64>,
+    /// The arrays, in the order in which [`Store::append`](super::Store::append) gets their rows.
+    pub arrays: Vec<ArrayLayout>,
+    /// The dimensions that the arrays name; see [`Layout::dimension`].
+    pub dimensions: Vec<Dimension>,
+    /// Attributes of the whole data set: the model's source, the method, the options.
+    pub attributes: Map<String, Value>,
+}
+
+/// One array: a row for each sample.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ArrayLayout {
+    /// The variable's name in the model.
+    pub name: String,
+    /// Its dimensions besides time, outermost first; none for a scalar.
+    pub dimensions: Vec<String>,
+    /// One line for a reader and for plots; stored as `long_name`.
+    pub description: String,
+    /// Further attributes, such as what the variable is to the model.
+    pub attributes: Map<String, Value>,
+}
+
+/// A dimension with the integers that label its places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dimension {
+    /// Its name.
+    pub name: String,
+    /// What it counts; decides how `export` writes a component's name.
+    pub role: Role,
+    /// The labels, all of the same length. One label of the dimension's own name becomes its coordinate; several
+    /// (the members of a family with dependent ranges) become coordinates `DIMENSION_LABEL` along it.
+    pub labels: Vec<Label>,
+}
+
+/// Integers along a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The index's name in the model.
+    pub name: String,
+    /// One value for each place.
+    pub values: Vec<i64>,
+}
+
+/// What a dimension counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Members of a family.
+    Index,
+    /// Components of a vector.
+    Component,
+    /// Rows of a matrix.
+    Row,
+    /// Columns of a matrix.
+    Column,
+}
+
+impl Layout {
+    /// Adds a dimension unless the same one is there, and returns the name to use in [`ArrayLayout::dimensions`]:
+    /// where two families give the name `i` to different ranges, the second is called `i_2`.
+    pub fn dimension(&mut self, mut dimension: Dimension) -> String {
+        let wanted = dimension.name.clone();
+        for attempt in 2.. {
+            match self.dimensions.iter().find(|known| known.name == dimension.name) {
+                None => {
+                    self.dimensions.push(dimension.clone());
+                    break;
+                }
+                Some(known) if *known == dimension => break,
+                Some(_) => dimension.rename(format!("{wanted}_{attempt}")),
+            }
+        }
+        dimension.name
+    }
+}
+
+impl Dimension {
+    /// The components 1…k of a vector: `component_k`.
+    pub fn component(k: usize) -> Dimension {
+        Dimension::counted(format!("component_{k}"), Role::Component, k)
+    }
+
+    /// The rows 1…k of a matrix: `row_k`.
+    pub fn row(k: usize) -> Dimension {
+        Dimension::counted(format!("row_{k}"), Role::Row, k)
+    }
+
+    /// The columns 1…l of a matrix: `column_l`.
+    pub fn column(l: usize) -> Dimension {
+        Dimension::counted(format!("column_{l}"), Role::Column, l)
+    }
+
+    /// One index of a family.
+    pub fn index(name: &str, values: impl IntoIterator<Item = i64>) -> Dimension {
+        let label = Label { name: name.to_string(), values: values.into_iter().collect() };
+        Dimension { name: name.to_string(), role: Role::Index, labels: vec![label] }
+    }
+
+    /// The members of a family whose ranges depend on each other, as in `rod[i in 1..4, j in i+1..4]`: one place per
+    /// member, one label per index.
+    pub fn members(name: &str, labels: Vec<Label>) -> Dimension {
+        Dimension { name: name.to_string(), role: Role::Index, labels }
+    }
+
+    /// Number of places.
+    pub fn len(&self) -> usize {
+        self.labels.first().map_or(0, |label| label.values.len())
+    }
+
+    /// Whether it has no places: a family may have an empty range.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn counted(name: String, role: Role, length: usize) -> Dimension {
+        let label = Label { name: name.clone(), values: (1..=length as i64).collect() };
+        Dimension { name, role, labels: vec![label] }
+    }
+
+    /// Renames the dimension, and with it a label that shares its name.
+    fn rename(&mut self, name: String) {
+        if let [label] = self.labels.as_mut_slice()
+            && label.name == self.name
+        {
+            label.name.clone_from(&name);
+        }
+        self.name = name;
+    }
+}

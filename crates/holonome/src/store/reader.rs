@@ -1,0 +1,164 @@
+//! Reading a run: one that is finished, was stopped, or is still being written.
+
+use super::chunks::{self, ChunkReader};
+use super::error::StoreError;
+use super::files;
+use super::layout::{ArrayLayout, Dimension, Label};
+use super::progress::{self, Progress, Status};
+use super::schema::{Axis, Grid, Schema, Series};
+use super::zarr;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// A run on disk, as it was when it was opened.
+#[derive(Debug)]
+pub struct StoredRun {
+    path: PathBuf,
+    schema: Schema,
+    progress: Progress,
+}
+
+impl StoredRun {
+    /// Opens the run in a folder.
+    pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
+        let not_a_run = |reason: &str| StoreError::NotARun { path: path.to_path_buf(), reason: reason.to_string() };
+        if !path.exists() {
+            return Err(not_a_run("there is no such folder"));
+        }
+        if !path.is_dir() {
+            return Err(not_a_run("it is a file, not a folder"));
+        }
+        let group = files::read_if_present(&path.join("zarr.json"))?;
+        let schema = zarr::schema_from_group(path, &group.ok_or_else(|| not_a_run("it holds no zarr.json"))?)?;
+        let mut progress = Progress::read(path)?;
+        if progress.status == Status::Running
+            && let Some(checkpoint) = progress::read_checkpoint(path)?
+        {
+            progress.samples = checkpoint.samples;
+        }
+        let (samples, planned) = (progress.samples, schema.time.grid.rows);
+        if samples > planned {
+            return Err(StoreError::damaged(path, format!("it claims {samples} samples of {planned}")));
+        }
+        Ok(StoredRun { path: path.to_path_buf(), schema, progress })
+    }
+
+    /// The run's folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Attributes of the data set.
+    pub fn attributes(&self) -> &Map<String, Value> {
+        &self.schema.attributes
+    }
+
+    /// How the run stands.
+    pub fn status(&self) -> Status {
+        self.progress.status
+    }
+
+    /// What the run was finished with; null while it runs.
+    pub fn summary(&self) -> &Value {
+        &self.progress.summary
+    }
+
+    /// Samples stored.
+    pub fn samples(&self) -> usize {
+        self.progress.samples
+    }
+
+    /// Samples of the whole run.
+    pub fn samples_planned(&self) -> usize {
+        self.schema.time.grid.rows
+    }
+
+    /// The arrays besides time, in the order of the layout; dimensions have the names they have in the store.
+    pub fn arrays(&self) -> Vec<ArrayLayout> {
+        let axis = |&place: &usize| self.schema.axes[place].stored.clone();
+        let array = |series: &Series| ArrayLayout {
+            name: series.name.clone(),
+            dimensions: series.axes.iter().map(axis).collect(),
+            description: series.description.clone(),
+            attributes: series.attributes.clone(),
+        };
+        self.schema.arrays.iter().map(array).collect()
+    }
+
+    /// A dimension with its labels, by its name in the store.
+    pub fn dimension(&self, name: &str) -> Result<Dimension, StoreError> {
+        match self.schema.axes.iter().find(|axis| axis.stored == name) {
+            Some(axis) => self.read_axis(axis),
+            None => Err(StoreError::Mismatch { reason: format!("the run has no dimension {name}") }),
+        }
+    }
+
+    /// The times of the stored samples.
+    pub fn times(&self) -> Result<Vec<f64>, StoreError> {
+        self.read_series(&self.schema.time)
+    }
+
+    /// An array's stored samples, row after row, by its name in the model.
+    pub fn read(&self, array: &str) -> Result<Vec<f64>, StoreError> {
+        self.read_series(self.series(array)?)
+    }
+
+    /// The same one row at a time, for arrays that are larger than memory.
+    pub fn rows(&self, array: &str) -> Result<RowReader, StoreError> {
+        Ok(self.row_reader(self.series(array)?))
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub(super) fn into_schema(self) -> Schema {
+        self.schema
+    }
+
+    pub(super) fn row_reader(&self, series: &Series) -> RowReader {
+        RowReader { chunks: ChunkReader::new(&self.path, series), samples: self.samples() }
+    }
+
+    pub(super) fn read_axis(&self, axis: &Axis) -> Result<Dimension, StoreError> {
+        let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
+        let label = |(name, array): &(String, String)| {
+            let values = chunks::read_integers(&self.path.join(array), axis.length, chunk_rows)?;
+            Ok(Label { name: name.clone(), values })
+        };
+        let labels = axis.labels.iter().map(label).collect::<Result<_, StoreError>>()?;
+        Ok(Dimension { name: axis.stored.clone(), role: axis.role, labels })
+    }
+
+    fn series(&self, name: &str) -> Result<&Series, StoreError> {
+        let found = self.schema.arrays.iter().find(|series| series.name == name);
+        found.ok_or_else(|| StoreError::Mismatch { reason: format!("the run has no array {name}") })
+    }
+
+    fn read_series(&self, series: &Series) -> Result<Vec<f64>, StoreError> {
+        let mut rows = self.row_reader(series);
+        let mut numbers = Vec::new();
+        for sample in 0..self.samples() {
+            numbers.extend_from_slice(rows.row(sample)?);
+        }
+        Ok(numbers)
+    }
+}
+
+/// Reads the rows of one array, with one chunk in memory.
+#[derive(Debug)]
+pub struct RowReader {
+    chunks: ChunkReader,
+    samples: usize,
+}
+
+impl RowReader {
+    /// The row of a stored sample. Reading in order loads each chunk once.
+    pub fn row(&mut self, sample: usize) -> Result<&[f64], StoreError> {
+        if sample >= self.samples {
+            let reason = format!("sample {sample} of {} stored", self.samples);
+            return Err(StoreError::Mismatch { reason });
+        }
+        self.chunks.row(sample)
+    }
+}

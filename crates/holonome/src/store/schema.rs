@@ -1,0 +1,163 @@
+//! A layout with every name, shape and chunk size settled: what the writer and the reader share.
+
+use super::error::StoreError;
+use super::layout::{Layout, Role};
+use super::names::Names;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// Numbers in a chunk, unless one row has more: 256 KiB, small enough to rewrite once a second, large enough that a
+/// long run does not drown in files.
+const CHUNK_NUMBERS_MAX: usize = 32 * 1024;
+
+/// The settled form of a [`Layout`].
+#[derive(Debug, Clone)]
+pub(super) struct Schema {
+    /// Attributes of the data set.
+    pub attributes: Map<String, Value>,
+    /// The sample times, a scalar array along itself.
+    pub time: Series,
+    /// The stored variables, in the caller's order.
+    pub arrays: Vec<Series>,
+    /// The dimensions besides time.
+    pub axes: Vec<Axis>,
+}
+
+/// One array along time.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// The variable's name in the model.
+    pub name: String,
+    /// Its array's name, which is its folder's.
+    pub stored: String,
+    /// One line for a reader.
+    pub description: String,
+    /// Further attributes.
+    pub attributes: Map<String, Value>,
+    /// Its dimensions besides time, as places in [`Schema::axes`].
+    pub axes: Vec<usize>,
+    /// Its shape and chunks.
+    pub grid: Grid,
+}
+
+/// A dimension besides time.
+#[derive(Debug, Clone)]
+pub(super) struct Axis {
+    /// Its name in the store.
+    pub stored: String,
+    /// What it counts.
+    pub role: Role,
+    /// Number of places.
+    pub length: usize,
+    /// For each label the index's name and the array that holds its values.
+    pub labels: Vec<(String, String)>,
+}
+
+/// Shape and chunks of an array along time: chunks divide time only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Rows of the whole array.
+    pub rows: usize,
+    /// Lengths of the other dimensions.
+    pub lengths: Vec<usize>,
+    /// Rows of a chunk.
+    pub chunk_rows: usize,
+}
+
+impl Grid {
+    /// Chunks for an array of `rows` rows; never longer than the array, so that a short run stays small.
+    pub(super) fn new(rows: usize, lengths: Vec<usize>) -> Grid {
+        let row: usize = lengths.iter().product();
+        let chunk_rows = (CHUNK_NUMBERS_MAX / row.max(1)).clamp(1, rows.max(1));
+        Grid { rows, lengths, chunk_rows }
+    }
+
+    /// Numbers in a row.
+    pub(super) fn row(&self) -> usize {
+        self.lengths.iter().product()
+    }
+
+    /// Bytes of a chunk.
+    pub(super) fn chunk_bytes(&self) -> usize {
+        self.chunk_rows * self.row() * size_of::<f64>()
+    }
+}
+
+impl Schema {
+    /// Settles names and chunks, or says what does not fit.
+    pub(super) fn new(layout: &Layout) -> Result<Schema, StoreError> {
+        check(layout)?;
+        let mut names = Names::default();
+        // Variables choose first: the names that a user wrote stay.
+        let stored: Vec<String> = layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
+        let rows = layout.times.len();
+        let time = Series {
+            name: "t".to_string(),
+            stored: names.claim("time"),
+            description: "time of the sample".to_string(),
+            attributes: Map::new(),
+            axes: Vec::new(),
+            grid: Grid::new(rows, Vec::new()),
+        };
+        let mut axes = Vec::with_capacity(layout.dimensions.len());
+        for dimension in &layout.dimensions {
+            let own = names.claim(&dimension.name);
+            let labels = match dimension.labels.as_slice() {
+                [label] => vec![(label.name.clone(), own.clone())],
+                several => {
+                    let claim = |label: &super::Label| {
+                        (label.name.clone(), names.claim(&format!("{}_{}", dimension.name, label.name)))
+                    };
+                    several.iter().map(claim).collect()
+                }
+            };
+            axes.push(Axis { stored: own, role: dimension.role, length: dimension.len(), labels });
+        }
+        let place = |name: &String| layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0);
+        let series = |(array, stored): (&super::ArrayLayout, String)| {
+            let places: Vec<usize> = array.dimensions.iter().map(place).collect();
+            let lengths = places.iter().map(|&axis| axes[axis].length).collect();
+            Series {
+                name: array.name.clone(),
+                stored,
+                description: array.description.clone(),
+                attributes: array.attributes.clone(),
+                axes: places,
+                grid: Grid::new(rows, lengths),
+            }
+        };
+        let arrays = layout.arrays.iter().zip(stored).map(series).collect();
+        Ok(Schema { attributes: layout.attributes.clone(), time, arrays, axes })
+    }
+}
+
+/// The rules that a layout has to keep.
+fn check(layout: &Layout) -> Result<(), StoreError> {
+    let fail = |reason: String| Err(StoreError::Mismatch { reason });
+    let mut known = HashSet::new();
+    for dimension in &layout.dimensions {
+        if !known.insert(dimension.name.as_str()) {
+            return fail(format!("two dimensions are called {}", dimension.name));
+        }
+        if dimension.labels.is_empty() || dimension.labels.iter().any(|label| label.values.len() != dimension.len()) {
+            return fail(format!("dimension {} needs labels, all of one length", dimension.name));
+        }
+    }
+    let mut arrays = HashSet::new();
+    for array in &layout.arrays {
+        if !arrays.insert(array.name.as_str()) {
+            return fail(format!("two arrays are called {}", array.name));
+        }
+        let mut own = HashSet::new();
+        for dimension in &array.dimensions {
+            if !known.contains(dimension.as_str()) {
+                return fail(format!("{} uses dimension {dimension}, which is not declared", array.name));
+            }
+            // xarray, like most readers of labelled arrays, wants the dimensions of an array to differ.
+            if !own.insert(dimension) {
+                return fail(format!("{} uses dimension {dimension} twice", array.name));
+            }
+        }
+    }
+    Ok(())
+}

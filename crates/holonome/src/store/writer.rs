@@ -1,0 +1,178 @@
+//! Writing a run as it goes, and going on with one.
+
+use super::chunks::ChunkWriter;
+use super::create;
+use super::error::StoreError;
+use super::files::{self, Lock};
+use super::layout::Layout;
+use super::progress::{self, Progress, Status};
+use super::reader::StoredRun;
+use super::schema::Schema;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// A run that is being written. It is locked until the value is dropped.
+///
+/// Nothing is written on drop: what counts is what the last [`Store::checkpoint`] or [`Store::finish`] said.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    schema: Schema,
+    arrays: Vec<ChunkWriter>,
+    samples: usize,
+    /// Samples that are in files, all arrays alike.
+    stored: usize,
+    /// Text of the checkpoint; kept for its memory.
+    scratch: Vec<u8>,
+    _lock: Lock,
+}
+
+/// What [`Store::resume`] found.
+#[derive(Debug)]
+pub enum Resumed {
+    /// The run goes on.
+    Continues {
+        /// Positioned behind the samples of the last checkpoint.
+        store: Box<Store>,
+        /// The state of that checkpoint; none if the run was stopped before its first: start from the initial state.
+        state: Option<Value>,
+    },
+    /// The run had reached its end; nothing was touched.
+    Finished {
+        /// What [`Store::finish`] was given.
+        summary: Value,
+    },
+}
+
+impl Store {
+    /// Creates a run at `path`, which must be new or an empty folder. Missing parent folders are made.
+    pub fn create(path: &Path, layout: &Layout) -> Result<Store, StoreError> {
+        let schema = Schema::new(layout)?;
+        let lock = create::at(path, &schema, layout)?;
+        Ok(Store::new(path.to_path_buf(), schema, lock))
+    }
+
+    /// Creates a run at `parent/stem-k` with the smallest k ≥ 1 that is free, whoever else does the same.
+    pub fn create_numbered(parent: &Path, stem: &str, layout: &Layout) -> Result<Store, StoreError> {
+        let schema = Schema::new(layout)?;
+        let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
+        Ok(Store::new(path, schema, lock))
+    }
+
+    /// Goes on with an interrupted, failed or killed run after its last checkpoint.
+    pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
+        let run = StoredRun::open(path)?;
+        if run.status() == Status::Finished {
+            return Ok(Resumed::Finished { summary: run.summary().clone() });
+        }
+        let lock = Lock::take(path)?;
+        // Only now is the checkpoint the last one: before the lock, another process may have gone on.
+        let progress = Progress::read(path)?;
+        if progress.status == Status::Finished {
+            return Ok(Resumed::Finished { summary: progress.summary });
+        }
+        let schema = run.into_schema();
+        let (samples, state) = match progress::read_checkpoint(path)? {
+            Some(checkpoint) => (checkpoint.samples, Some(checkpoint.state)),
+            None => (0, None),
+        };
+        if samples > schema.time.grid.rows {
+            let reason = format!("{samples} samples of {}", schema.time.grid.rows);
+            return Err(StoreError::damaged(&path.join("checkpoint.json"), reason));
+        }
+        // Rows beyond the checkpoint go now, so from now on the status must not count them.
+        Progress::running(samples).write(path)?;
+        files::remove_temporaries(path)?;
+        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
+        let arrays = behind.collect::<Result<_, _>>()?;
+        let path = path.to_path_buf();
+        let store = Store { path, schema, arrays, samples, stored: samples, scratch: Vec::new(), _lock: lock };
+        Ok(Resumed::Continues { store: Box::new(store), state })
+    }
+
+    fn new(path: PathBuf, schema: Schema, lock: Lock) -> Store {
+        let arrays = schema.arrays.iter().map(|series| ChunkWriter::new(&path, series)).collect();
+        Store { path, schema, arrays, samples: 0, stored: 0, scratch: Vec::new(), _lock: lock }
+    }
+
+    /// Takes one sample: a row of each array, in the layout's order. Allocates nothing.
+    ///
+    /// Fails without taking the sample; after a full disk, the same call works once there is space.
+    pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
+        self.check(rows)?;
+        // All chunks that are full go out before any array takes its row: an error leaves the arrays in step.
+        for array in &mut self.arrays {
+            array.make_room()?;
+        }
+        for (array, row) in self.arrays.iter_mut().zip(rows) {
+            array.push(row);
+        }
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// Puts all samples into files and then records `state` as what they belong to.
+    ///
+    /// JSON has no NaN and no infinity; a state that may hold them has to encode them.
+    pub fn checkpoint(&mut self, state: &Value) -> Result<(), StoreError> {
+        self.flush()?;
+        progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
+    }
+
+    /// Puts all samples into files and records how the run ended. [`Store::resume`] starts at the last checkpoint, so
+    /// an interrupted run is best given one before.
+    ///
+    /// If the samples cannot be stored, a run is not called finished, and a failed one counts the samples stored.
+    pub fn finish(&mut self, status: Status, summary: Value) -> Result<(), StoreError> {
+        let flushed = self.flush();
+        if flushed.is_err() && status == Status::Finished {
+            return flushed;
+        }
+        let said = Progress { status, samples: self.stored, summary }.write(&self.path);
+        flushed.and(said)
+    }
+
+    /// The run's folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Samples taken.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Samples of the whole run.
+    pub fn samples_planned(&self) -> usize {
+        self.schema.time.grid.rows
+    }
+
+    /// Attributes of the data set, as the layout gave them.
+    pub fn attributes(&self) -> &Map<String, Value> {
+        &self.schema.attributes
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        for array in &mut self.arrays {
+            array.flush()?;
+        }
+        self.stored = self.samples;
+        Ok(())
+    }
+
+    fn check(&self, rows: &[&[f64]]) -> Result<(), StoreError> {
+        let fail = |reason: String| Err(StoreError::Mismatch { reason });
+        if self.samples == self.samples_planned() {
+            return fail(format!("a sample more than the {} planned", self.samples));
+        }
+        if rows.len() != self.arrays.len() {
+            return fail(format!("{} rows for {} arrays", rows.len(), self.arrays.len()));
+        }
+        for ((array, row), series) in self.arrays.iter().zip(rows).zip(&self.schema.arrays) {
+            if row.len() != array.row() {
+                return fail(format!("{} numbers for {}, whose rows have {}", row.len(), series.name, array.row()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+//! The Zarr v3 metadata of a schema, and the way back.
+//!
+//! Zarr core specification 3.0 (<https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html>): regular grid and the
+//! codec `bytes` alone, so that a chunk is its numbers in row-major order and any language can read it. The `default`
+//! chunk keys use the separator `.`: with `/`, each chunk of a family would need folders of its own. Consolidated
+//! metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
+
+use super::error::StoreError;
+use super::layout::Role;
+use super::schema::{Axis, Grid, Schema, Series};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Number of this format, in the group's attributes under [`FORMAT_KEY`].
+const FORMAT: u64 = 1;
+const FORMAT_KEY: &str = "holonome_format";
+const ROLE_KEY: &str = "holonome_role";
+const MODEL_NAME_KEY: &str = "model_name";
+const DESCRIPTION_KEY: &str = "long_name";
+const INDEX_KEY: &str = "index_name";
+/// CF convention, which xarray follows: names of the coordinates that are not dimensions.
+const COORDINATES_KEY: &str = "coordinates";
+
+/// What an array is to the data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ArrayRole {
+    Time,
+    Variable,
+    Label,
+    #[serde(untagged)]
+    Axis(Role),
+}
+
+/// An array of the group: its name and its metadata document.
+pub(super) type Document = (String, Value);
+
+/// The documents of all arrays (time, variables, coordinates) in the order of the group.
+pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
+    let mut documents = vec![series_document(schema, &schema.time, ArrayRole::Time)];
+    documents.extend(schema.arrays.iter().map(|series| series_document(schema, series, ArrayRole::Variable)));
+    documents.extend(schema.axes.iter().flat_map(axis_documents));
+    documents
+}
+
+/// The group's document with all others inside.
+pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
+    let mut attributes = schema.attributes.clone();
+    attributes.insert(FORMAT_KEY.to_string(), json!(FORMAT));
+    json!({
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": attributes,
+        "consolidated_metadata": {
+            "kind": "inline",
+            "must_understand": false,
+            "metadata": Map::from_iter(arrays.iter().cloned()),
+        },
+    })
+}
+
+fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Document {
+    let mut attributes = series.attributes.clone();
+    attributes.insert(ROLE_KEY.to_string(), json!(role));
+    attributes.insert(DESCRIPTION_KEY.to_string(), json!(series.description));
+    if series.name != series.stored {
+        attributes.insert(MODEL_NAME_KEY.to_string(), json!(series.name));
+    }
+    let axes: Vec<&Axis> = series.axes.iter().map(|&axis| &schema.axes[axis]).collect();
+    let labels: Vec<&str> = axes.iter().flat_map(|axis| axis.extra_labels()).map(|(_, array)| array.as_str()).collect();
+    if !labels.is_empty() {
+        attributes.insert(COORDINATES_KEY.to_string(), json!(labels.join(" ")));
+    }
+    let mut dimensions = vec![schema.time.stored.as_str()];
+    dimensions.extend(axes.iter().map(|axis| axis.stored.as_str()));
+    let document = array_document("float64", json!("NaN"), &series.grid, &dimensions, attributes);
+    (series.stored.clone(), document)
+}
+
+fn axis_documents(axis: &Axis) -> Vec<Document> {
+    let grid = Grid::new(axis.length, Vec::new());
+    let document = |(index, array): &(String, String)| {
+        let role = if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
+        let attributes = Map::from_iter([(ROLE_KEY.to_string(), json!(role)), (INDEX_KEY.to_string(), json!(index))]);
+        (array.clone(), array_document("int64", json!(0), &grid, &[&axis.stored], attributes))
+    };
+    axis.labels.iter().map(document).collect()
+}
+
+fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], attributes: Map<String, Value>) -> Value {
+    let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
+    // A chunk has at least one place in each direction, even where the array has none.
+    let chunk: Vec<usize> = [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+    json!({
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": kind,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+        "fill_value": fill,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "attributes": attributes,
+        "dimension_names": dimensions,
+    })
+}
+
+impl Axis {
+    /// The labels that are not the dimension's own coordinate.
+    fn extra_labels(&self) -> impl Iterator<Item = &(String, String)> {
+        self.labels.iter().filter(|(_, array)| *array != self.stored)
+    }
+}
+
+#[derive(Deserialize)]
+struct GroupDocument {
+    attributes: Map<String, Value>,
+    consolidated_metadata: Consolidated,
+}
+
+#[derive(Deserialize)]
+struct Consolidated {
+    metadata: Map<String, Value>,
+}
+
+/// The part of an array's document that is not the same for all arrays.
+#[derive(Deserialize)]
+struct ArrayDocument {
+    shape: Vec<usize>,
+    attributes: Map<String, Value>,
+    dimension_names: Vec<String>,
+}
+
+/// Reads the schema back from the group's document in `path`.
+pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, StoreError> {
+    parse(document).map_err(|reason| StoreError::NotARun { path: path.to_path_buf(), reason })
+}
+
+fn parse(document: &[u8]) -> Result<Schema, String> {
+    let mut group: GroupDocument = serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
+    match group.attributes.shift_remove(FORMAT_KEY) {
+        Some(format) if format == json!(FORMAT) => {}
+        Some(format) => return Err(format!("it has format {format}, this program reads format {FORMAT}")),
+        None => return Err(format!("zarr.json lacks {FORMAT_KEY}, so another program wrote it")),
+    }
+    let mut time = None;
+    let mut variables = Vec::new();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (stored, document) in group.consolidated_metadata.metadata {
+        let mut array: ArrayDocument =
+            serde_json::from_value(document).map_err(|error| format!("metadata of {stored}: {error}"))?;
+        if array.shape.is_empty() || array.shape.len() != array.dimension_names.len() {
+            return Err(format!("metadata of {stored}: shape and dimension_names differ"));
+        }
+        let role = array.attributes.shift_remove(ROLE_KEY).and_then(|role| serde_json::from_value(role).ok());
+        match role {
+            Some(ArrayRole::Time) => time = Some((stored, array)),
+            Some(ArrayRole::Variable) => variables.push((stored, array)),
+            Some(ArrayRole::Axis(role)) => read_label(&mut axes, stored, array, role),
+            // Only members of a family need several labels.
+            Some(ArrayRole::Label) => read_label(&mut axes, stored, array, Role::Index),
+            None => return Err(format!("metadata of {stored} lack a known {ROLE_KEY}")),
+        }
+    }
+    let (stored, array) = time.ok_or("it has no array of times")?;
+    let time = read_series(&axes, stored, array)?;
+    let mut arrays = Vec::with_capacity(variables.len());
+    for (stored, array) in variables {
+        let series = read_series(&axes, stored, array)?;
+        if series.grid.rows != time.grid.rows {
+            return Err(format!("{} has {} rows for {} times", series.stored, series.grid.rows, time.grid.rows));
+        }
+        arrays.push(series);
+    }
+    Ok(Schema { attributes: group.attributes, time: Series { name: "t".to_string(), ..time }, arrays, axes })
+}
+
+/// Adds a coordinate array to the axis it labels, which may be new.
+fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, role: Role) {
+    let dimension = array.dimension_names.swap_remove(0);
+    let index = take_text(&mut array.attributes, INDEX_KEY).unwrap_or_default();
+    match axes.iter_mut().find(|axis| axis.stored == dimension) {
+        Some(axis) => axis.labels.push((index, stored)),
+        None => axes.push(Axis { stored: dimension, role, length: array.shape[0], labels: vec![(index, stored)] }),
+    }
+}
+
+fn read_series(axes: &[Axis], stored: String, mut array: ArrayDocument) -> Result<Series, String> {
+    let place = |dimension: &String| axes.iter().position(|axis| axis.stored == *dimension);
+    let places: Option<Vec<usize>> = array.dimension_names[1..].iter().map(place).collect();
+    let places = places.ok_or_else(|| format!("{stored} has a dimension without coordinates"))?;
+    let numbers = array.shape.iter().try_fold(size_of::<f64>(), |product, &length| product.checked_mul(length));
+    if numbers.is_none() {
+        return Err(format!("{stored} is larger than this computer can address"));
+    }
+    array.attributes.shift_remove(COORDINATES_KEY);
+    Ok(Series {
+        name: take_text(&mut array.attributes, MODEL_NAME_KEY).unwrap_or_else(|| stored.clone()),
+        stored,
+        description: take_text(&mut array.attributes, DESCRIPTION_KEY).unwrap_or_default(),
+        attributes: array.attributes,
+        axes: places,
+        grid: Grid::new(array.shape[0], array.shape[1..].to_vec()),
+    })
+}
+
+fn take_text(attributes: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match attributes.shift_remove(key) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::every_kind;
+
+    #[test]
+    fn metadata_read_back_are_the_schema() {
+        let schema = Schema::new(&every_kind(5)).unwrap();
+        let document = group_document(&schema, &array_documents(&schema));
+        let back = schema_from_group(Path::new("run"), document.to_string().as_bytes()).unwrap();
+        assert_eq!(format!("{back:#?}"), format!("{schema:#?}"));
+    }
+
+    #[test]
+    fn damaged_metadata_are_refused() {
+        let schema = Schema::new(&every_kind(5)).unwrap();
+        let good = group_document(&schema, &array_documents(&schema)).to_string();
+        for (from, to) in [
+            ("\"holonome_format\":1", "\"holonome_format\":2"),
+            ("\"holonome_format\":1", "\"other\":1"),
+            ("\"holonome_role\":\"time\"", "\"holonome_role\":\"clock\""),
+            ("\"shape\":[5,3]", "\"shape\":[6,3]"),
+            ("\"shape\":[5,3]", "\"shape\":[5]"),
+            ("\"shape\":[5,3]", "\"shape\":[5,9223372036854775807]"),
+            ("\"dimension_names\":[\"time_\",\"component_3\"]", "\"dimension_names\":[\"time_\",\"nowhere\"]"),
+        ] {
+            assert!(good.contains(from), "{from} in {good}");
+            let bad = good.replacen(from, to, 1);
+            let result = schema_from_group(Path::new("run"), bad.as_bytes());
+            assert!(matches!(result, Err(StoreError::NotARun { .. })), "{from} -> {to}: {result:?}");
+        }
+        for length in 0..good.len() - 1 {
+            if good.is_char_boundary(length) {
+                assert!(schema_from_group(Path::new("run"), &good.as_bytes()[..length]).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a run came to: the drift of every invariant, the cost, where it is stored.
+
+use crate::simulation::VariableLayout;
+use holonome_integrate::state::{Cost, StepState};
+use holonome_model::treatment::{Field, InvariantKind};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// The drift of one group of invariants.
+#[derive(Clone, Debug)]
+pub struct Drift {
+    /// The user's name.
+    pub name: String,
+    /// What it is.
+    pub kind: InvariantKind,
+    /// Its value at the start; nothing for constraints, whose value should be 0.
+    pub initial: Value,
+    /// Deviation at the end.
+    pub last: f64,
+    /// Largest deviation over all accepted steps.
+    pub max: f64,
+}
+
+/// A run's result.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The model's name.
+    pub model: String,
+    /// The method's name.
+    pub method: String,
+    /// Where it stands.
+    pub t: f64,
+    /// Accepted steps.
+    pub steps: u64,
+    /// The state by variable.
+    pub state: Map<String, Value>,
+    /// Whether the model is Hamiltonian.
+    pub hamiltonian: bool,
+    /// The drift of every invariant, in the model's order.
+    pub drift: Vec<Drift>,
+    /// Evaluations.
+    pub cost: Cost,
+    /// Time in the stepping loop.
+    pub wall_seconds: f64,
+    /// The run's folder.
+    pub out: PathBuf,
+    /// Rate κ of the Gauss–Newton form, or the gains, as printed.
+    pub gain: Option<String>,
+    /// Maximum and mean of h λmax/r, where a gain acts.
+    pub stability: Option<(f64, f64)>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl Summary {
+    pub(crate) fn state_of(variables: &[VariableLayout], x: &[f64]) -> Map<String, Value> {
+        variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
+    }
+
+    pub(crate) fn drift_of(field: &Field, initial: &[Value], state: &StepState) -> Vec<Drift> {
+        field
+            .groups
+            .iter()
+            .zip(&state.drift)
+            .zip(initial)
+            .map(|((g, d), initial)| Drift { name: g.name.clone(), kind: g.kind, initial: initial.clone(), last: d.now, max: d.max })
+            .collect()
+    }
+
+    /// The object that `run --json` prints.
+    pub fn to_json(&self) -> Value {
+        let mut drift = Map::new();
+        let entry = |d: &Drift| match d.initial {
+            Value::Null => json!({"final": d.last, "max": d.max}),
+            _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
+        };
+        let group = |kind: InvariantKind| -> Map<String, Value> { self.drift.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect() };
+        if let Some(h) = self.drift.iter().find(|d| d.kind == InvariantKind::Hamiltonian) {
+            drift.insert("hamiltonian".to_string(), entry(h));
+        }
+        for (key, kind) in [("constraints", InvariantKind::Constraint), ("hidden", InvariantKind::Hidden), ("integrals", InvariantKind::Integral)] {
+            // A state model has no hidden constraints; every other key is there even where it is empty.
+            if kind != InvariantKind::Hidden || self.hamiltonian {
+                drift.insert(key.to_string(), Value::Object(group(kind)));
+            }
+        }
+        let mut all = json!({
+            "model": self.model, "method": self.method, "t": self.t, "steps": self.steps,
+            "state": self.state, "drift": drift,
+            "cost": {
+                "field": self.cost.field, "gradient": 0, "hessian": 0, "linear_solves": self.cost.linear_solves,
+                "newton_iterations": self.cost.newton_iterations, "rejected": self.cost.rejected, "wall_seconds": self.wall_seconds,
+            },
+        });
+        let object = all.as_object_mut().expect("an object was written");
+        if let Some(gain) = &self.gain {
+            object.insert("gain".to_string(), json!(gain));
+        }
+        if let Some((max, mean)) = self.stability {
+            object.insert("stability".to_string(), json!({"max": max, "mean": mean}));
+        }
+        if self.interrupted {
+            object.insert("interrupted".to_string(), json!(true));
+        }
+        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        all
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a run ended before its end. The state stays at the last good step.
+
+/// Why a run failed; `E` is the observer's error.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure<E> {
+    /// The state, its field or an invariant is not a finite number.
+    #[error("{quantity} is not finite any more at t = {t} (step {step})")]
+    NonFinite {
+        /// End of the step at which it was found.
+        t: f64,
+        /// Number of that step.
+        step: u64,
+        /// What: `the state`, `the field`, or the invariant's name.
+        quantity: String,
+    },
+    /// The error estimate asks for a step that is too short to move t.
+    #[error("the step collapsed to {h:e} at t = {t} ({rejections} rejections there): the field may be singular")]
+    StepCollapsed {
+        /// Where.
+        t: f64,
+        /// The step that was asked for.
+        h: f64,
+        /// Rejected attempts at this point.
+        rejections: u32,
+    },
+    /// The plan's limit on steps is reached.
+    #[error("t = {t} is reached after {limit} steps, which is the limit; raise it, or loosen the tolerance")]
+    TooManySteps {
+        /// How far the run came.
+        t: f64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The Newton iteration of a projection stopped before it reached its tolerance.
+    #[error(
+        "the projection at t = {t} did not converge: {constraint} is still {residual:e} away after {iterations} iterations"
+    )]
+    ProjectionNotConverged {
+        /// End of the step.
+        t: f64,
+        /// Newton iterations done.
+        iterations: u32,
+        /// The largest |ΔF| over the length of its gradient: a distance in state space.
+        residual: f64,
+        /// Name of the group with the largest residual.
+        constraint: String,
+    },
+    /// The observer failed, to store a sample for instance.
+    #[error("{0}")]
+    Observer(E),
+}
+
+impl<E> Failure<E> {
+    /// The variant's name in lower case, for machine-readable output.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Failure::NonFinite { .. } => "non-finite",
+            Failure::StepCollapsed { .. } => "step-collapsed",
+            Failure::TooManySteps { .. } => "too-many-steps",
+            Failure::ProjectionNotConverged { .. } => "projection-not-converged",
+            Failure::Observer(_) => "observer",
+        }
+    }
+
+    /// The time at which the run failed, where the failure knows it.
+    pub fn t(&self) -> Option<f64> {
+        match *self {
+            Failure::NonFinite { t, .. }
+            | Failure::StepCollapsed { t, .. }
+            | Failure::TooManySteps { t, .. }
+            | Failure::ProjectionNotConverged { t, .. } => Some(t),
+            Failure::Observer(_) => None,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC'11).
+//!
+//! A draw is a function of (seed, trajectory, step, variable) and of nothing else: no state, so results do not depend
+//! on threads, lanes or the order of evaluation, and a resumed run draws what an uninterrupted one would have drawn.
+
+/// The generator of one trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noise {
+    key: [u32; 2],
+    /// The seed's upper half; it has no room in the key and takes the last word of the counter.
+    seed_high: u32,
+}
+
+impl Noise {
+    /// Different (seed, trajectory) give independent streams.
+    pub fn new(seed: u64, trajectory: u32) -> Noise {
+        Noise { key: [seed as u32, trajectory], seed_high: (seed >> 32) as u32 }
+    }
+
+    /// Uniform in the open interval (0, 1), with 53 random bits.
+    pub fn uniform(&self, step: u64, variable: u32) -> f64 {
+        self.pair(step, variable).0
+    }
+
+    /// Standard normal, by Box and Muller's √(−2 ln u) cos(2πv).
+    pub fn normal(&self, step: u64, variable: u32) -> f64 {
+        let (u, v) = self.pair(step, variable);
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    fn pair(&self, step: u64, variable: u32) -> (f64, f64) {
+        let [a, b, c, d] = philox([step as u32, (step >> 32) as u32, variable, self.seed_high], self.key);
+        (open_unit(a, b), open_unit(c, d))
+    }
+}
+
+/// k·2⁻⁵³ from the upper 53 bits k of two words; 0, which has half a cell, becomes 2⁻⁵⁴.
+fn open_unit(low: u32, high: u32) -> f64 {
+    const CELL: f64 = 1.0 / (1u64 << 53) as f64;
+    let k = (u64::from(high) << 32 | u64::from(low)) >> 11;
+    if k == 0 { 0.5 * CELL } else { k as f64 * CELL }
+}
+
+/// Ten rounds of Philox4x32.
+pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+    const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85]; // the golden ratio and √3 − 1
+    for _ in 0..10 {
+        let product = |i: usize| u64::from(MULTIPLIERS[i]) * u64::from(counter[2 * i]);
+        let (p0, p1) = (product(0), product(1));
+        counter =
+            [(p1 >> 32) as u32 ^ counter[1] ^ key[0], p1 as u32, (p0 >> 32) as u32 ^ counter[3] ^ key[1], p0 as u32];
+        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+    }
+    counter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answers_of_random123() {
+        // `kat_vectors` of Random123 1.09, philox4x32 10.
+        let ones = u32::MAX;
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(philox([ones; 4], [ones; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        assert_eq!(
+            philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+        );
+    }
+
+    #[test]
+    fn every_argument_changes_the_draw() {
+        let draw = |seed, trajectory, step, variable| Noise::new(seed, trajectory).uniform(step, variable);
+        let base = draw(1, 2, 3, 4);
+        for other in [
+            draw(0, 2, 3, 4),
+            draw(1 | 1 << 32, 2, 3, 4),
+            draw(1, 0, 3, 4),
+            draw(1, 2, 0, 4),
+            draw(1, 2, 3 | 1 << 32, 4),
+            draw(1, 2, 3, 0),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn the_interval_is_open() {
+        assert_eq!(open_unit(0, 0), 2f64.powi(-54));
+        assert_eq!(open_unit(u32::MAX, u32::MAX), 1.0 - 2f64.powi(-53));
+        assert!(((-2.0 * open_unit(0, 0).ln()).sqrt()).is_finite());
+    }
+
+    #[test]
+    fn moments_are_those_of_the_distributions() {
+        let (noise, n) = (Noise::new(7, 0), 100_000u64);
+        let mean = |f: &dyn Fn(u64) -> f64| (0..n).map(f).sum::<f64>() / n as f64;
+        // Five standard deviations of a mean over n draws: 5·σ/√n. The draws are fixed, so this cannot flicker.
+        let within = |found: f64, exact: f64, sigma: f64| (found - exact).abs() < 5.0 * sigma / (n as f64).sqrt();
+        assert!(within(mean(&|i| noise.uniform(i, 0)), 0.5, (1.0f64 / 12.0).sqrt()));
+        assert!(within(mean(&|i| noise.normal(i, 0)), 0.0, 1.0));
+        assert!(within(mean(&|i| noise.normal(i, 0).powi(2)), 1.0, 2f64.sqrt()));
+        assert!(within(mean(&|i| noise.normal(i, 0).powi(4)), 3.0, 96f64.sqrt()));
+        assert!(within(mean(&|i| noise.normal(i, 0) * noise.normal(i, 1)), 0.0, 1.0));
+    }
+}

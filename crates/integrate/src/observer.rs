@@ -1,0 +1,46 @@
+//! Who watches a run: writes its samples, stores its state, stops it.
+
+use crate::state::StepState;
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// On with the next step.
+    Continue,
+    /// Stop here; the state is complete and can be resumed.
+    Stop,
+}
+
+/// Watches a run.
+pub trait Observer {
+    /// What can go wrong while watching.
+    type Error;
+
+    /// Output `index` of the plan. Outputs come in order, each once.
+    fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error>;
+
+    /// After each accepted step, when its samples are written. The state is complete: stored now, it resumes exactly.
+    fn step(&mut self, state: &StepState) -> Result<Control, Self::Error> {
+        let _ = state;
+        Ok(Control::Continue)
+    }
+}
+
+/// Keeps all samples in memory; enough for small runs and tests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorder {
+    /// Times of the samples.
+    pub t: Vec<f64>,
+    /// States of the samples.
+    pub x: Vec<Vec<f64>>,
+}
+
+impl Observer for Recorder {
+    type Error = std::convert::Infallible;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error> {
+        self.t.push(t);
+        self.x.push(x.to_vec());
+        Ok(())
+    }
+}

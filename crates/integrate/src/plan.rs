@@ -1,0 +1,278 @@
+//! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
+
+use crate::method::Method;
+use crate::stability::Gain;
+
+/// A run's plan.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The method.
+    pub method: Method,
+    /// Where time starts.
+    pub t0: f64,
+    /// The steps and the outputs.
+    pub stepping: Stepping,
+    /// The run fails after this many accepted and rejected steps.
+    pub step_limit: u64,
+    /// Largest residual, as a distance in state space, that `projection` accepts; round-off where absent.
+    pub projection_tolerance: Option<f64>,
+    /// The gain whose h·λmax/r is watched, where the field carries a feedback term.
+    pub gain: Option<Gain>,
+}
+
+/// How a run steps.
+#[derive(Clone, Debug)]
+pub enum Stepping {
+    /// Equal steps.
+    Fixed(FixedSteps),
+    /// Steps chosen from an error estimate.
+    Adaptive(AdaptiveSteps),
+}
+
+/// Equal steps: t = t0 + k·h, and possibly one shorter last step that lands on the end.
+#[derive(Clone, Debug)]
+pub struct FixedSteps {
+    /// The step h.
+    pub h: f64,
+    /// Number of whole steps.
+    pub steps: u64,
+    /// The end, where a last shorter step has to reach it.
+    pub shorter_last: Option<f64>,
+    /// After which steps there is output, ascending; 0 is the start.
+    pub samples: Vec<u64>,
+}
+
+/// Steps chosen so that the estimated error meets a tolerance.
+#[derive(Clone, Debug)]
+pub struct AdaptiveSteps {
+    /// The end.
+    pub t_end: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// First step; chosen from the field where absent (HNW II.4).
+    pub first_step: Option<f64>,
+    /// Longest step.
+    pub longest_step: f64,
+    /// Shortest step: asking for a shorter one ends the run. The last step may be shorter.
+    pub shortest_step: f64,
+    /// Output times, ascending, within [t0, t_end].
+    pub samples: Vec<f64>,
+}
+
+/// Why a plan makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// A quantity is out of its range.
+    #[error("{quantity} must be {range}, but it is {value}")]
+    OutOfRange {
+        /// What.
+        quantity: &'static str,
+        /// Which values make sense.
+        range: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// An adaptive run was asked of a scheme without an error estimate.
+    #[error("`{scheme}` has no error estimate and needs a fixed step (`--step`)")]
+    NeedsStep {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A fixed-step run puts its outputs on steps.
+    #[error("the output spacing {every} is not a multiple of the step {h}")]
+    SpacingOffSteps {
+        /// The output spacing.
+        every: f64,
+        /// The step.
+        h: f64,
+    },
+    /// More steps or outputs than can be counted.
+    #[error("{quantity} would be {value:e}, more than this program can count")]
+    TooMany {
+        /// Of what.
+        quantity: &'static str,
+        /// How many.
+        value: f64,
+    },
+}
+
+/// Ratios this close to an integer, relatively, count as one: 100/1e-3 is not exact in binary.
+const INTEGER_TOLERANCE: f64 = 1e-9;
+
+/// Numbers of steps stay below 2⁵³, so that k·h is exact in k.
+const MOST_STEPS: f64 = 9.0e15;
+
+/// Output times are listed; this many take 8 GB.
+const MOST_SAMPLES: f64 = 1.0e9;
+
+impl Plan {
+    /// Steps of length `h` from `t0` to `t_end`, with output at both ends.
+    pub fn fixed(method: Method, t0: f64, t_end: f64, h: f64) -> Result<Plan, PlanError> {
+        let length = check_interval(t0, t_end)?;
+        check_positive("the step", h)?;
+        let ratio = length / h;
+        if ratio > MOST_STEPS {
+            return Err(PlanError::TooMany { quantity: "the number of steps", value: ratio });
+        }
+        let whole = is_integer(ratio) && ratio.round() >= 1.0;
+        let steps = if whole { ratio.round() as u64 } else { ratio.floor() as u64 };
+        let shorter_last = if whole { None } else { Some(t_end) };
+        let mut fixed = FixedSteps { h, steps, shorter_last, samples: Vec::new() };
+        fixed.samples = vec![0, fixed.count()];
+        Ok(Plan::new(method, t0, Stepping::Fixed(fixed)))
+    }
+
+    /// Adaptive steps from `t0` to `t_end`, with output at both ends.
+    pub fn adaptive(method: Method, t0: f64, t_end: f64, rtol: f64, atol: f64) -> Result<Plan, PlanError> {
+        let length = check_interval(t0, t_end)?;
+        check_positive("the relative tolerance", rtol)?;
+        if !(atol >= 0.0 && atol.is_finite()) {
+            let (quantity, range) = ("the absolute tolerance", "at least 0 and finite");
+            return Err(PlanError::OutOfRange { quantity, range, value: atol });
+        }
+        if !method.scheme.adaptive {
+            return Err(PlanError::NeedsStep { scheme: method.scheme.name });
+        }
+        let adaptive = AdaptiveSteps {
+            t_end,
+            rtol,
+            atol,
+            first_step: None,
+            longest_step: length,
+            shortest_step: 0.0,
+            samples: vec![t0, t_end],
+        };
+        Ok(Plan::new(method, t0, Stepping::Adaptive(adaptive)))
+    }
+
+    fn new(method: Method, t0: f64, stepping: Stepping) -> Plan {
+        Plan { method, t0, stepping, step_limit: u64::MAX, projection_tolerance: None, gain: None }
+    }
+
+    /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the
+    /// outputs fall on the nearest steps, and there are fewer of them where there are fewer steps.
+    pub fn with_samples(mut self, count: u64) -> Result<Plan, PlanError> {
+        if count < 2 {
+            let (quantity, range) = ("the number of samples", "at least 2");
+            return Err(PlanError::OutOfRange { quantity, range, value: count as f64 });
+        }
+        if count as f64 > MOST_SAMPLES {
+            return Err(PlanError::TooMany { quantity: "the number of samples", value: count as f64 });
+        }
+        let t0 = self.t0;
+        match &mut self.stepping {
+            Stepping::Fixed(fixed) => {
+                let (steps, gaps) = (u128::from(fixed.count()), u128::from(count - 1));
+                fixed.samples = (0..=gaps).map(|i| ((2 * i * steps + gaps) / (2 * gaps)) as u64).collect();
+                fixed.samples.dedup();
+            }
+            Stepping::Adaptive(adaptive) => {
+                let (gaps, length) = ((count - 1) as f64, adaptive.t_end - t0);
+                adaptive.samples = (0..count).map(|i| t0 + length * (i as f64 / gaps)).collect();
+                adaptive.samples[count as usize - 1] = adaptive.t_end;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The same plan with outputs at t0, t0 + `every`, t0 + 2·`every` … up to the end.
+    pub fn with_spacing(mut self, every: f64) -> Result<Plan, PlanError> {
+        check_positive("the output spacing", every)?;
+        let t0 = self.t0;
+        let count = |length: f64| {
+            let ratio = length / every;
+            let whole = if is_integer(ratio) { ratio.round() } else { ratio.floor() };
+            if whole < MOST_SAMPLES {
+                Ok(whole as u64)
+            } else {
+                Err(PlanError::TooMany { quantity: "the number of samples", value: whole })
+            }
+        };
+        match &mut self.stepping {
+            Stepping::Fixed(fixed) => {
+                let ratio = every / fixed.h;
+                if !is_integer(ratio) || ratio < 0.5 {
+                    return Err(PlanError::SpacingOffSteps { every, h: fixed.h });
+                }
+                let stride = ratio.round() as u64;
+                count(fixed.h * fixed.steps as f64)?;
+                fixed.samples = (0..=fixed.steps).step_by(stride as usize).collect();
+            }
+            Stepping::Adaptive(adaptive) => {
+                let (last, end) = (count(adaptive.t_end - t0)?, adaptive.t_end);
+                adaptive.samples = (0..=last).map(|i| (t0 + i as f64 * every).min(end)).collect();
+            }
+        }
+        Ok(self)
+    }
+
+    /// Where the run ends.
+    pub fn t_end(&self) -> f64 {
+        match &self.stepping {
+            Stepping::Fixed(fixed) => fixed.time(self.t0, fixed.count()),
+            Stepping::Adaptive(adaptive) => adaptive.t_end,
+        }
+    }
+
+    /// How many outputs the run has.
+    pub fn sample_count(&self) -> usize {
+        match &self.stepping {
+            Stepping::Fixed(fixed) => fixed.samples.len(),
+            Stepping::Adaptive(adaptive) => adaptive.samples.len(),
+        }
+    }
+
+    /// Time of output `index`.
+    pub fn sample_time(&self, index: usize) -> f64 {
+        match &self.stepping {
+            Stepping::Fixed(fixed) => fixed.time(self.t0, fixed.samples[index]),
+            Stepping::Adaptive(adaptive) => adaptive.samples[index],
+        }
+    }
+}
+
+impl FixedSteps {
+    /// Number of steps, a shorter last one included.
+    pub fn count(&self) -> u64 {
+        self.steps + u64::from(self.shorter_last.is_some())
+    }
+
+    /// Time after `step` steps. Multiplied, never accumulated, so that it carries one rounding however long the run.
+    pub fn time(&self, t0: f64, step: u64) -> f64 {
+        match self.shorter_last {
+            Some(t_end) if step > self.steps => t_end,
+            _ => t0 + step as f64 * self.h,
+        }
+    }
+
+    /// Length of the step that begins after `step` steps.
+    pub fn length(&self, t0: f64, step: u64) -> f64 {
+        match self.shorter_last {
+            Some(t_end) if step == self.steps => t_end - self.time(t0, step),
+            _ => self.h,
+        }
+    }
+}
+
+fn is_integer(ratio: f64) -> bool {
+    (ratio - ratio.round()).abs() <= INTEGER_TOLERANCE * ratio
+}
+
+fn check_interval(t0: f64, t_end: f64) -> Result<f64, PlanError> {
+    let length = t_end - t0;
+    check_positive("the integration time", length)?;
+    Ok(length)
+}
+
+fn check_positive(quantity: &'static str, value: f64) -> Result<(), PlanError> {
+    if value > 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(PlanError::OutOfRange { quantity, range: "positive and finite", value })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The only loop over time.
+//!
+//! A step is: the base scheme's map, the treatment of its result, the checks and the monitoring, the samples that fall
+//! on it, and only then the new state. Whatever fails leaves the state at the last good step. Everything that outlives
+//! a step is in [`StepState`], so a run that is stopped, stored, read back and continued makes the same bits as one
+//! that was not. Memory is allocated before the first step.
+
+mod attempt;
+mod checks;
+mod output;
+
+use crate::controller::pi::Controller;
+use crate::failure::Failure;
+use crate::observer::{Control, Observer};
+use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
+use crate::scheme::explicit_rk::{Stages, stage_count};
+use crate::scheme::map::{StepMap, TableauMap};
+use crate::stability::{Monitor, is_sampled};
+use crate::state::{ControllerMemory, StepState};
+use crate::system::{System, max_or_nan};
+use crate::tableau::Tableau;
+use crate::treatment::Treatment;
+
+/// How a run without a failure ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The end is reached.
+    Finished,
+    /// The observer stopped it; the state can be resumed.
+    Stopped,
+}
+
+/// Runs `plan` from `state` to its end. `state` is new ([`StepState::new`]) or one that an earlier run left behind, in
+/// which case the run continues as if it had never stopped.
+///
+/// # Panics
+/// If the system's description of its invariants is inconsistent, or `state` belongs to another system.
+pub fn run<O: Observer + ?Sized>(
+    plan: &Plan,
+    system: &dyn System,
+    state: &mut StepState,
+    observer: &mut O,
+) -> Result<Outcome, Failure<O::Error>> {
+    let map = TableauMap::new(plan.method.scheme.tableau(), system);
+    run_map(plan, system, &map, state, observer)
+}
+
+/// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for instance. What the map
+/// does not cover (the first stage, the treatment, the monitoring) still comes from `system`.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_map<O: Observer + ?Sized>(
+    plan: &Plan,
+    system: &dyn System,
+    map: &dyn StepMap,
+    state: &mut StepState,
+    observer: &mut O,
+) -> Result<Outcome, Failure<O::Error>> {
+    if let Some(problem) = system.invariants().inconsistency(system.dim()) {
+        panic!("{problem}");
+    }
+    assert_eq!(state.x.len(), system.dim(), "the state belongs to another system");
+    let mut engine = Engine::new(plan, system, map, state);
+    engine.check_start()?;
+    engine.sample_start(observer)?;
+    match &plan.stepping {
+        Stepping::Fixed(fixed) => engine.run_fixed(fixed, observer),
+        Stepping::Adaptive(adaptive) => engine.run_adaptive(adaptive, observer),
+    }
+}
+
+/// A run in progress: the state, and scratch that does not outlive a step.
+struct Engine<'a> {
+    plan: &'a Plan,
+    system: &'a dyn System,
+    map: &'a dyn StepMap,
+    tableau: &'static Tableau,
+    state: &'a mut StepState,
+    treatment: Treatment,
+    monitor: Option<Monitor<'a>>,
+    stages: Stages<Vec<f64>>,
+    errors: Vec<Vec<f64>>,
+    x1: Vec<f64>,
+    /// F at x1.
+    values: Vec<f64>,
+    /// The controller's memory after the step; the state's own stays until the step is accepted for good.
+    controller: ControllerMemory,
+    /// The field at x1, where `field_known`.
+    field: Vec<f64>,
+    field_known: bool,
+    sample: Vec<f64>,
+    sample_values: Vec<f64>,
+    weights: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a> Engine<'a> {
+    fn new(plan: &'a Plan, system: &'a dyn System, map: &'a dyn StepMap, state: &'a mut StepState) -> Engine<'a> {
+        let (n, m) = (system.dim(), system.invariants().count);
+        let tableau = map.tableau();
+        let vectors = |count: usize| vec![vec![0.0; n]; count];
+        let monitor = plan.gain.as_ref().map(|gain| Monitor::new(gain, system, tableau.real_stability_interval()));
+        if let Some(monitor) = &monitor {
+            monitor.prepare(&mut state.stability.direction);
+        }
+        Engine {
+            plan,
+            system,
+            map,
+            tableau,
+            treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
+            monitor,
+            stages: Stages { k: vectors(stage_count(tableau)), y: vec![0.0; n] },
+            errors: vectors(tableau.error.len()),
+            x1: vec![0.0; n],
+            values: vec![0.0; m],
+            controller: state.controller,
+            field: vec![0.0; n],
+            field_known: false,
+            sample: vec![0.0; n],
+            sample_values: vec![0.0; m],
+            weights: vec![0.0; stage_count(tableau)],
+            work: vec![0.0; system.work_len().max(map.work_len())],
+            state,
+        }
+    }
+
+    fn run_fixed<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        observer: &mut O,
+    ) -> Result<Outcome, Failure<O::Error>> {
+        while self.state.step < fixed.count() {
+            self.check_limit()?;
+            let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
+            let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
+            self.first_stage()?;
+            let (x, x1) = (&self.state.x, &mut self.x1);
+            self.state.cost.field += self.map.fixed_step(t, h, x, &mut self.stages, x1, &mut self.work);
+            self.field_known = false;
+            self.treat(t1)?;
+            self.sample_fixed(fixed, t1, observer)?;
+            self.accept(t1, h);
+            if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
+                return Ok(Outcome::Stopped);
+            }
+        }
+        Ok(Outcome::Finished)
+    }
+
+    fn run_adaptive<O: Observer + ?Sized>(
+        &mut self,
+        adaptive: &AdaptiveSteps,
+        observer: &mut O,
+    ) -> Result<Outcome, Failure<O::Error>> {
+        let controller = Controller::new(self.tableau);
+        while self.state.t < adaptive.t_end {
+            self.first_stage()?;
+            if self.state.controller.h == 0.0 {
+                self.state.controller.h = match adaptive.first_step {
+                    Some(h) => h,
+                    None => self.choose_first_step(adaptive),
+                };
+            }
+            let (h, t1) = self.accepted_attempt(adaptive, &controller)?;
+            self.treat(t1)?;
+            self.sample_adaptive(adaptive, h, t1, observer)?;
+            self.accept(t1, h);
+            if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
+                return Ok(Outcome::Stopped);
+            }
+        }
+        Ok(Outcome::Finished)
+    }
+
+    /// Makes x₁ the state.
+    fn accept(&mut self, t1: f64, h: f64) {
+        let state = &mut *self.state;
+        if let Some(monitor) = self.monitor.as_mut().filter(|_| is_sampled(state.step)) {
+            monitor.sample(self.system, state.t, &state.x, h, &mut state.stability, &mut self.work);
+        }
+        for (group, drift) in self.system.invariants().groups.iter().zip(&mut state.drift) {
+            drift.now = group.drift(&self.values, &state.target);
+            drift.max = max_or_nan(drift.max, drift.now);
+        }
+        state.values.copy_from_slice(&self.values);
+        state.x.copy_from_slice(&self.x1);
+        state.first_stage.known = self.field_known;
+        if self.field_known {
+            state.first_stage.value.copy_from_slice(&self.field);
+        }
+        
+        state.t = t1;
+        state.step += 1;
+    }
+}

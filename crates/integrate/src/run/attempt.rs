@@ -1,0 +1,91 @@
+//! From the state to an accepted x₁: the first stage, the first step's length, and attempts until one is accepted.
+
+use super::Engine;
+use crate::controller::pi::Controller;
+use crate::controller::{error_norm, start};
+use crate::failure::Failure;
+use crate::plan::AdaptiveSteps;
+
+/// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
+/// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
+const MOST_REJECTIONS: u32 = 100;
+
+/// A step shorter than this many units in the last place of t does not resolve time any more.
+const SHORTEST_STEP_ULPS: f64 = 10.0;
+
+impl Engine<'_> {
+    /// Puts the field at the state into the first stage.
+    pub(super) fn first_stage<E>(&mut self) -> Result<(), Failure<E>> {
+        let state = &mut *self.state;
+        if !state.first_stage.known {
+            self.system.field(state.t, &state.x, &mut state.first_stage.value, &mut self.work);
+            state.first_stage.known = true;
+            state.cost.field += 1;
+        }
+        self.stages.k[0].copy_from_slice(&state.first_stage.value);
+        if state.first_stage.value.iter().all(|k| k.is_finite()) {
+            Ok(())
+        } else {
+            Err(Failure::NonFinite { t: state.t, step: state.step, quantity: "the field".into() })
+        }
+    }
+
+    /// HNW II.4: steps (a) to (f). Costs one evaluation beside the first stage.
+    pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
+        let (state, rtol, atol) = (&mut *self.state, adaptive.rtol, adaptive.atol);
+        let (first, x) = (&state.first_stage.value, &state.x);
+        let h0 = start::first_guess(x, first, rtol, atol).min(adaptive.t_end - state.t);
+        for i in 0..x.len() {
+            self.x1[i] = h0.mul_add(first[i], x[i]);
+        }
+        self.system.field(state.t + h0, &self.x1, &mut self.field, &mut self.work);
+        state.cost.field += 1;
+        for i in 0..x.len() {
+            self.field[i] -= first[i];
+        }
+        start::first_step(h0, x, first, &self.field, self.tableau.order, rtol, atol)
+    }
+
+    /// Attempts steps until one is accepted; returns its length and its end.
+    pub(super) fn accepted_attempt<E>(
+        &mut self,
+        adaptive: &AdaptiveSteps,
+        controller: &Controller,
+    ) -> Result<(f64, f64), Failure<E>> {
+        let t = self.state.t;
+        let mut h = self.state.controller.h.min(adaptive.longest_step);
+        let mut rejections = 0;
+        loop {
+            self.check_limit()?;
+            let remaining = adaptive.t_end - t;
+            // A step that would leave a sliver goes to the end at once.
+            let is_last = 1.01 * h >= remaining;
+            let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
+            // The last step may be as short as it has to be; NaN resolves nothing.
+            if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
+                return Err(Failure::StepCollapsed { t, h, rejections });
+            }
+            let (length, t1) = if is_last { (remaining, adaptive.t_end) } else { (h, t + h) };
+            let (x, x1, errors) = (&self.state.x, &mut self.x1, &mut self.errors);
+            let evaluations = self.map.attempt(t, length, x, &mut self.stages, x1, errors, &mut self.work);
+            self.state.cost.field += evaluations;
+            let error = if self.x1.iter().all(|x| x.is_finite()) {
+                error_norm(length, &self.errors, &self.state.x, &self.x1, adaptive.rtol, adaptive.atol)
+            } else {
+                f64::NAN
+            };
+            if error <= 1.0 {
+                self.controller = self.state.controller;
+                controller.accepted(&mut self.controller, length, error, rejections > 0);
+                self.field_known = self.tableau.first_same_as_last && !self.treatment.moves_the_state();
+                if self.field_known {
+                    self.field.copy_from_slice(&self.stages.k[self.tableau.stages - 1]);
+                }
+                return Ok((length, t1));
+            }
+            rejections += 1;
+            self.state.cost.rejected += 1;
+            h = controller.rejected(length, error);
+        }
+    }
+}

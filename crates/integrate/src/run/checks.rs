@@ -1,0 +1,59 @@
+//! The treatment of a step's result, and the checks that turn a bad number into a typed failure.
+
+use super::Engine;
+use crate::failure::Failure;
+use crate::treatment::projection::Unconverged;
+
+impl Engine<'_> {
+    /// Checks x₁, treats it, and evaluates F there.
+    pub(super) fn treat<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+        let step = self.state.step + 1;
+        if !self.x1.iter().all(|x| x.is_finite()) {
+            return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
+        }
+        let (target, cost) = (&self.state.target, &mut self.state.cost);
+        self.treatment
+            .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.work, cost)
+            .map_err(|unconverged| self.unconverged(t1, unconverged))?;
+        if let Some(row) = self.values.iter().position(|f| !f.is_finite()) {
+            let quantity = self.system.invariants().row_name(row).into();
+            return Err(Failure::NonFinite { t: t1, step, quantity });
+        }
+        if !self.x1.iter().all(|x| x.is_finite()) {
+            // The map's result was finite, so its treatment met a gradient that is not.
+            return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn unconverged<E>(&self, t: f64, unconverged: Unconverged) -> Failure<E> {
+        let Unconverged { iterations, residual, row } = unconverged;
+        let name = self.system.invariants().row_name(row).to_string();
+        if residual.is_finite() {
+            Failure::ProjectionNotConverged { t, iterations, residual, constraint: name }
+        } else {
+            Failure::NonFinite { t, step: self.state.step + 1, quantity: name }
+        }
+    }
+
+    pub(super) fn check_limit<E>(&self) -> Result<(), Failure<E>> {
+        let limit = self.plan.step_limit;
+        if self.state.step + self.state.cost.rejected < limit {
+            Ok(())
+        } else {
+            Err(Failure::TooManySteps { t: self.state.t, limit })
+        }
+    }
+
+    pub(super) fn check_start<E>(&self) -> Result<(), Failure<E>> {
+        let state = &*self.state;
+        let failure = |quantity: &str| Failure::NonFinite { t: state.t, step: state.step, quantity: quantity.into() };
+        if !state.x.iter().all(|x| x.is_finite()) {
+            return Err(failure("the state"));
+        }
+        match state.values.iter().zip(&state.target).position(|(f, target)| !(f - target).is_finite()) {
+            Some(row) => Err(failure(self.system.invariants().row_name(row))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The samples that fall on a step: at its end the treated state itself, inside it dense output with a treatment of its
+//! own, which is not fed back.
+
+use super::Engine;
+use crate::failure::Failure;
+use crate::observer::Observer;
+use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
+use crate::space::{SliceSpace, Space};
+
+impl Engine<'_> {
+    /// Writes the sample at the start of a new run.
+    pub(super) fn sample_start<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), Failure<O::Error>> {
+        if self.state.step > 0 || self.state.next_sample > 0 {
+            return Ok(());
+        }
+        let at_start = match &self.plan.stepping {
+            Stepping::Fixed(fixed) => fixed.samples.first() == Some(&0),
+            Stepping::Adaptive(adaptive) => adaptive.samples.first().is_some_and(|&t| t <= self.state.t),
+        };
+        if at_start {
+            observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
+            self.state.next_sample = 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the sample at the end of a fixed step, if there is one.
+    pub(super) fn sample_fixed<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        t1: f64,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
+        let index = self.state.next_sample;
+        if fixed.samples.get(index).is_some_and(|&step| step == self.state.step + 1) {
+            observer.sample(index, t1, &self.x1).map_err(Failure::Observer)?;
+            self.state.next_sample += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the samples up to t₁.
+    pub(super) fn sample_adaptive<O: Observer + ?Sized>(
+        &mut self,
+        adaptive: &AdaptiveSteps,
+        h: f64,
+        t1: f64,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
+        let mut have_dense_stages = false;
+        while let Some(&t) = adaptive.samples.get(self.state.next_sample).filter(|&&t| t <= t1) {
+            let index = self.state.next_sample;
+            if t == t1 {
+                observer.sample(index, t, &self.x1).map_err(Failure::Observer)?;
+            } else {
+                if !have_dense_stages {
+                    self.dense_stages(h, t1);
+                    have_dense_stages = true;
+                }
+                self.interpolate(h, t)?;
+                observer.sample(index, t, &self.sample).map_err(Failure::Observer)?;
+            }
+            self.state.next_sample += 1;
+        }
+        Ok(())
+    }
+
+    /// Evaluates what dense output needs beyond the step's stages.
+    fn dense_stages(&mut self, h: f64, t1: f64) {
+        let Some(dense) = &self.tableau.dense else { return };
+        if !self.tableau.first_same_as_last {
+            // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
+            // nothing, and the treatment moves it by no more than the local error.
+            if !self.field_known {
+                self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
+                self.state.cost.field += 1;
+                self.field_known = true;
+            }
+            self.stages.k[dense.endpoint].copy_from_slice(&self.field);
+        }
+        let (t, x) = (self.state.t, &self.state.x);
+        self.state.cost.field += self.map.dense_stages(t, h, x, &mut self.stages, &mut self.work);
+    }
+
+    /// Puts the treated dense output at `t` into `sample`.
+    fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
+        let Some(dense) = &self.tableau.dense else { return Ok(()) };
+        dense.weights((t - self.state.t) / h, &mut self.weights);
+        let mut space = SliceSpace::new(self.system, &mut self.work);
+        space.displaced(&mut self.sample, &self.state.x, h, &self.weights, &self.stages.k);
+        if self.treatment.moves_the_state() {
+            let (target, cost) = (&self.state.target, &mut self.state.cost);
+            let (sample, values) = (&mut self.sample, &mut self.sample_values);
+            self.treatment
+                .apply(self.system, t, target, sample, values, &mut self.work, cost)
+                .map_err(|unconverged| self.unconverged(t, unconverged))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! The explicit Runge–Kutta step (HNW II.1 (1.8)), written once over an abstract vector space:
+//!
+//! k_i = X(t + c_i h, x + h Σ_{j<i} a_ij k_j),  x₁ = x + h Σ b_i k_i.
+//!
+//! The first stage k₁ = X(t, x) is always given: it may be known from the step before, and it outlives a rejection.
+
+use crate::space::Space;
+use crate::tableau::{Dense, Tableau};
+
+/// The stages of a step and the point at which the next one is evaluated.
+pub struct Stages<V> {
+    /// k_i.
+    pub k: Vec<V>,
+    /// x + h Σ a_ij k_j.
+    pub y: V,
+}
+
+/// How many stages [`fixed_step`] or [`attempt`] may touch, those of dense output included.
+pub fn stage_count(tableau: &Tableau) -> usize {
+    tableau.a.len()
+}
+
+/// Fills k₂ … k_last; the first `first` stages are already there.
+fn fill_stages<S: Space>(
+    tableau: &Tableau,
+    space: &mut S,
+    t: S::Scalar,
+    h: S::Scalar,
+    x: &S::Vector,
+    stages: &mut Stages<S::Vector>,
+    range: std::ops::Range<usize>,
+) {
+    for i in range {
+        let (known, rest) = stages.k.split_at_mut(i);
+        space.displaced(&mut stages.y, x, h, &tableau.a[i], known);
+        let t_i = space.time(t, tableau.c[i], h);
+        space.field(&mut rest[0], t_i, &stages.y);
+    }
+}
+
+/// One step without an error estimate, and without the stages that only an estimate needs. `stages.k[0]` is X(t, x).
+pub fn fixed_step<S: Space>(
+    tableau: &Tableau,
+    space: &mut S,
+    t: S::Scalar,
+    h: S::Scalar,
+    x: &S::Vector,
+    stages: &mut Stages<S::Vector>,
+    x1: &mut S::Vector,
+) {
+    fill_stages(tableau, space, t, h, x, stages, 1..tableau.stages_of_step);
+    space.displaced(x1, x, h, &tableau.b, &stages.k);
+}
+
+/// One step with its error estimates Σ e_i k_i (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the
+/// last stage is the first of the next step, it is evaluated at x₁ itself.
+pub fn attempt<S: Space>(
+    tableau: &Tableau,
+    space: &mut S,
+    t: S::Scalar,
+    h: S::Scalar,
+    x: &S::Vector,
+    stages: &mut Stages<S::Vector>,
+    x1: &mut S::Vector,
+    errors: &mut [S::Vector],
+) {
+    fixed_step(tableau, space, t, h, x, stages, x1);
+    if tableau.first_same_as_last {
+        let last = tableau.stages - 1;
+        let t1 = space.time(t, tableau.c[last], h);
+        space.field(&mut stages.k[last], t1, x1);
+    } else {
+        fill_stages(tableau, space, t, h, x, stages, tableau.stages_of_step..tableau.stages);
+    }
+    for (out, error) in errors.iter_mut().zip(&tableau.error) {
+        space.weighted_sum(out, &error.weights, &stages.k);
+    }
+}
+
+/// The stages that only dense output needs, after an attempt; the stage at the end of the step is given by the caller,
+/// who may know it as the first stage of the next step.
+pub fn dense_stages<S: Space>(
+    tableau: &Tableau,
+    dense: &Dense,
+    space: &mut S,
+    t: S::Scalar,
+    h: S::Scalar,
+    x: &S::Vector,
+    stages: &mut Stages<S::Vector>,
+) {
+    fill_stages(tableau, space, t, h, x, stages, tableau.stages.max(dense.endpoint + 1)..dense.stages);
+}

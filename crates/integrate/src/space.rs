@@ -1,0 +1,143 @@
+//! The abstract vector space over which a step is written once.
+//!
+//! A step knows two things only: weighted sums of vectors, in a fixed order and with fused multiply-adds, and named
+//! functions of the model. On [`SliceSpace`] these act on `f64` slices; a tracing space records them instead, which
+//! gives the same step as one straight-line program. A step may therefore never look at a number: the same
+//! operations happen whatever the values are. Coefficients of the method are numbers in every space, and terms whose
+//! coefficient is zero are left out in every space, so both give the same bits.
+
+use crate::system::System;
+
+/// Vectors, scalars, and what a step may do with them.
+pub trait Space {
+    /// A number that a step may depend on, such as t and h.
+    type Scalar: Copy;
+    /// A state or a derivative.
+    type Vector;
+
+    /// t + c·h, as fma(c, h, t).
+    fn time(&mut self, t: Self::Scalar, c: f64, h: Self::Scalar) -> Self::Scalar;
+
+    /// out = Σ w_i k_i, as fma(w₂, k₂, w₁·k₁) and so on in ascending order, zero weights left out; nothing but zero
+    /// weights gives 0.
+    fn weighted_sum(&mut self, out: &mut Self::Vector, weights: &[f64], k: &[Self::Vector]);
+
+    /// out = x + h·Σ w_i k_i, as fma(h, Σ, x) with the sum above; nothing but zero weights gives x.
+    fn displaced(
+        &mut self,
+        out: &mut Self::Vector,
+        x: &Self::Vector,
+        h: Self::Scalar,
+        weights: &[f64],
+        k: &[Self::Vector],
+    );
+
+    /// out = X(t, x), the model's vector field.
+    fn field(&mut self, out: &mut Self::Vector, t: Self::Scalar, x: &Self::Vector);
+}
+
+/// The space of `f64` slices over a system: every operation is carried out at once.
+pub struct SliceSpace<'a> {
+    system: &'a dyn System,
+    work: &'a mut [f64],
+    evaluations: u64,
+}
+
+impl<'a> SliceSpace<'a> {
+    /// Over `system`, with scratch of [`System::work_len`].
+    pub fn new(system: &'a dyn System, work: &'a mut [f64]) -> SliceSpace<'a> {
+        SliceSpace { system, work, evaluations: 0 }
+    }
+
+    /// Evaluations of the field so far.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+}
+
+impl Space for SliceSpace<'_> {
+    type Scalar = f64;
+    type Vector = Vec<f64>;
+
+    fn time(&mut self, t: f64, c: f64, h: f64) -> f64 {
+        c.mul_add(h, t)
+    }
+
+    fn weighted_sum(&mut self, out: &mut Vec<f64>, weights: &[f64], k: &[Vec<f64>]) {
+        combine(out, None, weights, k);
+    }
+
+    fn displaced(&mut self, out: &mut Vec<f64>, x: &Vec<f64>, h: f64, weights: &[f64], k: &[Vec<f64>]) {
+        combine(out, Some((h, x)), weights, k);
+    }
+
+    fn field(&mut self, out: &mut Vec<f64>, t: f64, x: &Vec<f64>) {
+        self.evaluations += 1;
+        self.system.field(t, x, out, self.work);
+    }
+}
+
+/// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
+const BLOCK: usize = 1024;
+
+/// Σ w_i k_i or, with (h, x), x + h·Σ w_i k_i, in the order that [`Space`] fixes for each component.
+fn combine(out: &mut [f64], base: Option<(f64, &[f64])>, weights: &[f64], k: &[Vec<f64>]) {
+    let n = out.len();
+    for start in (0..n).step_by(BLOCK) {
+        let block = start..n.min(start + BLOCK);
+        let out = &mut out[block.clone()];
+        let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
+        let Some((&weight, first)) = terms.next() else {
+            match base {
+                Some((_, x)) => out.copy_from_slice(&x[block]),
+                None => out.fill(0.0),
+            }
+            continue;
+        };
+        for (out, k) in out.iter_mut().zip(&first[block.clone()]) {
+            *out = weight * k;
+        }
+        for (&weight, k) in terms {
+            for (out, k) in out.iter_mut().zip(&k[block.clone()]) {
+                *out = weight.mul_add(*k, *out);
+            }
+        }
+        if let Some((h, x)) = base {
+            for (out, x) in out.iter_mut().zip(&x[block]) {
+                *out = h.mul_add(*out, *x);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::FnSystem;
+
+    #[test]
+    fn sums_have_the_promised_order_and_rounding() {
+        let system = FnSystem::new(0, |_, _, _| ());
+        let mut space = SliceSpace::new(&system, &mut []);
+        // More than one block, and numbers whose sum depends on the order.
+        let n = BLOCK + 3;
+        let noise = crate::noise::Noise::new(1, 0);
+        let vector = |variable: u32| (0..n as u64).map(|i| noise.normal(i, variable)).collect::<Vec<_>>();
+        let (x, k, h) = (vector(9), [vector(0), vector(1), vector(2), vector(3)], 0.1);
+        let weights = [0.3, 0.0, -1.7, 0.9];
+        let (mut sum, mut moved) = (vec![f64::NAN; n], vec![f64::NAN; n]);
+        space.weighted_sum(&mut sum, &weights, &k);
+        space.displaced(&mut moved, &x, h, &weights, &k);
+        for i in 0..n {
+            let expected = 0.9f64.mul_add(k[3][i], (-1.7f64).mul_add(k[2][i], 0.3 * k[0][i]));
+            assert_eq!((sum[i], moved[i]), (expected, h.mul_add(expected, x[i])));
+        }
+        space.displaced(&mut moved, &x, h, &[0.0; 4], &k);
+        assert_eq!(moved, x);
+        space.weighted_sum(&mut sum, &[], &k);
+        assert!(sum.iter().all(|sum| *sum == 0.0));
+        // A zero weight leaves its term out, whatever it is.
+        space.weighted_sum(&mut sum, &[0.0, 1.0], &[vec![f64::NAN; n], x.clone()]);
+        assert_eq!(sum, x);
+    }
+}

@@ -1,0 +1,218 @@
+//! Stability of a feedback term −∇V under an explicit scheme (`physics.md` §3).
+//!
+//! The term has the Jacobian −DFᵀK DF on the level set, so a scheme whose real stability interval is r damps it iff
+//! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is watched along a run; a pilot run of up to a thousand steps gives
+//! its mean, which is what decides whether a gain is refused. A pilot also gives the rate κ of the Gauss–Newton form.
+
+mod pilot;
+
+pub use pilot::{PILOT_STEPS, Pilot, pilot, pilot_rate};
+
+use crate::linear::eigen::{jacobi, power_iteration};
+use crate::state::StabilityMemory;
+use crate::system::{System, max_or_nan};
+
+/// The gain K of a feedback term, over all rows of F.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gain {
+    /// One gain per row: V = ½ Σ k_i ΔF_i².
+    Diagonal(Vec<f64>),
+    /// A symmetric positive semidefinite m × m matrix, row by row.
+    Dense(Vec<f64>),
+    /// The Gauss–Newton form, −κ DF⁺ΔF: its one eigenvalue is κ wherever DF is.
+    Rate(f64),
+}
+
+/// Every step is sampled up to this one, then every tenth.
+const SAMPLED_DENSELY: u64 = 1000;
+
+/// Up to this many rows the eigenvalues come from the m × m matrix, by Jacobi rotations.
+const SMALL: usize = 12;
+
+/// Power iteration stops when the estimate moves by less than this, relatively: the bound itself is sharp to 10 %.
+const TOLERANCE: f64 = 1e-4;
+
+/// Products per sample at most; the iteration goes on from there at the next sample.
+const MOST_PRODUCTS: u32 = 100;
+
+/// Whether the step of this number is sampled. By number only, so that a resumed run samples the same steps.
+pub fn is_sampled(step: u64) -> bool {
+    step < SAMPLED_DENSELY || step.is_multiple_of(10)
+}
+
+/// Computes h·λmax/r along a run.
+pub struct Monitor<'a> {
+    gain: &'a Gain,
+    interval: f64,
+    jacobian: Vec<f64>,
+    /// Small systems: K DF (m × n, full) is not needed; the m × m matrix and a scattered row are.
+    matrix: Vec<f64>,
+    product: Vec<f64>,
+    /// Large systems: DF v and K DF v, and DFᵀK DF v.
+    image: Vec<f64>,
+    weighted: Vec<f64>,
+    back: Vec<f64>,
+}
+
+impl<'a> Monitor<'a> {
+    /// For a scheme with the real stability interval `interval`.
+    pub fn new(gain: &'a Gain, system: &dyn System, interval: f64) -> Monitor<'a> {
+        let (m, n) = (system.invariants().count, system.dim());
+        let square = if m <= SMALL { m * m } else { 0 };
+        Monitor {
+            gain,
+            interval,
+            jacobian: vec![0.0; system.invariants().nonzeros()],
+            matrix: vec![0.0; square],
+            product: vec![0.0; square],
+            image: vec![0.0; m],
+            weighted: vec![0.0; m],
+            back: vec![0.0; n],
+        }
+    }
+
+    /// Sizes the memory of the power iteration, where one is needed and none is going on yet.
+    pub fn prepare(&self, direction: &mut Vec<f64>) {
+        let iterates = self.image.len() > SMALL && !matches!(self.gain, Gain::Rate(_));
+        if iterates && direction.len() != self.back.len() {
+            // A start that is orthogonal to no eigenvector one would meet in practice.
+            *direction = (0..self.back.len()).map(|i| 1.0 + 0.5 * (i as f64 * 0.754_877_666).sin()).collect();
+        }
+    }
+
+    /// h·λmax/r for a step `h` at (t, x). `direction` carries the power iteration from sample to sample and comes from
+    /// [`Monitor::prepare`].
+    pub fn ratio(
+        &mut self,
+        system: &dyn System,
+        t: f64,
+        x: &[f64],
+        h: f64,
+        direction: &mut [f64],
+        work: &mut [f64],
+    ) -> f64 {
+        let largest = match self.gain {
+            Gain::Rate(rate) => *rate,
+            _ if system.invariants().count == 0 => 0.0,
+            gain => {
+                system.invariant_jacobian(t, x, &mut self.jacobian, work);
+                if system.invariants().count <= SMALL {
+                    self.largest_by_jacobi(system, gain)
+                } else {
+                    self.largest_by_power(system, gain, direction)
+                }
+            }
+        };
+        h * largest / self.interval
+    }
+
+    /// Adds a sample to the run's statistics.
+    pub fn sample(
+        &mut self,
+        system: &dyn System,
+        t: f64,
+        x: &[f64],
+        h: f64,
+        memory: &mut StabilityMemory,
+        work: &mut [f64],
+    ) {
+        let ratio = self.ratio(system, t, x, h, &mut memory.direction, work);
+        memory.count += 1;
+        memory.sum += ratio;
+        memory.max = max_or_nan(memory.max, ratio);
+    }
+
+    /// K has a Cholesky-like root R with K = R Rᵀ, so λmax(DFᵀK DF) = λmax(Rᵀ DF DFᵀ R).
+    fn largest_by_jacobi(&mut self, system: &dyn System, gain: &Gain) -> f64 {
+        let invariants = system.invariants();
+        let m = invariants.count;
+        // DF DFᵀ; rows are short, so a scattered row of length n serves.
+        for i in 0..m {
+            for p in invariants.row(i) {
+                self.back[invariants.column[p] as usize] = self.jacobian[p];
+            }
+            for j in 0..m {
+                let row = invariants.row(j);
+                self.product[i * m + j] =
+                    row.map(|p| self.jacobian[p] * self.back[invariants.column[p] as usize]).sum();
+            }
+            for p in invariants.row(i) {
+                self.back[invariants.column[p] as usize] = 0.0;
+            }
+        }
+        match gain {
+            Gain::Diagonal(k) => {
+                for i in 0..m {
+                    for j in 0..m {
+                        self.matrix[i * m + j] = (k[i] * k[j]).sqrt() * self.product[i * m + j];
+                    }
+                }
+            }
+            Gain::Dense(k) => {
+                // DF DFᵀ = G Gᵀ has the same nonzero eigenvalues with K as Gᵀ K G, and either factor may be split; the
+                // Gram matrix is positive semidefinite too, and its Cholesky root G may stop at its rank.
+                let root = semidefinite_root(&mut self.product, m);
+                for i in 0..m {
+                    for j in 0..m {
+                        let mut sum = 0.0;
+                        for a in 0..m {
+                            for b in 0..m {
+                                sum += root[a * m + i] * k[a * m + b] * root[b * m + j];
+                            }
+                        }
+                        self.matrix[i * m + j] = sum;
+                    }
+                }
+            }
+            Gain::Rate(rate) => return *rate,
+        }
+        jacobi(&mut self.matrix, m);
+        (0..m).map(|i| self.matrix[i * m + i]).fold(0.0, max_or_nan)
+    }
+
+    fn largest_by_power(&mut self, system: &dyn System, gain: &Gain, direction: &mut [f64]) -> f64 {
+        let invariants = system.invariants();
+        let (image, weighted, jacobian) = (&mut self.image, &mut self.weighted, &self.jacobian);
+        power_iteration(direction, &mut self.back, TOLERANCE, MOST_PRODUCTS, |v, out| {
+            let m = invariants.count;
+            for i in 0..m {
+                image[i] = invariants.row(i).map(|p| jacobian[p] * v[invariants.column[p] as usize]).sum();
+            }
+            for i in 0..m {
+                weighted[i] = match gain {
+                    Gain::Diagonal(k) => k[i] * image[i],
+                    Gain::Dense(k) => k[i * m..(i + 1) * m].iter().zip(image.iter()).map(|(k, u)| k * u).sum(),
+                    Gain::Rate(_) => image[i],
+                };
+            }
+            out.fill(0.0);
+            for i in 0..m {
+                for p in invariants.row(i) {
+                    out[invariants.column[p] as usize] += jacobian[p] * weighted[i];
+                }
+            }
+        })
+    }
+}
+
+/// A lower triangular root G of the positive semidefinite `a` = G Gᵀ, in place; columns of dependent rows are zero.
+fn semidefinite_root(a: &mut [f64], n: usize) -> &[f64] {
+    let size = (0..n).map(|i| a[i * n + i]).fold(0.0, max_or_nan);
+    for j in 0..n {
+        let pivot = a[j * n + j] - (0..j).map(|k| a[j * n + k] * a[j * n + k]).sum::<f64>();
+        let dependent = pivot <= 1e-14 * size;
+        let diagonal = if dependent { 0.0 } else { pivot.sqrt() };
+        for i in j + 1..n {
+            let rest = a[i * n + j] - (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum::<f64>();
+            a[i * n + j] = if dependent { 0.0 } else { rest / diagonal };
+        }
+        a[j * n + j] = diagonal;
+    }
+    for i in 0..n {
+        a[i * n + i + 1..(i + 1) * n].fill(0.0);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Pilot runs: what a few steps tell about a gain before the run itself begins.
+
+use std::convert::Infallible;
+
+use crate::failure::Failure;
+use crate::observer::{Control, Observer};
+use crate::plan::{Plan, Stepping};
+use crate::run::run;
+use crate::state::StepState;
+use crate::system::System;
+
+/// Steps of a pilot run that decides on a gain.
+pub const PILOT_STEPS: u64 = 1000;
+
+/// Steps of a pilot run that chooses a rate.
+const RATE_STEPS: u64 = 100;
+
+/// What a pilot run found of h·λmax/r.
+#[derive(Debug)]
+pub struct Pilot {
+    /// The mean; a gain is refused where it exceeds 1.
+    pub mean: f64,
+    /// The maximum.
+    pub max: f64,
+    /// Steps taken.
+    pub steps: u64,
+    /// Why it ended early, if it did: an unstable gain may blow up within the pilot.
+    pub failure: Option<Failure<Infallible>>,
+}
+
+/// Runs up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and reports h·λmax/r.
+pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
+    let mut state = state.clone();
+    let last = state.step + PILOT_STEPS;
+    let mut watcher = Watcher(|state: &StepState| if state.step < last { Control::Continue } else { Control::Stop });
+    let first = state.step;
+    let failure = run(plan, system, &mut state, &mut watcher).err();
+    Pilot { mean: state.stability.mean(), max: state.stability.max, steps: state.step - first, failure }
+}
+
+/// The rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most
+/// 0.2 r/h for fixed steps. `plan` and `system` are those without feedback. None where the field vanishes throughout.
+pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option<f64> {
+    let n = system.dim();
+    let (mut field, mut derivative) = (vec![0.0; n], vec![0.0; n]);
+    let mut work = vec![0.0; system.work_len()];
+    let mut rates = Vec::new();
+    let mut sample = |state: &StepState| {
+        system.field(state.t, &state.x, &mut field, &mut work);
+        system.field_derivative(state.t, &state.x, &field, &mut derivative, &mut work);
+        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let rate = norm(&derivative) / norm(&field);
+        if rate.is_finite() {
+            rates.push(rate);
+        }
+    };
+    let mut state = state.clone();
+    sample(&state);
+    let last = state.step + RATE_STEPS - 1;
+    let mut watcher = Watcher(|state: &StepState| {
+        sample(state);
+        if state.step < last { Control::Continue } else { Control::Stop }
+    });
+    // A pilot that fails has still seen the steps before; the run itself will report the failure.
+    let _ = run(plan, system, &mut state, &mut watcher);
+    rates.sort_by(f64::total_cmp);
+    let median = *rates.get(rates.len() / 2)?;
+    Some(match &plan.stepping {
+        Stepping::Fixed(fixed) => median.min(0.2 * plan.method.scheme.tableau().real_stability_interval() / fixed.h),
+        Stepping::Adaptive(_) => median,
+    })
+}
+
+/// Watches steps and ignores samples.
+struct Watcher<F>(F);
+
+impl<F: FnMut(&StepState) -> Control> Observer for Watcher<F> {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        Ok((self.0)(state))
+    }
+}

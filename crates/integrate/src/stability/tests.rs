@@ -1,0 +1,78 @@
+use super::*;
+use crate::system::{FnSystem, Group, GroupKind, Invariants};
+
+/// Constant gradients: DF is `rows` throughout, over n columns.
+fn linear(n: usize, rows: Vec<f64>) -> FnSystem<'static> {
+    let m = rows.len() / n;
+    let groups = vec![Group::rows("I", GroupKind::Integral, 0..m as u32)];
+    let values = rows.clone();
+    FnSystem::new(n, |_, _, dx| dx.fill(0.0)).with_invariants(
+        Invariants::dense(n, m, 0, groups),
+        move |_, x, f| {
+            for (f, row) in f.iter_mut().zip(values.chunks(n)) {
+                *f = row.iter().zip(x).map(|(a, x)| a * x).sum();
+            }
+        },
+        move |_, _, df| df.copy_from_slice(&rows),
+    )
+}
+
+fn ratio(system: &FnSystem, gain: &Gain, h: f64, interval: f64) -> f64 {
+    let mut monitor = Monitor::new(gain, system, interval);
+    let mut direction = Vec::new();
+    monitor.prepare(&mut direction);
+    let x = vec![0.0; system.dim()];
+    monitor.ratio(system, 0.0, &x, h, &mut direction, &mut vec![0.0; system.work_len()])
+}
+
+#[test]
+fn small_systems_by_hand() {
+    // DF DFᵀ = [[5, 4], [4, 5]] has the eigenvalues 9 and 1; with K = diag(4, 1), K^½ DF DFᵀ K^½ = [[20, 8], [8, 5]]
+    // has ½(25 ± √(225 + 256)).
+    let system = linear(2, vec![1.0, 2.0, 2.0, 1.0]);
+    assert!((ratio(&system, &Gain::Diagonal(vec![1.0, 1.0]), 0.5, 2.0) - 0.25 * 9.0).abs() < 1e-14);
+    let expected = 0.5 * (25.0 + 481f64.sqrt());
+    assert!((ratio(&system, &Gain::Diagonal(vec![4.0, 1.0]), 1.0, 1.0) - expected).abs() < 1e-13);
+    let dense = Gain::Dense(vec![4.0, 0.0, 0.0, 1.0]);
+    assert!((ratio(&system, &dense, 1.0, 1.0) - expected).abs() < 1e-13);
+    // K = [[2, 1], [1, 2]]: K·DFDFᵀ = [[14, 13], [13, 14]], 27.
+    assert!((ratio(&system, &Gain::Dense(vec![2.0, 1.0, 1.0, 2.0]), 1.0, 1.0) - 27.0).abs() < 1e-13);
+    assert_eq!(ratio(&system, &Gain::Rate(3.0), 0.5, 2.0), 0.75);
+}
+
+#[test]
+fn a_rank_deficient_gram_matrix_is_no_obstacle() {
+    // Two equal rows of length √5: DF DFᵀ = 5·[[1, 1], [1, 1]]; with K = [[2, 1], [1, 2]], 5·(2 + 1 + 1 + 2) = 30.
+    let system = linear(2, vec![1.0, 2.0, 1.0, 2.0]);
+    assert!((ratio(&system, &Gain::Dense(vec![2.0, 1.0, 1.0, 2.0]), 1.0, 1.0) - 30.0).abs() < 1e-12);
+}
+
+#[test]
+fn large_systems_iterate_to_the_same() {
+    // 30 orthogonal rows of length 1 + i/10, gain 2: the largest eigenvalue is 2·3.9² = 30.42, the next 2·3.8².
+    let n = 40;
+    let mut rows = vec![0.0; 30 * n];
+    for i in 0..30 {
+        rows[i * n + i] = 1.0 + i as f64 / 10.0;
+    }
+    let system = linear(n, rows);
+    let gain = Gain::Diagonal(vec![2.0; 30]);
+    let mut monitor = Monitor::new(&gain, &system, 1.0);
+    let mut direction = Vec::new();
+    monitor.prepare(&mut direction);
+    let (x, mut work) = (vec![0.0; n], vec![0.0; system.work_len()]);
+    let mut sample = || monitor.ratio(&system, 0.0, &x, 1.0, &mut direction, &mut work);
+    // The quotient misses by q/(1 − q) times its last move, q = (3.8/3.9)⁴ = 0.90: 1e-3 after the first sample.
+    let first = sample();
+    assert!((first / 30.42 - 1.0).abs() < 1e-3, "{first}");
+    // The next samples go on from there.
+    let later = (0..20).map(|_| sample()).last().unwrap();
+    assert!((later / 30.42 - 1.0).abs() < 1e-4 && later >= first, "{later}");
+}
+
+#[test]
+fn samples_are_chosen_by_number() {
+    let sampled = (0..3000).filter(|&step| is_sampled(step)).count();
+    assert_eq!(sampled, 1000 + 200);
+    assert!(is_sampled(999) && is_sampled(1000) && !is_sampled(1001));
+}

@@ -1,0 +1,154 @@
+//! Everything a run knows at a step boundary. Stored and read back, it continues with the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::exact;
+use crate::plan::Plan;
+use crate::system::System;
+
+/// The state of a run between two steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepState {
+    /// Accepted steps so far.
+    pub step: u64,
+    /// Time; of a fixed-step run t0 + step·h.
+    #[serde(with = "exact::number")]
+    pub t: f64,
+    /// The state x, of length n.
+    #[serde(with = "exact::list")]
+    pub x: Vec<f64>,
+    /// The field at (t, x), where it is already known.
+    pub first_stage: FirstStage,
+    /// Memory of the step-size controller.
+    pub controller: ControllerMemory,
+    /// F₀: what F is to be; 0 for constraint rows.
+    #[serde(with = "exact::list")]
+    pub target: Vec<f64>,
+    /// F at the start of the run.
+    #[serde(with = "exact::list")]
+    pub initial: Vec<f64>,
+    /// F at (t, x).
+    #[serde(with = "exact::list")]
+    pub values: Vec<f64>,
+    /// Deviation from the target of each group of invariants.
+    pub drift: Vec<Drift>,
+    /// What the run has cost.
+    pub cost: Cost,
+    /// The next output to be written.
+    pub next_sample: usize,
+    /// The feedback term's stability along the run.
+    pub stability: StabilityMemory,
+}
+
+/// The field at the beginning of the next step, where it is already known (first same as last).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FirstStage {
+    /// Whether `value` is the field at the state.
+    pub known: bool,
+    /// The field.
+    #[serde(with = "exact::list")]
+    pub value: Vec<f64>,
+}
+
+/// What the step-size controller remembers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ControllerMemory {
+    /// The step to try next; 0 before the first one is chosen.
+    #[serde(with = "exact::number")]
+    pub h: f64,
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4.
+    #[serde(with = "exact::number")]
+    pub last_error: f64,
+}
+
+/// Deviation of a group of invariants from its target.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Drift {
+    /// Now.
+    #[serde(with = "exact::number")]
+    pub now: f64,
+    /// The largest over all accepted steps and the start.
+    #[serde(with = "exact::number")]
+    pub max: f64,
+}
+
+/// Evaluations and solves so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Evaluations of the complete vector field; rejected steps, dense output and the choice of the first step count.
+    pub field: u64,
+    /// Evaluations of F by a treatment; monitoring does not count.
+    pub invariants: u64,
+    /// Evaluations of DF by a treatment.
+    pub jacobian: u64,
+    /// Linear systems solved.
+    pub linear_solves: u64,
+    /// Newton iterations of projections.
+    pub newton_iterations: u64,
+    /// Rejected steps.
+    pub rejected: u64,
+}
+
+/// h·λmax/r along the run (see [`crate::stability`]).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StabilityMemory {
+    /// How many steps were sampled.
+    pub count: u64,
+    /// The largest value.
+    #[serde(with = "exact::number")]
+    pub max: f64,
+    /// The sum of the values.
+    #[serde(with = "exact::number")]
+    pub sum: f64,
+    /// Where the power iteration goes on from.
+    #[serde(with = "exact::list")]
+    pub direction: Vec<f64>,
+}
+
+impl StabilityMemory {
+    /// The mean of the sampled values; 0 where there are none.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+}
+
+impl StepState {
+    /// The state at the start `x0` of a run. F₀ is F at `reference`, or at `x0`; constraints have the target 0.
+    ///
+    /// # Panics
+    /// If `x0` or `reference` has not the system's length.
+    pub fn new(plan: &Plan, system: &dyn System, x0: &[f64], reference: Option<&[f64]>) -> StepState {
+        let (n, invariants) = (system.dim(), system.invariants());
+        assert_eq!(x0.len(), n, "the initial state has not the system's length");
+        let mut work = vec![0.0; system.work_len()];
+        let mut values_at = |x: &[f64]| {
+            let mut f = vec![0.0; invariants.count];
+            system.invariant_values(plan.t0, x, &mut f, &mut work);
+            f
+        };
+        let initial = values_at(x0);
+        let mut target = match reference {
+            None => initial.clone(),
+            Some(reference) => {
+                assert_eq!(reference.len(), n, "the reference state has not the system's length");
+                values_at(reference)
+            }
+        };
+        target[..invariants.constraints].fill(0.0);
+        let drift_of = |now: f64| Drift { now, max: now };
+        StepState {
+            step: 0,
+            t: plan.t0,
+            x: x0.to_vec(),
+            first_stage: FirstStage { known: false, value: vec![0.0; n] },
+            controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
+            drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
+            target,
+            values: initial.clone(),
+            initial,
+            cost: Cost::default(),
+            next_sample: 0,
+            stability: StabilityMemory::default(),
+        }
+    }
+}

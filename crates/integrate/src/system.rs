@@ -1,0 +1,225 @@
+//! What the numeric half knows of a mechanical system: a vector field, its known invariants, and their Jacobian.
+//!
+//! Nothing here knows text, symbols or files. Compiled models, interpreted models and plain Rust closures
+//! ([`FnSystem`]) all look alike from this side.
+
+mod closures;
+
+pub use closures::FnSystem;
+
+/// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
+///
+/// `work` is at least [`System::work_len`] long and holds nothing on entry. The functions take `&self`, so that one
+/// system serves any number of threads. A value that is undefined is returned as NaN, never as a panic.
+pub trait System: Sync {
+    /// Length n of the state.
+    fn dim(&self) -> usize;
+
+    /// Length of the scratch that any of the functions below may use.
+    fn work_len(&self) -> usize {
+        0
+    }
+
+    /// The vector field X(t, x).
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
+
+    /// Static description of the invariants F; it may describe none.
+    fn invariants(&self) -> &Invariants;
+
+    /// F(t, x), of length m.
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]);
+
+    /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]);
+
+    /// The derivative of the field along `v`: DX(t, x)·v.
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]);
+}
+
+/// Static description of the invariants F: their number, the sparsity of DF, and what the rows mean to the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Invariants {
+    /// Number m of rows of F.
+    pub count: usize,
+    /// Compressed rows of DF: the entries of row i are `row_start[i]..row_start[i + 1]`; length m + 1.
+    pub row_start: Vec<usize>,
+    /// The column of each entry.
+    pub column: Vec<u32>,
+    /// The first `constraints` rows are constraints and hidden constraints, whose target is 0.
+    /// The other rows are H and integrals, whose target is their value at the reference state.
+    pub constraints: usize,
+    /// What the rows are called; every row belongs to at least one group.
+    pub groups: Vec<Group>,
+}
+
+/// Some rows of F that the user knows by one name: a constraint, an energy, a vector or matrix integral, or a family of
+/// these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The user's name.
+    pub name: String,
+    /// What kind of quantity it is.
+    pub kind: GroupKind,
+    /// One list per member of the family (one list for a single quantity): the rows and their weights. The weight
+    /// counts how many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
+    pub members: Vec<Vec<(u32, f64)>>,
+    /// Monitored but not corrected.
+    pub watched_only: bool,
+}
+
+/// The kind of an invariant quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GroupKind {
+    /// An imposed constraint g = 0.
+    Constraint,
+    /// The constraint's consequence for the momenta.
+    Hidden,
+    /// The Hamiltonian.
+    Hamiltonian,
+    /// An inherited first integral.
+    Integral,
+}
+
+impl Group {
+    /// A single quantity on consecutive rows, each of weight one.
+    pub fn rows(name: &str, kind: GroupKind, rows: std::ops::Range<u32>) -> Group {
+        Group { name: name.into(), kind, members: vec![rows.map(|row| (row, 1.0)).collect()], watched_only: false }
+    }
+
+    /// The same group, monitored but not corrected.
+    pub fn watched(mut self) -> Group {
+        self.watched_only = true;
+        self
+    }
+
+    /// The deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one scalar of weight
+    /// one is |ΔF|. A NaN in any row makes it NaN.
+    pub fn drift(&self, f: &[f64], target: &[f64]) -> f64 {
+        let mut largest = 0.0;
+        for member in &self.members {
+            let size = match member.as_slice() {
+                // One scalar needs no square root, and its square could underflow.
+                [(row, weight)] => weight.sqrt() * (f[*row as usize] - target[*row as usize]).abs(),
+                rows => rows
+                    .iter()
+                    .map(|&(row, weight)| weight * (f[row as usize] - target[row as usize]).powi(2))
+                    .sum::<f64>()
+                    .sqrt(),
+            };
+            largest = max_or_nan(largest, size);
+        }
+        largest
+    }
+}
+
+/// The larger of the two, NaN if either is: `f64::max` would hide it.
+pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
+impl Invariants {
+    /// No invariants at all.
+    pub fn none() -> Invariants {
+        Invariants { row_start: vec![0], ..Invariants::default() }
+    }
+
+    /// `count` invariants of a state of length `dim` whose rows of DF are full.
+    pub fn dense(dim: usize, count: usize, constraints: usize, groups: Vec<Group>) -> Invariants {
+        Invariants {
+            count,
+            row_start: (0..=count).map(|row| row * dim).collect(),
+            column: (0..count).flat_map(|_| 0..dim as u32).collect(),
+            constraints,
+            groups,
+        }
+    }
+
+    /// Number of stored entries of DF.
+    pub fn nonzeros(&self) -> usize {
+        self.column.len()
+    }
+
+    /// The entries of row `row` as a range into the values.
+    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
+        self.row_start[row]..self.row_start[row + 1]
+    }
+
+    /// For each row, whether it is corrected: it belongs to a group that is not only watched.
+    pub fn corrected_rows(&self) -> Vec<bool> {
+        let mut corrected = vec![false; self.count];
+        for group in self.groups.iter().filter(|group| !group.watched_only) {
+            for &(row, _) in group.members.iter().flatten() {
+                corrected[row as usize] = true;
+            }
+        }
+        corrected
+    }
+
+    /// Name of the first group that holds `row`.
+    pub fn row_name(&self, row: usize) -> &str {
+        let holds = |group: &&Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
+        self.groups.iter().find(holds).map_or("", |group| &group.name)
+    }
+
+    /// What is inconsistent in this description of a system of dimension `dim`, if anything.
+    pub fn inconsistency(&self, dim: usize) -> Option<&'static str> {
+        let rows_ascend = self.row_start.windows(2).all(|pair| pair[0] <= pair[1]);
+        if self.row_start.len() != self.count + 1 || self.row_start[0] != 0 || !rows_ascend {
+            return Some("row_start must hold count + 1 ascending offsets that begin with 0");
+        }
+        if self.row_start[self.count] != self.column.len() {
+            return Some("row_start must end with the number of columns listed");
+        }
+        if self.column.iter().any(|&column| column as usize >= dim) {
+            return Some("a column lies outside the state");
+        }
+        if self.constraints > self.count {
+            return Some("there are more constraints than rows");
+        }
+        if self
+            .groups
+            .iter()
+            .flat_map(|group| group.members.iter().flatten())
+            .any(|&(row, _)| row as usize >= self.count)
+        {
+            return Some("a group names a row that does not exist");
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_is_the_largest_member_and_keeps_nan() {
+        let group = Group {
+            name: "rods".into(),
+            kind: GroupKind::Constraint,
+            members: vec![vec![(0, 1.0), (1, 2.0)], vec![(2, 1.0)]],
+            watched_only: false,
+        };
+        // Members: √(3² + 2·2²) = √17 and 4; exact squares, so only the root rounds.
+        assert_eq!(group.drift(&[3.0, 2.0, -4.0], &[0.0; 3]), 17f64.sqrt());
+        assert_eq!(group.drift(&[3.0, 2.0, -5.0], &[0.0; 3]), 5.0);
+        for nan_at in 0..3 {
+            let mut f = [3.0, 2.0, -4.0];
+            f[nan_at] = f64::NAN;
+            assert!(group.drift(&f, &[0.0; 3]).is_nan());
+        }
+    }
+
+    #[test]
+    fn inconsistent_descriptions_are_named() {
+        let good = Invariants::dense(3, 2, 1, vec![Group::rows("I", GroupKind::Integral, 0..2)]);
+        assert_eq!(good.inconsistency(3), None);
+        assert!(good.inconsistency(2).unwrap().contains("column"));
+        assert!(Invariants { constraints: 3, ..good.clone() }.inconsistency(3).is_some());
+        assert!(Invariants { count: 1, ..good.clone() }.inconsistency(3).is_some());
+        let stray = vec![Group::rows("I", GroupKind::Integral, 0..3)];
+        assert!(Invariants { groups: stray, ..good }.inconsistency(3).is_some());
+        assert_eq!(Invariants::none().inconsistency(0), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Butcher tableaus as data that check themselves.
+//!
+//! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived here: the nodes c,
+//! the number of stages, whether the last stage is the first of the next step, the stability polynomial. Building a
+//! tableau verifies its order conditions, so that a mistyped digit cannot integrate anything.
+
+mod dense;
+
+pub use dense::Dense;
+
+use crate::trees::{HIGHEST_ORDER, StageWeights, TREES};
+
+/// A scheme's coefficients as its file states them.
+pub struct Definition {
+    /// The scheme's name.
+    pub name: &'static str,
+    /// The order that b is to have.
+    pub order: u32,
+    /// Rows of a, the first (empty) one included; row i holds the coefficients of stages 0..i.
+    pub a: &'static [&'static [f64]],
+    /// The weights; missing last ones are 0.
+    pub b: &'static [f64],
+    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
+    pub error: &'static [(&'static [f64], u32)],
+    /// Dense output.
+    pub dense: Option<DenseDefinition>,
+}
+
+/// Dense output as its file states it: cubic Hermite interpolation raised by the terms θ²ϑ²D₀, θ³ϑ²D₁, θ³ϑ³D₂, …,
+/// ϑ = 1 − θ, each D_j being h·Σ d_ji k_i (HNW II.6, written as in Hairer's codes).
+pub struct DenseDefinition {
+    /// The order that is claimed at every θ.
+    pub order: u32,
+    /// Rows of a for stages that only dense output needs.
+    pub extra_a: &'static [&'static [f64]],
+    /// The rows d_j; none is cubic Hermite itself.
+    pub d: &'static [&'static [f64]],
+}
+
+/// Coefficients that passed their checks.
+#[derive(Debug)]
+pub struct Tableau {
+    /// The scheme's name.
+    pub name: &'static str,
+    /// Order of convergence.
+    pub order: u32,
+    /// Row i: a_ij of the stages before i; the stages of dense output follow those of the step.
+    pub a: Vec<Vec<f64>>,
+    /// Nodes c_i = Σ_j a_ij.
+    pub c: Vec<f64>,
+    /// Weights of the step, one per stage of the step.
+    pub b: Vec<f64>,
+    /// Error estimates.
+    pub error: Vec<ErrorWeights>,
+    /// Dense output.
+    pub dense: Option<Dense>,
+    /// Whether the last stage is the field at the new point: the first stage of the next step.
+    pub first_same_as_last: bool,
+    /// Number of stages that x₁ needs.
+    pub stages_of_step: usize,
+    /// Number of stages that the error estimate needs; dense output may need more.
+    pub stages: usize,
+}
+
+/// One error estimate h·Σ e_i k_i.
+#[derive(Debug)]
+pub struct ErrorWeights {
+    /// e_i, one per stage of the step.
+    pub weights: Vec<f64>,
+    /// Order of the method b − e.
+    pub order: u32,
+}
+
+/// Why coefficients were refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TableauError {
+    /// A row is longer than an explicit method allows.
+    #[error("{name}: row {row} of {part} has {len} entries")]
+    Shape {
+        /// The scheme.
+        name: &'static str,
+        /// Which table.
+        part: &'static str,
+        /// Which row.
+        row: usize,
+        /// Its length.
+        len: usize,
+    },
+    /// An order condition is violated beyond round-off.
+    #[error("{name}: {part} misses the condition of tree {tree} (order {order}) by {excess:.1e} times round-off")]
+    OrderCondition {
+        /// The scheme.
+        name: &'static str,
+        /// Which weights.
+        part: &'static str,
+        /// Index of the tree.
+        tree: usize,
+        /// Its number of vertices.
+        order: u32,
+        /// By how many times the round-off bound.
+        excess: f64,
+    },
+    /// Dense output lacks the stage at the end of the step.
+    #[error("{name}: no stage is the field at the end of the step")]
+    NoEndpoint {
+        /// The scheme.
+        name: &'static str,
+    },
+    /// The claimed order is beyond the trees known here.
+    #[error("{name}: order {order} cannot be verified")]
+    OrderTooHigh {
+        /// The scheme.
+        name: &'static str,
+        /// The claim.
+        order: u32,
+    },
+}
+
+impl Tableau {
+    /// Derives what can be derived and verifies the rest.
+    pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
+        let Definition { name, order, .. } = *definition;
+        let stages = definition.a.len();
+        let extra = definition.dense.as_ref().map_or(&[][..], |dense| dense.extra_a);
+        let a = definition.a.iter().chain(extra).map(|row| row.to_vec()).collect::<Vec<_>>();
+        for (row, entries) in a.iter().enumerate() {
+            check_length(name, "a", row, entries.len(), row)?;
+        }
+        check_length(name, "b", 0, definition.b.len(), stages)?;
+        let b = padded(definition.b, stages);
+        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(&a[stages - 1], stages) == b;
+        let mut tableau = Tableau {
+            name,
+            order,
+            c: a.iter().map(|row| exact_sum(row)).collect(),
+            error: Vec::new(),
+            dense: None,
+            first_same_as_last,
+            stages_of_step: 1 + b.iter().rposition(|&b| b != 0.0).unwrap_or(0),
+            stages,
+            a,
+            b,
+        };
+        for (row, (weights, order)) in definition.error.iter().enumerate() {
+            check_length(name, "error", row, weights.len(), stages)?;
+            tableau.error.push(ErrorWeights { weights: padded(weights, stages), order: *order });
+        }
+        if let Some(dense) = &definition.dense {
+            tableau.dense = Some(Dense::new(&tableau, dense)?);
+        }
+        tableau.check()?;
+        Ok(tableau)
+    }
+
+    /// Whether there is an error estimate.
+    pub fn is_adaptive(&self) -> bool {
+        !self.error.is_empty()
+    }
+
+    /// Coefficients 1, bᵀ1, bᵀA1, bᵀA²1, … of the stability polynomial R(z) (HNW II.4; HW IV.2).
+    pub fn stability_polynomial(&self) -> Vec<f64> {
+        let s = self.stages;
+        let mut coefficients = vec![1.0];
+        let mut power = vec![1.0; s];
+        for _ in 0..self.stages_of_step {
+            coefficients.push((0..s).map(|i| self.b[i] * power[i]).sum());
+            power = (0..s).map(|i| self.a[i].iter().zip(&power).map(|(a, v)| a * v).sum()).collect();
+        }
+        coefficients
+    }
+
+    /// Length r of the real stability interval: the largest r with |R(−x)| ≤ 1 for all x in [0, r].
+    pub fn real_stability_interval(&self) -> f64 {
+        let polynomial = self.stability_polynomial();
+        // Round-off of R near the interval's end, where terms of size xᵏ/k! ≤ e⁷ ≈ 1e3 cancel.
+        let stable = |x: f64| polynomial.iter().rev().fold(0.0, |sum, c| sum * -x + c).abs() <= 1.0 + 1e-12;
+        let scan = 1e-3;
+        let Some(outside) = (1..100_000).map(|i| f64::from(i) * scan).find(|&x| !stable(x)) else {
+            return 0.0;
+        };
+        let (mut inside, mut outside) = (outside - scan, outside);
+        while outside - inside > 4.0 * f64::EPSILON * outside {
+            let middle = 0.5 * (inside + outside);
+            if stable(middle) { inside = middle } else { outside = middle }
+        }
+        inside
+    }
+
+    fn check(&self) -> Result<(), TableauError> {
+        let name = self.name;
+        let highest =
+            self.error.iter().map(|e| e.order).chain(self.dense.as_ref().map(|d| d.order)).fold(self.order, u32::max);
+        if highest > HIGHEST_ORDER {
+            return Err(TableauError::OrderTooHigh { name, order: highest });
+        }
+        let phi = StageWeights::new(&self.a, highest);
+        let check = |part, order, weights: &[f64], magnitude: &[f64], exact: &dyn Fn(usize) -> f64| {
+            for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order) {
+                let excess = phi.excess(tree, weights, magnitude, exact(tree));
+                if excess > 1.0 || excess.is_nan() {
+                    return Err(TableauError::OrderCondition { name, part, tree, order: facts.order, excess });
+                }
+            }
+            Ok(())
+        };
+        let absolute = |weights: &[f64]| weights.iter().map(|w| w.abs()).collect::<Vec<_>>();
+        check("b", self.order, &self.b, &absolute(&self.b), &|tree| 1.0 / TREES[tree].gamma)?;
+        for error in &self.error {
+            // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of rounded numbers, so what
+            // rounds is as large as b where that is larger.
+            let magnitude = error.weights.iter().zip(&self.b).map(|(e, b)| e.abs().max(b.abs())).collect::<Vec<_>>();
+            check("error", error.order, &error.weights, &magnitude, &|_| 0.0)?;
+        }
+        if let Some(dense) = &self.dense {
+            // b_i(θ) has degree at most 8, so nine points decide it; 0, 1 and the slopes there hold by construction.
+            for theta in (0..=8).map(|i| f64::from(i) / 8.0) {
+                let (mut weights, mut magnitude) = (vec![0.0; dense.stages], vec![0.0; dense.stages]);
+                dense.weights(theta, &mut weights);
+                dense.magnitudes(theta, &mut magnitude);
+                let exact = |tree: usize| theta.powi(TREES[tree].order as i32) / TREES[tree].gamma;
+                check("dense output", dense.order, &weights, &magnitude, &exact)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn padded(row: &[f64], len: usize) -> Vec<f64> {
+    let mut row = row.to_vec();
+    row.resize(len, 0.0);
+    row
+}
+
+/// The sum rounded once (nearly): c is derived from a, and c = 1 should come out as 1.
+fn exact_sum(terms: &[f64]) -> f64 {
+    let (mut sum, mut lost) = (0.0_f64, 0.0);
+    for &term in terms {
+        // Knuth's two-sum.
+        let next = sum + term;
+        let part = next - sum;
+        lost += (sum - (next - part)) + (term - part);
+        sum = next;
+    }
+    sum + lost
+}
+
+fn check_length(
+    name: &'static str,
+    part: &'static str,
+    row: usize,
+    len: usize,
+    most: usize,
+) -> Result<(), TableauError> {
+    if len <= most { Ok(()) } else { Err(TableauError::Shape { name, part, row, len }) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Dense output: the weights b_i(θ) of x(t₀ + θh).
+
+use super::{DenseDefinition, Tableau, TableauError, check_length, padded};
+
+/// Dense output x(t₀ + θh) = x₀ + h Σ b_i(θ) k_i.
+#[derive(Debug)]
+pub struct Dense {
+    /// Order at every θ in [0, 1].
+    pub order: u32,
+    /// Index of the stage that is the field at (t₁, x₁).
+    pub endpoint: usize,
+    /// Number of stages, those of the step included.
+    pub stages: usize,
+    b: Vec<f64>,
+    d: Vec<Vec<f64>>,
+}
+
+impl Dense {
+    pub(super) fn new(tableau: &Tableau, definition: &DenseDefinition) -> Result<Dense, TableauError> {
+        let (name, stages) = (tableau.name, tableau.a.len());
+        for (row, d) in definition.d.iter().enumerate() {
+            check_length(name, "dense output", row, d.len(), stages)?;
+        }
+        let b = padded(&tableau.b, stages);
+        let endpoint = if tableau.first_same_as_last {
+            tableau.stages - 1
+        } else {
+            // Searched among the extra stages: the field at x₁ is not a stage of the step.
+            let is_endpoint = |&i: &usize| padded(&tableau.a[i], stages) == b;
+            (tableau.stages..stages).find(is_endpoint).ok_or(TableauError::NoEndpoint { name })?
+        };
+        let d = definition.d.iter().map(|d| padded(d, stages)).collect();
+        Ok(Dense { order: definition.order, endpoint, stages, b, d })
+    }
+
+    /// b_i(θ).
+    pub fn weights(&self, theta: f64, out: &mut [f64]) {
+        self.combine(theta, out, 1.0, |d| d);
+    }
+
+    /// What the round-off of b_i(θ) is relative to.
+    pub(super) fn magnitudes(&self, theta: f64, out: &mut [f64]) {
+        self.combine(theta, out, -1.0, f64::abs);
+    }
+
+    /// With x₁ − x₀ = hΣ b_i k_i, Hermite's cubic (HNW II.6 (6.7)) and the terms above it are
+    /// b_i(θ) = θ b_i + θϑ(δ_i,first − b_i) + θ²ϑ(2b_i − δ_i,first − δ_i,last) + θ²ϑ² d_0i + θ³ϑ² d_1i + …;
+    /// `minus` = −1 turns its differences into sums.
+    fn combine(&self, theta: f64, out: &mut [f64], minus: f64, map: impl Fn(f64) -> f64) {
+        let rest = 1.0 - theta;
+        for i in 0..self.stages {
+            let (b, first, last) = (map(self.b[i]), f64::from(i == 0), f64::from(i == self.endpoint));
+            let hermite = rest * ((first - minus * b) + theta * (2.0 * b - minus * first - minus * last));
+            let mut factor = theta * theta * rest * rest;
+            let mut sum = theta * (b + hermite);
+            for (row, d) in self.d.iter().enumerate() {
+                sum += factor * map(d[i]);
+                factor *= if row % 2 == 0 { theta } else { rest };
+            }
+            out[i] = sum;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Discrete treatments: they wrap a one-step map and move its result towards the invariants' level set.
+
+pub mod correction;
+pub mod normal_equations;
+pub mod projection;
+
+use crate::method;
+use crate::state::Cost;
+use crate::system::System;
+use correction::Correction;
+use projection::{Projection, Unconverged};
+
+/// What is done to a step's result, with its scratch.
+pub enum Treatment {
+    /// Nothing.
+    None,
+    /// [`Correction`].
+    Correction(Correction),
+    /// [`Projection`].
+    Projection(Projection),
+}
+
+impl Treatment {
+    /// The discrete part of a method's treatment of `system`.
+    pub fn new(treatment: method::Treatment, system: &dyn System, projection_tolerance: Option<f64>) -> Treatment {
+        let invariants = system.invariants();
+        // Without invariants to correct there is nothing to do, and the field at the end of a step stays known.
+        if !invariants.corrected_rows().contains(&true) {
+            return Treatment::None;
+        }
+        match treatment {
+            method::Treatment::Plain | method::Treatment::Feedback => Treatment::None,
+            method::Treatment::Corrected => Treatment::Correction(Correction::new(invariants, system.dim())),
+            method::Treatment::Projection => {
+                Treatment::Projection(Projection::new(invariants, system.dim(), projection_tolerance.unwrap_or(0.0)))
+            }
+        }
+    }
+
+    /// Whether `apply` moves anything.
+    pub fn moves_the_state(&self) -> bool {
+        !matches!(self, Treatment::None)
+    }
+
+    /// Treats the state `x` at time `t`. `values` receives F at the resulting state, for monitoring.
+    pub fn apply(
+        &mut self,
+        system: &dyn System,
+        t: f64,
+        target: &[f64],
+        x: &mut [f64],
+        values: &mut [f64],
+        work: &mut [f64],
+        cost: &mut Cost,
+    ) -> Result<(), Unconverged> {
+        match self {
+            Treatment::None => {
+                system.invariant_values(t, x, values, work);
+                Ok(())
+            }
+            Treatment::Correction(correction) => {
+                correction.apply(system, t, target, x, values, work, cost);
+                Ok(())
+            }
+            Treatment::Projection(projection) => projection.apply(system, t, target, x, values, work, cost),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::*;
+use holonome_integrate::method::SCHEMES;
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::state::StepState;
+use holonome_integrate::system::FnSystem;
+
+const DRIVEN_START: [f64; 2] = [1.2, 0.5];
+
+#[test]
+fn the_error_follows_the_tolerance() {
+    let system = driven();
+    let reference = finish(&Plan::fixed(method("dop853"), 0.0, 5.0, 0.01).unwrap(), &system, &DRIVEN_START).0.x;
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive) {
+        let mut points = Vec::new();
+        for rtol in [1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9] {
+            let plan = Plan::adaptive(method(scheme.name), 0.0, 5.0, rtol, rtol).unwrap();
+            let (state, _) = finish(&plan, &system, &DRIVEN_START);
+            let error = distance(&state.x, &reference);
+            points.push((rtol, error, state.cost.field));
+            assert_eq!(state.t, 5.0, "the last step lands on the end");
+            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T = 5
+            // (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
+            assert!(error < 50.0 * rtol, "{} at {rtol}: {error}", scheme.name);
+        }
+        let decades = (points[0].1 / points[5].1).log10();
+        println!("{} {decades:.2} {points:?}", scheme.name);
+        // Per step the error is proportional to the tolerance; over five decades that leaves a factor of ten for luck.
+        assert!((3.5..6.5).contains(&decades), "{}: {decades}", scheme.name);
+    }
+}
+
+/// The pendulum or the driven oscillator, with the calls of the field counted.
+fn counted<'a>(count: &'a AtomicU64) -> FnSystem<'a> {
+    let field = move |_t: f64, x: &[f64], dx: &mut [f64]| {
+        count.fetch_add(1, Ordering::Relaxed);
+        pendulum_field(x, dx);
+    };
+    let model = pendulum();
+    let invariants = holonome_integrate::system::System::invariants(&model).clone();
+    let (values, jacobian) = (pendulum(), pendulum());
+    FnSystem::new(6, field).with_invariants(
+        invariants,
+        move |t, x, f| holonome_integrate::system::System::invariant_values(&values, t, x, f, &mut []),
+        move |t, x, df| holonome_integrate::system::System::invariant_jacobian(&jacobian, t, x, df, &mut []),
+    )
+}
+
+fn run_counted(plan: &Plan) -> StepState {
+    let count = AtomicU64::new(0);
+    let (state, _) = finish(plan, &counted(&count), &PENDULUM_START);
+    assert_eq!(state.cost.field, count.into_inner(), "{}: the count is what was called", plan.method);
+    state
+}
+
+#[test]
+fn fixed_steps_evaluate_no_stage_for_nothing() {
+    for (scheme, per_step) in [
+        ("euler", 1),
+        ("midpoint", 2),
+        ("heun", 2),
+        ("rk4", 4),
+        ("bs3", 3),
+        ("dopri5", 6),
+        ("tsit5", 6),
+        ("dop853", 12),
+    ] {
+        for treatment in ["plain", "corrected", "projection"] {
+            let plan = Plan::fixed(method(&format!("{treatment}:{scheme}")), 0.0, 1.0, 0.01).unwrap();
+            let state = run_counted(&plan);
+            assert_eq!((state.step, state.cost.field), (100, 100 * per_step), "{treatment}:{scheme}");
+        }
+    }
+}
+
+#[test]
+fn adaptive_steps_reuse_what_they_can() {
+    for scheme in ["bs3", "dopri5", "tsit5", "dop853"] {
+        for treatment in ["plain", "corrected", "projection"] {
+            // A first step that is far too long makes some rejections certain.
+            let mut plan = Plan::adaptive(method(&format!("{treatment}:{scheme}")), 0.0, 10.0, 1e-7, 1e-7).unwrap();
+            let Stepping::Adaptive(adaptive) = &mut plan.stepping else { unreachable!() };
+            adaptive.first_step = Some(5.0);
+            let state = run_counted(&plan);
+            let (steps, rejected) = (state.step, state.cost.rejected);
+            assert!(rejected > 0);
+            let tableau = plan.method.scheme.tableau();
+            // Every attempt evaluates the stages after the first; the first is evaluated once per accepted step unless
+            // the step before left it behind, which an untreated pair with first same as last does.
+            let attempts = (steps + rejected) * (tableau.stages as u64 - 1);
+            let firsts = if tableau.first_same_as_last && treatment == "plain" { 1 } else { steps };
+            assert_eq!(state.cost.field, attempts + firsts, "{treatment}:{scheme}");
+            // The choice of the first step costs one evaluation more.
+            let Stepping::Adaptive(adaptive) = &mut plan.stepping else { unreachable!() };
+            adaptive.first_step = None;
+            let state = run_counted(&plan);
+            let (steps, rejected) = (state.step, state.cost.rejected);
+            let attempts = (steps + rejected) * (tableau.stages as u64 - 1);
+            let firsts = if tableau.first_same_as_last && treatment == "plain" { 1 } else { steps };
+            assert_eq!(state.cost.field, attempts + firsts + 1, "{treatment}:{scheme}");
+        }
+    }
+}
+
+#[test]
+fn dense_output_costs_three_stages_where_it_is_used() {
+    for treatment in ["plain", "corrected"] {
+        let bare = Plan::adaptive(method(&format!("{treatment}:dop853")), 0.0, 10.0, 1e-7, 1e-7).unwrap();
+        let without = run_counted(&bare);
+        // A single output within the second step or so: three stages; the field at its end serves the next step.
+        let mut one = bare.clone();
+        let Stepping::Adaptive(adaptive) = &mut one.stepping else { unreachable!() };
+        adaptive.samples = vec![0.5];
+        assert_eq!(run_counted(&one).cost.field, without.cost.field + 3);
+        // Two outputs in one step cost no more than one.
+        let mut two = bare.clone();
+        let Stepping::Adaptive(adaptive) = &mut two.stepping else { unreachable!() };
+        adaptive.samples = vec![0.5, 0.5 + 1e-6];
+        assert_eq!(run_counted(&two).cost.field, without.cost.field + 3);
+        // In the last step the field at its end serves nothing else.
+        let mut last = bare.clone();
+        let Stepping::Adaptive(adaptive) = &mut last.stepping else { unreachable!() };
+        adaptive.samples = vec![10.0 - 1e-6];
+        assert_eq!(run_counted(&last).cost.field, without.cost.field + 4);
+    }
+    for scheme in ["bs3", "dopri5", "tsit5"] {
+        let bare = Plan::adaptive(method(scheme), 0.0, 10.0, 1e-7, 1e-7).unwrap();
+        let many = bare.clone().with_samples(1001).unwrap();
+        assert_eq!(run_counted(&many).cost.field, run_counted(&bare).cost.field, "{scheme}");
+    }
+}
+
+#[test]
+fn outputs_do_not_disturb_the_steps() {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive) {
+        for treatment in ["plain", "corrected", "projection"] {
+            let few = Plan::adaptive(method(&format!("{treatment}:{}", scheme.name)), 0.0, 10.0, 1e-6, 1e-6).unwrap();
+            let many = few.clone().with_samples(777).unwrap();
+            let system = pendulum();
+            let (few, _) = finish(&few, &system, &PENDULUM_START);
+            let (many, recorder) = finish(&many, &system, &PENDULUM_START);
+            assert_eq!((few.x, few.step), (many.x.clone(), many.step), "{treatment}:{}", scheme.name);
+            assert_eq!((recorder.t.len(), recorder.t[776], &recorder.x[776]), (777, 10.0, &many.x));
+            assert_eq!(recorder.x[0], PENDULUM_START);
+            assert!(recorder.t.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+}
+
+#[test]
+fn steps_stay_within_their_limits() {
+    let mut plan = Plan::adaptive(method("dop853"), 0.0, 10.0, 1e-6, 1e-6).unwrap();
+    let Stepping::Adaptive(adaptive) = &mut plan.stepping else { unreachable!() };
+    adaptive.longest_step = 0.01;
+    let (state, _) = finish(&plan, &driven(), &DRIVEN_START);
+    // The last step may be 1 % longer rather than leave a sliver.
+    assert!(state.step == 1000 || state.step == 1001, "{}", state.step);
+}
+
+#[test]
+fn a_shorter_last_step_lands_on_the_end() {
+    let (system, exact) = (driven(), Plan::fixed(method("dop853"), 0.0, 1.0, 0.01).unwrap());
+    let plan = Plan::fixed(method("dop853"), 0.0, 1.0, 0.03).unwrap().with_samples(100).unwrap();
+    let (state, recorder) = finish(&plan, &system, &DRIVEN_START);
+    assert_eq!((state.t, state.step, recorder.t.len()), (1.0, 34, 35));
+    // An 8th order method at h = 0.03 is at round-off: 34 steps of ε.
+    assert!(distance(&state.x, &finish(&exact, &system, &DRIVEN_START).0.x) < 2e-14);
+}

@@ -1,0 +1,210 @@
+//! Expressions with every name resolved and every shape known.
+
+use super::linear_algebra::Linear;
+use super::shape::Shape;
+use crate::graph::op::{Binary, Unary};
+use crate::syntax::span::Span;
+use std::sync::Arc;
+
+/// A shared, immutable, checked expression.
+pub type Ex = Arc<Expression>;
+
+/// What an expression may depend on, as a set of bits.
+pub type Depends = u8;
+/// Positions.
+pub const POSITION: Depends = 1;
+/// Momenta.
+pub const MOMENTUM: Depends = 2;
+/// Variables of a `state` model.
+pub const STATE: Depends = 4;
+/// The time.
+pub const TIME: Depends = 8;
+/// Parameters.
+pub const PARAMETER: Depends = 16;
+/// Indices.
+pub const INDEX: Depends = 32;
+/// Random draws.
+pub const DRAW: Depends = 64;
+/// Tables.
+pub const TABLE: Depends = 128;
+/// Everything that moves along a trajectory.
+pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
+
+/// A bound index; every binding in a model has its own.
+pub type IndexVariable = u32;
+
+/// The distributions of initial values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Draw {
+    /// Standard normal.
+    Normal,
+    /// Uniform on (0, 1).
+    Uniform,
+}
+
+/// A checked expression.
+#[derive(Debug)]
+pub struct Expression {
+    /// What it is.
+    pub kind: Kind,
+    /// Its shape.
+    pub shape: Shape,
+    /// Where it stands.
+    pub span: Span,
+    /// What it depends on.
+    pub depends: Depends,
+    /// Whether a sum over an index stands anywhere inside.
+    pub has_sum: bool,
+}
+
+/// A range of an index, both ends included.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// The index.
+    pub index: IndexVariable,
+    /// First value.
+    pub low: Ex,
+    /// Last value.
+    pub high: Ex,
+    /// Where the range stands.
+    pub span: Span,
+}
+
+/// The ranges of a sum or family with its condition.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    /// From left to right.
+    pub ranges: Vec<Range>,
+    /// Rows for which this is false are left out.
+    pub filter: Option<Ex>,
+}
+
+/// The forms of checked expressions.
+#[derive(Debug)]
+pub enum Kind {
+    /// A number (sizes and `pi` included).
+    Number(f64),
+    /// t.
+    Time,
+    /// An index used as a number.
+    Index(IndexVariable),
+    /// A member of a variable's family.
+    Variable(usize, Vec<Ex>),
+    /// A member of a parameter's family.
+    Parameter(usize, Vec<Ex>),
+    /// Row `.2` (1-based) of column `.1` of table `.0`.
+    Table(usize, usize, Ex),
+    /// A member of a `let` family: its index values with their ranges, and its body.
+    Member(String, Vec<(Ex, Range)>, Option<Ex>, Ex),
+    /// A scalar function, or the negative of any shape.
+    Unary(Unary, Ex),
+    /// A scalar function of two arguments.
+    Binary(Binary, Ex, Ex),
+    /// A sum and difference of any shape: (is subtracted, term).
+    Add(Vec<(bool, Ex)>),
+    /// A scalar times anything.
+    Scale(Ex, Ex),
+    /// Anything divided by a scalar.
+    Divide(Ex, Ex),
+    /// Matrix times vector or matrix.
+    Product(Ex, Ex),
+    /// `if(condition, a, b)`
+    Select(Ex, Ex, Ex),
+    /// A vector of scalars, or a matrix of row vectors.
+    Stack(Vec<Ex>),
+    /// `e[k]`, `e[k,l]`
+    Component(Ex, Vec<Ex>),
+    /// The n × n identity.
+    Identity,
+    /// A function of linear algebra.
+    Linear(Linear, Vec<Ex>),
+    /// A sum over indices.
+    Sum(Ranges, Ex),
+    /// A random draw.
+    Draw(Draw),
+}
+
+impl Expression {
+    /// A number.
+    pub fn number(value: f64, span: Span) -> Ex {
+        Expression::new(Kind::Number(value), Shape::Scalar, span)
+    }
+
+    /// An expression; what it depends on follows from its parts.
+    pub fn new(kind: Kind, shape: Shape, span: Span) -> Ex {
+        let mut depends = match &kind {
+            Kind::Time => TIME,
+            Kind::Index(_) => INDEX,
+            Kind::Parameter(..) => PARAMETER,
+            Kind::Table(..) => TABLE,
+            Kind::Draw(_) => DRAW,
+            _ => 0,
+        };
+        let mut has_sum = matches!(kind, Kind::Sum(..));
+        kind.for_each_part(&mut |part| {
+            depends |= part.depends;
+            has_sum |= part.has_sum;
+        });
+        Arc::new(Expression { kind, shape, span, depends, has_sum })
+    }
+
+    /// A variable's member; what a variable is (position, momentum, state) is its own to say.
+    pub fn variable(variable: usize, indices: Vec<Ex>, own: Depends, shape: Shape, span: Span) -> Ex {
+        let depends = indices.iter().fold(own, |d, i| d | i.depends);
+        Arc::new(Expression { kind: Kind::Variable(variable, indices), shape, span, depends, has_sum: false })
+    }
+
+    /// The value of a number.
+    pub fn value(&self) -> Option<f64> {
+        match self.kind {
+            Kind::Number(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be decided from indices and numbers alone.
+    pub fn is_index(&self) -> bool {
+        self.depends & !INDEX == 0 && !self.has_sum && matches!(self.shape, Shape::Scalar | Shape::Condition)
+    }
+}
+
+impl Kind {
+    /// Visits the direct parts.
+    pub fn for_each_part(&self, f: &mut dyn FnMut(&Ex)) {
+        let ranges = |r: &Range, f: &mut dyn FnMut(&Ex)| {
+            f(&r.low);
+            f(&r.high);
+        };
+        match self {
+            Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) => {}
+            Kind::Variable(_, list) | Kind::Parameter(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => list.iter().for_each(f),
+            Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),
+            Kind::Binary(_, a, b) | Kind::Scale(a, b) | Kind::Divide(a, b) | Kind::Product(a, b) => {
+                f(a);
+                f(b);
+            }
+            Kind::Add(terms) => terms.iter().for_each(|(_, e)| f(e)),
+            Kind::Select(c, a, b) => {
+                f(c);
+                f(a);
+                f(b);
+            }
+            Kind::Component(e, list) => {
+                f(e);
+                list.iter().for_each(f);
+            }
+            Kind::Member(_, checks, _, body) => {
+                for (index, range) in checks {
+                    f(index);
+                    ranges(range, f);
+                }
+                f(body);
+            }
+            Kind::Sum(r, body) => {
+                r.ranges.iter().for_each(|r| ranges(r, f));
+                r.filter.iter().for_each(&mut *f);
+                f(body);
+            }
+        }
+    }
+}

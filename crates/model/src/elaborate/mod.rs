@@ -1,0 +1,177 @@
+//! Syntax tree to checked model: declarations first, then expressions, then term templates, then the
+//! numbers that are known before a run (sizes, parameters, initial values).
+
+pub mod expression;
+pub mod linear_algebra;
+pub mod lower;
+pub mod model;
+pub mod names;
+pub mod shape;
+mod statements;
+mod terms;
+mod velocity;
+
+use crate::syntax::ast::{self, StatementKind};
+use crate::syntax::diagnostic::{Diagnostic, Severity};
+use crate::syntax::span::Span;
+use expression::{Depends, Draw, Ex};
+use model::{Family, Model, Table};
+use names::Declared;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// What elaboration needs from outside: this half of the engine reads no files and draws no numbers.
+pub struct Environment<'a> {
+    /// The text of a table's file, or why it cannot be read.
+    pub read_table: &'a dyn Fn(&str) -> Result<String, String>,
+    /// A random number for an initial value.
+    pub draw: &'a mut dyn FnMut(Draw) -> f64,
+    /// Values that replace those in the file (`--set`).
+    pub replacements: Vec<(ast::Name, ast::Expr)>,
+}
+
+/// Checks a file. The model is there if no diagnostic is an error.
+///
+/// `unread` lists the names in statements that the parser could not read: they are not reported as unknown.
+pub fn elaborate(file: &ast::File, unread: FxHashSet<String>, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
+    let mut file = file.clone();
+    let mut diagnostics = statements::replace(&mut file, &environment.replacements);
+    let mut elaborator = Elaborator::new(&file, unread, environment.read_table);
+    let model = elaborator.model(environment.draw);
+    diagnostics.append(&mut elaborator.diagnostics);
+    diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+    diagnostics.dedup();
+    let good = diagnostics.iter().all(|d| d.severity != Severity::Error);
+    (model.filter(|_| good), diagnostics)
+}
+
+/// A parameter while the file is read.
+struct ParameterEntry {
+    statement: usize,
+    /// `None` where its ranges or value are in error.
+    family: Option<Family>,
+    value: Option<Ex>,
+    ranges: expression::Ranges,
+}
+
+/// What a variable is while the file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum VariableRole {
+    Coordinate,
+    Momentum { of: usize, velocity: bool },
+    State,
+}
+
+struct VariableEntry {
+    statement: usize,
+    name: String,
+    span: Span,
+    role: VariableRole,
+    depends: Depends,
+    /// `None` where its ranges or shape are in error.
+    family: Option<Family>,
+}
+
+impl VariableEntry {
+    fn what(&self) -> &'static str {
+        match self.role {
+            VariableRole::Coordinate => "coordinate",
+            VariableRole::Momentum { .. } => "momentum",
+            VariableRole::State => "state",
+        }
+    }
+}
+
+struct TableEntry {
+    table: Table,
+    failed: bool,
+}
+
+impl std::ops::Deref for TableEntry {
+    type Target = Table;
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+struct Elaborator<'a> {
+    file: &'a ast::File,
+    read_table: &'a dyn Fn(&str) -> Result<String, String>,
+    /// Names that stand in unread statements.
+    poisoned: FxHashSet<String>,
+    diagnostics: Vec<Diagnostic>,
+    symbols: BTreeMap<String, Declared>,
+    sizes: FxHashMap<usize, Option<i64>>,
+    sizes_entered: Vec<usize>,
+    parameters: Vec<ParameterEntry>,
+    variables: Vec<VariableEntry>,
+    tables: Vec<TableEntry>,
+    hamiltonian: Option<usize>,
+    index_names: Vec<String>,
+    /// Definitions without arguments, read once.
+    defined: FxHashMap<usize, Option<Ex>>,
+    /// Definitions with arguments, by the arguments' addresses; the arguments are kept alive with them.
+    applied: FxHashMap<(usize, Vec<usize>), (Option<Ex>, Vec<Ex>)>,
+    entered: Vec<usize>,
+    recursive: FxHashSet<usize>,
+    reported_once: FxHashSet<&'static str>,
+    depth: usize,
+    count: usize,
+}
+
+impl<'a> Elaborator<'a> {
+    fn new(file: &'a ast::File, poisoned: FxHashSet<String>, read_table: &'a dyn Fn(&str) -> Result<String, String>) -> Self {
+        Elaborator {
+            file,
+            read_table,
+            poisoned,
+            diagnostics: Vec::new(),
+            symbols: BTreeMap::new(),
+            sizes: FxHashMap::default(),
+            sizes_entered: Vec::new(),
+            parameters: Vec::new(),
+            variables: Vec::new(),
+            tables: Vec::new(),
+            hamiltonian: None,
+            index_names: Vec::new(),
+            defined: FxHashMap::default(),
+            applied: FxHashMap::default(),
+            entered: Vec::new(),
+            recursive: FxHashSet::default(),
+            reported_once: FxHashSet::default(),
+            depth: 0,
+            count: 0,
+        }
+    }
+
+    /// A statement's name and where it stands.
+    fn statement_name(&self, statement: usize) -> (String, Span) {
+        match &self.file.statements[statement].kind {
+            StatementKind::Hamiltonian { keyword, .. } => ("H".to_string(), *keyword),
+            kind => {
+                let name = kind_name(kind).expect("every other statement has a name");
+                (name.text.clone(), name.span)
+            }
+        }
+    }
+}
+
+/// The name that a statement declares (or, for a derivative, whose it is).
+fn kind_name(kind: &StatementKind) -> Option<&ast::Name> {
+    use StatementKind::*;
+    match kind {
+        Parameter { name, .. }
+        | Size { name, .. }
+        | Coordinate { name, .. }
+        | Momentum { name, .. }
+        | Velocity { name, .. }
+        | Constraint { name, .. }
+        | Integral { name, .. }
+        | State { name, .. }
+        | Derivative { name, .. }
+        | Let { name, .. }
+        | Observe { name, .. }
+        | Table { name, .. } => Some(name),
+        Hamiltonian { .. } => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! The checked model: every name resolved, every formula a sum of term templates.
+
+use super::shape::Shape;
+use crate::functional::Functional;
+use crate::syntax::span::Span;
+
+/// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub span: Span,
+    /// Names of its indices.
+    pub indices: Vec<String>,
+    /// First and last value of each index.
+    pub bounds: Vec<(i64, i64)>,
+    /// Shape of one member.
+    pub shape: Shape,
+}
+
+impl Family {
+    /// Number of members.
+    pub fn members(&self) -> usize {
+        self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize).product()
+    }
+
+    /// Number of scalars.
+    pub fn len(&self) -> usize {
+        self.members() * self.shape.len()
+    }
+
+    /// Whether it has no members.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A position.
+    Coordinate,
+    /// The momentum of the coordinate with this number among the variables.
+    Momentum(usize),
+    /// A variable of a `state` model.
+    State,
+}
+
+/// A variable of the model.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Name, indices, shape.
+    pub family: Family,
+    /// What it is.
+    pub role: Role,
+    /// Its first component in the state x = (q, p).
+    pub first: usize,
+    /// Where its initial value stands.
+    pub initial_span: Span,
+}
+
+/// A parameter with its value.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Name, indices, shape.
+    pub family: Family,
+    /// Its first slot among [`Model::parameter_values`].
+    pub first: usize,
+}
+
+/// A data table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Column names and values.
+    pub columns: Vec<(String, Vec<f64>)>,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// One scalar equation or value of a [`Quantity`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Component {
+    /// Its place among the components of its member.
+    pub offset: usize,
+    /// How many entries of the user's quantity it stands for: 2 for an off-diagonal entry of a symmetric
+    /// matrix, whose twin is left out.
+    pub multiplicity: f64,
+}
+
+/// A named formula: a constraint (left minus right side), an integral, an observable.
+#[derive(Clone, Debug)]
+pub struct Quantity {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub span: Span,
+    /// The formula.
+    pub functional: Functional,
+    /// Shape of a member.
+    pub shape: Shape,
+    /// Names of the family's indices.
+    pub indices: Vec<String>,
+    /// Index values of the members, one after the other.
+    pub member_indices: Vec<i32>,
+    /// Number of members.
+    pub members: usize,
+    /// The independent components of each member, in order.
+    pub components: Vec<Component>,
+    /// What it depends on (bits of `expression::Depends`).
+    pub depends: u8,
+}
+
+impl Quantity {
+    /// The member's name with its indices, `link[3]`.
+    pub fn member_name(&self, member: usize) -> String {
+        let k = self.indices.len();
+        if k == 0 {
+            return self.name.clone();
+        }
+        let list: Vec<String> = self.member_indices[member * k..(member + 1) * k].iter().map(i32::to_string).collect();
+        format!("{}[{}]", self.name, list.join(","))
+    }
+}
+
+/// What moves the state.
+#[derive(Clone, Debug)]
+pub enum Dynamics {
+    /// ẋ = X_H, with H and where it stands.
+    Hamiltonian(Functional, Span),
+    /// ẋ = X(x, t).
+    Field(Functional),
+}
+
+/// A checked model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Coordinates in the file's order, then their momenta; or the states.
+    pub variables: Vec<Variable>,
+    /// Parameters in the file's order.
+    pub parameters: Vec<Parameter>,
+    /// Their values, all components one after the other.
+    pub parameter_values: Vec<f64>,
+    /// The initial state.
+    pub initial: Vec<f64>,
+    /// The right-hand side.
+    pub dynamics: Dynamics,
+    /// Constraints in the file's order.
+    pub constraints: Vec<Quantity>,
+    /// Claimed first integrals.
+    pub integrals: Vec<Quantity>,
+    /// What is recorded besides.
+    pub observables: Vec<Quantity>,
+    /// Sizes, for reports.
+    pub sizes: Vec<(String, i64)>,
+    /// Whether H depends on t.
+    pub explicit_time: bool,
+}
+
+impl Model {
+    /// Length of the state.
+    pub fn dimension(&self) -> usize {
+        self.initial.len()
+    }
+
+    /// Number of positions n where the state is (q, p); 0 for a `state` model.
+    pub fn degrees(&self) -> usize {
+        match self.dynamics {
+            Dynamics::Hamiltonian(..) => self.dimension() / 2,
+            Dynamics::Field(_) => 0,
+        }
+    }
+
+    /// Whether it is a Hamiltonian model.
+    pub fn is_hamiltonian(&self) -> bool {
+        matches!(self.dynamics, Dynamics::Hamiltonian(..))
+    }
+
+    /// Nodes of the unrolled model before any derivative, at most.
+    pub fn unrolled_size(&self) -> usize {
+        let dynamics = match &self.dynamics {
+            Dynamics::Hamiltonian(f, _) | Dynamics::Field(f) => f.unrolled_size(),
+        };
+        dynamics + self.constraints.iter().chain(&self.integrals).chain(&self.observables).map(|q| q.functional.unrolled_size()).sum::<usize>()
+    }
+}

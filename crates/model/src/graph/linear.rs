@@ -1,0 +1,165 @@
+//! Linear algebra on graphs: elimination whose zeros cost nothing, because the graph folds them away. A
+//! chain's tridiagonal system thus unrolls to linear length.
+
+use super::{Graph, Node};
+
+/// A square matrix of nodes, row-major.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    size: usize,
+    entries: Vec<Node>,
+}
+
+impl Matrix {
+    /// The n × n matrix of zeros.
+    pub fn zeros(g: &mut Graph, size: usize) -> Matrix {
+        Matrix { size, entries: vec![g.zero(); size * size] }
+    }
+
+    /// n.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Entry (i, j), counted from 0.
+    pub fn get(&self, i: usize, j: usize) -> Node {
+        self.entries[i * self.size + j]
+    }
+
+    /// Sets entry (i, j).
+    pub fn set(&mut self, i: usize, j: usize, value: Node) {
+        self.entries[i * self.size + j] = value;
+    }
+
+    /// The product with a vector.
+    pub fn times(&self, g: &mut Graph, x: &[Node]) -> Vec<Node> {
+        (0..self.size).map(|i| g.dot(&self.entries[i * self.size..(i + 1) * self.size], x)).collect()
+    }
+
+    /// The product of the transpose with a vector.
+    pub fn transpose_times(&self, g: &mut Graph, x: &[Node]) -> Vec<Node> {
+        (0..self.size)
+            .map(|j| {
+                let column: Vec<Node> = (0..self.size).map(|i| self.get(i, j)).collect();
+                g.dot(&column, x)
+            })
+            .collect()
+    }
+
+    /// AᵀA.
+    pub fn gram(&self, g: &mut Graph) -> Matrix {
+        let mut product = Matrix::zeros(g, self.size);
+        for i in 0..self.size {
+            for j in 0..=i {
+                let zero = g.zero();
+                let entry = (0..self.size).fold(zero, |sum, k| {
+                    let p = g.mul(self.get(k, i), self.get(k, j));
+                    g.add(sum, p)
+                });
+                product.set(i, j, entry);
+                product.set(j, i, entry);
+            }
+        }
+        product
+    }
+}
+
+/// A = L D U with unit triangular L and U, without pivoting: for matrices whose leading minors are regular
+/// (symmetric definite ones, where U = Lᵀ, and block triangular ones with definite blocks).
+#[derive(Clone, Debug)]
+pub struct Factors {
+    size: usize,
+    /// Rows of L below the diagonal: (column, entry), zeros left out.
+    lower: Vec<Vec<(usize, Node)>>,
+    /// Rows of U right of the diagonal: (column, entry), zeros left out.
+    upper: Vec<Vec<(usize, Node)>>,
+    /// 1/D.
+    inverse_pivots: Vec<Node>,
+}
+
+impl Factors {
+    /// Factors a symmetric matrix (only its lower triangle is read).
+    pub fn symmetric(g: &mut Graph, a: &Matrix) -> Factors {
+        Factors::eliminate(g, a.clone(), true)
+    }
+
+    /// Factors a general matrix.
+    pub fn general(g: &mut Graph, a: &Matrix) -> Factors {
+        Factors::eliminate(g, a.clone(), false)
+    }
+
+    fn eliminate(g: &mut Graph, mut a: Matrix, symmetric: bool) -> Factors {
+        let n = a.size;
+        let mut factors =
+            Factors { size: n, lower: vec![Vec::new(); n], upper: vec![Vec::new(); n], inverse_pivots: Vec::with_capacity(n) };
+        for k in 0..n {
+            let one = g.one();
+            let inverse = g.div(one, a.get(k, k));
+            factors.inverse_pivots.push(inverse);
+            let below: Vec<usize> = (k + 1..n).filter(|&i| !g.is_zero(a.get(i, k))).collect();
+            let right: Vec<usize> = if symmetric { below.clone() } else { (k + 1..n).filter(|&j| !g.is_zero(a.get(k, j))).collect() };
+            for &i in &below {
+                let multiplier = g.mul(a.get(i, k), inverse);
+                factors.lower[i].push((k, multiplier));
+                for &j in right.iter().filter(|&&j| !symmetric || j <= i) {
+                    let from = if symmetric { a.get(j, k) } else { a.get(k, j) };
+                    let product = g.mul(multiplier, from);
+                    let entry = g.sub(a.get(i, j), product);
+                    a.set(i, j, entry);
+                }
+            }
+            for &j in &right {
+                let entry = if symmetric { factors.lower[j].last().expect("just pushed").1 } else { g.mul(a.get(k, j), inverse) };
+                factors.upper[k].push((j, entry));
+            }
+        }
+        factors
+    }
+
+    /// Solves A x = b.
+    pub fn solve(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
+        self.substitute(g, b, false)
+    }
+
+    /// Solves Aᵀ x = b.
+    pub fn solve_transposed(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
+        self.substitute(g, b, true)
+    }
+
+    fn substitute(&self, g: &mut Graph, b: &[Node], transposed: bool) -> Vec<Node> {
+        let n = self.size;
+        let mut x = b.to_vec();
+        // A = L D U and Aᵀ = Uᵀ D Lᵀ. `lower` holds L by rows and `upper` U by rows; the transposed sweeps
+        // read the same lists by columns.
+        for i in 0..n {
+            if transposed {
+                for &(j, u) in &self.upper[i] {
+                    let product = g.mul(u, x[i]);
+                    x[j] = g.sub(x[j], product);
+                }
+            } else {
+                for &(j, l) in &self.lower[i] {
+                    let product = g.mul(l, x[j]);
+                    x[i] = g.sub(x[i], product);
+                }
+            }
+        }
+        for (x, &inverse) in x.iter_mut().zip(&self.inverse_pivots) {
+            *x = g.mul(*x, inverse);
+        }
+        for i in (0..n).rev() {
+            if transposed {
+                for &(j, l) in &self.lower[i] {
+                    let product = g.mul(l, x[i]);
+                    x[j] = g.sub(x[j], product);
+                }
+            } else {
+                for &(j, u) in &self.upper[i] {
+                    let product = g.mul(u, x[j]);
+                    x[i] = g.sub(x[i], product);
+                }
+            }
+        }
+        x
+    }
+}

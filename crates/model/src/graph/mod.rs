@@ -1,0 +1,392 @@
+//! The expression graph: every formula, derivative and treatment is built here, each distinct
+//! sub-expression once (hash-consing), so passes that visit a node once are linear.
+//!
+//! Nodes are numbered in the order of their creation, hence arguments come before results: increasing
+//! numbers are a topological order, and no pass needs recursion.
+
+pub mod calculus;
+pub mod interpret;
+pub mod linear;
+pub mod op;
+pub mod tape;
+
+use op::{Binary, Unary};
+use rustc_hash::FxHashMap;
+
+/// A node of a [`Graph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Node(pub u32);
+
+impl Node {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a graph reads from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Input {
+    /// A component of the state x = (q, p).
+    State(u32),
+    /// A parameter: constant along a run, never folded into the code.
+    Parameter(u32),
+    /// The time t.
+    Time,
+    /// A local variable of a template, bound to one of the above for each row of its index table.
+    Slot(u32),
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expression {
+    /// A number, by its bits.
+    Constant(u64),
+    /// An input.
+    Input(Input),
+    /// An operation of one argument.
+    Unary(Unary, Node),
+    /// An operation of two arguments.
+    Binary(Binary, Node, Node),
+    /// `if(condition, a, b)`; the condition is true where it is not 0.
+    Select(Node, Node, Node),
+}
+
+impl Expression {
+    /// The arguments, in order.
+    pub fn arguments(self) -> impl Iterator<Item = Node> {
+        let (list, count) = match self {
+            Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
+            Expression::Unary(_, a) => ([a, Node(0), Node(0)], 1),
+            Expression::Binary(_, a, b) => ([a, b, Node(0)], 2),
+            Expression::Select(c, a, b) => ([c, a, b], 3),
+        };
+        list.into_iter().take(count)
+    }
+}
+
+/// A hash-consed directed acyclic graph of scalar expressions.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Expression>,
+    known: FxHashMap<Expression, Node>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Graph::default()
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// What `node` is.
+    pub fn expression(&self, node: Node) -> Expression {
+        self.nodes[node.index()]
+    }
+
+    fn put(&mut self, e: Expression) -> Node {
+        *self.known.entry(e).or_insert_with(|| {
+            self.nodes.push(e);
+            Node(self.nodes.len() as u32 - 1)
+        })
+    }
+
+    /// The number `value`.
+    pub fn constant(&mut self, value: f64) -> Node {
+        self.put(Expression::Constant(value.to_bits()))
+    }
+
+    /// 0.
+    pub fn zero(&mut self) -> Node {
+        self.constant(0.0)
+    }
+
+    /// 1.
+    pub fn one(&mut self) -> Node {
+        self.constant(1.0)
+    }
+
+    /// An input.
+    pub fn input(&mut self, input: Input) -> Node {
+        self.put(Expression::Input(input))
+    }
+
+    /// The state component `i`.
+    pub fn state(&mut self, i: usize) -> Node {
+        self.input(Input::State(i as u32))
+    }
+
+    /// The parameter `i`.
+    pub fn parameter(&mut self, i: usize) -> Node {
+        self.input(Input::Parameter(i as u32))
+    }
+
+    /// The value of a constant node.
+    pub fn value(&self, node: Node) -> Option<f64> {
+        match self.expression(node) {
+            Expression::Constant(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    fn is(&self, node: Node, value: f64) -> bool {
+        self.value(node) == Some(value)
+    }
+
+    fn negated(&self, node: Node) -> Option<Node> {
+        match self.expression(node) {
+            Expression::Unary(Unary::Neg, a) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is the constant 0.
+    pub fn is_zero(&self, node: Node) -> bool {
+        self.is(node, 0.0)
+    }
+
+    /// An operation of one argument, with constants folded.
+    pub fn unary(&mut self, op: Unary, a: Node) -> Node {
+        if let Some(x) = self.value(a) {
+            return self.constant(op.evaluate(x));
+        }
+        match (op, self.negated(a)) {
+            (Unary::Neg | Unary::Not, Some(inner)) if op == Unary::Neg => inner,
+            (Unary::Cos | Unary::Cosh | Unary::Abs, Some(inner)) => self.unary(op, inner),
+            _ => self.put(Expression::Unary(op, a)),
+        }
+    }
+
+    /// An operation of two arguments, with constants folded and neutral elements removed.
+    pub fn binary(&mut self, op: Binary, a: Node, b: Node) -> Node {
+        if let (Some(x), Some(y)) = (self.value(a), self.value(b)) {
+            return self.constant(op.evaluate(x, y));
+        }
+        match op {
+            Binary::Add => self.fold_add(a, b),
+            Binary::Sub => self.fold_sub(a, b),
+            Binary::Mul => self.fold_mul(a, b),
+            Binary::Div => self.fold_div(a, b),
+            _ => self.put_binary(op, a, b),
+        }
+    }
+
+    fn put_binary(&mut self, op: Binary, a: Node, b: Node) -> Node {
+        // One order for commuting arguments, so that a*b and b*a are one node.
+        let (a, b) = if op.commutes() && b < a { (b, a) } else { (a, b) };
+        self.put(Expression::Binary(op, a, b))
+    }
+
+    fn fold_add(&mut self, a: Node, b: Node) -> Node {
+        if self.is_zero(a) {
+            return b;
+        }
+        if self.is_zero(b) {
+            return a;
+        }
+        if let Some(n) = self.negated(b) {
+            return self.sub(a, n);
+        }
+        if let Some(n) = self.negated(a) {
+            return self.sub(b, n);
+        }
+        self.put_binary(Binary::Add, a, b)
+    }
+
+    fn fold_sub(&mut self, a: Node, b: Node) -> Node {
+        if self.is_zero(b) {
+            return a;
+        }
+        if self.is_zero(a) {
+            return self.neg(b);
+        }
+        if a == b {
+            return self.zero();
+        }
+        if let Some(n) = self.negated(b) {
+            return self.add(a, n);
+        }
+        if let Some(n) = self.negated(a) {
+            let s = self.add(n, b);
+            return self.neg(s);
+        }
+        self.put_binary(Binary::Sub, a, b)
+    }
+
+    fn fold_mul(&mut self, a: Node, b: Node) -> Node {
+        for (x, y) in [(a, b), (b, a)] {
+            if self.is_zero(x) {
+                return x;
+            }
+            if self.is(x, 1.0) {
+                return y;
+            }
+            if self.is(x, -1.0) {
+                return self.neg(y);
+            }
+            if let Some(n) = self.negated(x) {
+                let p = self.mul(n, y);
+                return self.neg(p);
+            }
+        }
+        self.put_binary(Binary::Mul, a, b)
+    }
+
+    fn fold_div(&mut self, a: Node, b: Node) -> Node {
+        if self.is(b, 1.0) || self.is_zero(a) {
+            return a;
+        }
+        if let Some(n) = self.negated(a) {
+            let q = self.div(n, b);
+            return self.neg(q);
+        }
+        if let Some(y) = self.value(b)
+            && y.is_normal()
+            && y.to_bits() << 12 == 0
+        {
+            // A power of two: its inverse is exact, and a product is cheaper.
+            let r = self.constant(1.0 / y);
+            return self.mul(a, r);
+        }
+        self.put_binary(Binary::Div, a, b)
+    }
+
+    /// a + b
+    pub fn add(&mut self, a: Node, b: Node) -> Node {
+        self.binary(Binary::Add, a, b)
+    }
+
+    /// a − b
+    pub fn sub(&mut self, a: Node, b: Node) -> Node {
+        self.binary(Binary::Sub, a, b)
+    }
+
+    /// a b
+    pub fn mul(&mut self, a: Node, b: Node) -> Node {
+        self.binary(Binary::Mul, a, b)
+    }
+
+    /// a / b
+    pub fn div(&mut self, a: Node, b: Node) -> Node {
+        self.binary(Binary::Div, a, b)
+    }
+
+    /// −a
+    pub fn neg(&mut self, a: Node) -> Node {
+        self.unary(Unary::Neg, a)
+    }
+
+    /// √a
+    pub fn sqrt(&mut self, a: Node) -> Node {
+        self.unary(Unary::Sqrt, a)
+    }
+
+    /// a^b. Small integer and half-integer exponents become products and roots.
+    pub fn pow(&mut self, a: Node, b: Node) -> Node {
+        const LARGEST_EXPANDED: f64 = 64.0;
+        let Some(e) = self.value(b).filter(|e| e.abs() <= LARGEST_EXPANDED && (2.0 * e).fract() == 0.0) else {
+            return self.binary(Binary::Pow, a, b);
+        };
+        if e < 0.0 {
+            let positive = self.constant(-e);
+            let p = self.pow(a, positive);
+            let one = self.one();
+            return self.div(one, p);
+        }
+        let whole = self.integer_power(a, e as u32);
+        if e.fract() == 0.0 {
+            return whole;
+        }
+        let root = self.sqrt(a);
+        self.mul(whole, root)
+    }
+
+    fn integer_power(&mut self, a: Node, e: u32) -> Node {
+        match e {
+            0 => self.one(),
+            1 => a,
+            _ => {
+                let half = self.integer_power(a, e / 2);
+                let square = self.mul(half, half);
+                if e % 2 == 0 { square } else { self.mul(square, a) }
+            }
+        }
+    }
+
+    /// `if(condition, a, b)`
+    pub fn select(&mut self, condition: Node, a: Node, b: Node) -> Node {
+        if a == b {
+            return a;
+        }
+        match self.value(condition) {
+            Some(c) => if c != 0.0 { a } else { b },
+            None => self.put(Expression::Select(condition, a, b)),
+        }
+    }
+
+    /// The sum of `terms` from left to right.
+    pub fn sum(&mut self, terms: impl IntoIterator<Item = Node>) -> Node {
+        let zero = self.zero();
+        terms.into_iter().fold(zero, |s, e| self.add(s, e))
+    }
+
+    /// Σ aᵢ bᵢ
+    pub fn dot(&mut self, a: &[Node], b: &[Node]) -> Node {
+        let zero = self.zero();
+        a.iter().zip(b).fold(zero, |s, (&x, &y)| {
+            let p = self.mul(x, y);
+            self.add(s, p)
+        })
+    }
+
+    /// The nodes that `roots` depend on (themselves included), in topological order.
+    pub fn reachable(&self, roots: &[Node]) -> Vec<Node> {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack: Vec<Node> = roots.to_vec();
+        let mut order = Vec::new();
+        while let Some(node) = stack.pop() {
+            if seen.insert(node) {
+                order.push(node);
+                stack.extend(self.expression(node).arguments());
+            }
+        }
+        order.sort_unstable();
+        order
+    }
+
+    /// Copies `roots` of `source` into this graph with its inputs replaced: the instance of a template.
+    pub fn instantiate(&mut self, source: &Graph, roots: &[Node], mut bind: impl FnMut(&mut Graph, Input) -> Node) -> Vec<Node> {
+        let plan = source.reachable(roots);
+        self.instantiate_plan(source, &plan, roots, &mut bind)
+    }
+
+    /// [`Graph::instantiate`] with the topological order of `roots` found once for many rows.
+    pub fn instantiate_plan(
+        &mut self,
+        source: &Graph,
+        plan: &[Node],
+        roots: &[Node],
+        bind: &mut impl FnMut(&mut Graph, Input) -> Node,
+    ) -> Vec<Node> {
+        let mut image: FxHashMap<Node, Node> = FxHashMap::default();
+        for &node in plan {
+            let copy = match source.expression(node) {
+                Expression::Constant(bits) => self.put(Expression::Constant(bits)),
+                Expression::Input(input) => bind(self, input),
+                Expression::Unary(op, a) => self.unary(op, image[&a]),
+                Expression::Binary(op, a, b) => self.binary(op, image[&a], image[&b]),
+                Expression::Select(c, a, b) => self.select(image[&c], image[&a], image[&b]),
+            };
+            image.insert(node, copy);
+        }
+        roots.iter().map(|r| image[r]).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! The operations: one row each. A row gives an operation its name in the language, its documentation,
+//! its value and its derivative; the parser, the interpreter, the calculus and the language guide all read
+//! this table, so an operation with a column missing does not compile.
+
+use super::{Graph, Node};
+
+macro_rules! operations {
+    (
+        $(#[$meta:meta])* $kind:ident;
+        evaluate $values:tt ($($value_argument:ident),+) : $value_type:ty;
+        partials $nodes:tt ($($node_argument:ident),+) -> $count:literal : $derivative_type:ty;
+        $( $op:ident, $name:literal, $doc:literal, $value:expr, $derivative:expr; )+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $kind { $( #[doc = $doc] $op, )+ }
+
+        impl $kind {
+            /// Every operation of this kind, in the table's order.
+            pub const ALL: &[$kind] = &[$($kind::$op),+];
+
+            /// Its name in the language and in dumps.
+            pub fn name(self) -> &'static str {
+                match self { $( $kind::$op => $name, )+ }
+            }
+
+            /// What it is, for the language guide.
+            pub fn doc(self) -> &'static str {
+                match self { $( $kind::$op => $doc, )+ }
+            }
+
+            /// Its value in double precision.
+            #[inline(always)]
+            pub fn evaluate(self, $($value_argument: f64),+) -> f64 {
+                match self { $( $kind::$op => { let f: $value_type = $value; f $values } )+ }
+            }
+
+            /// Its partial derivatives with respect to each argument, given the arguments and the result;
+            /// `None` stands for zero.
+            pub fn partials(self, graph: &mut Graph, $($node_argument: Node),+) -> [Option<Node>; $count] {
+                match self { $( $kind::$op => { let f: $derivative_type = $derivative; f(graph, $nodes) } )+ }
+            }
+        }
+    };
+}
+
+/// 1 for true, 0 for false: conditions are numbers in the graph.
+fn truth(condition: bool) -> f64 {
+    if condition { 1.0 } else { 0.0 }
+}
+
+operations! {
+    /// Operations of one argument.
+    Unary;
+    evaluate (x) (x) : fn(f64) -> f64;
+    partials (x, y) (x, y) -> 1 : fn(&mut Graph, (Node, Node)) -> [Option<Node>; 1];
+    Neg, "-", "negation", |x| -x, |g, (_, _)| [Some(g.constant(-1.0))];
+    Sqrt, "sqrt", "square root", |x| x.sqrt(), |g, (_, y)| { let half = g.constant(0.5); [Some(g.div(half, y))] };
+    Sin, "sin", "sine of an angle in radians", |x| x.sin(), |g, (x, _)| [Some(g.unary(Unary::Cos, x))];
+    Cos, "cos", "cosine of an angle in radians", |x| x.cos(), |g, (x, _)| { let s = g.unary(Unary::Sin, x); [Some(g.neg(s))] };
+    Tan, "tan", "tangent of an angle in radians", |x| x.tan(), |g, (_, y)| { let one = g.one(); let s = g.mul(y, y); [Some(g.add(one, s))] };
+    Asin, "asin", "inverse sine, in radians, of a number in [-1, 1]", |x| x.asin(), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let one = g.one(); [Some(g.div(one, r))] };
+    Acos, "acos", "inverse cosine, in radians, of a number in [-1, 1]", |x| x.acos(), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let minus = g.constant(-1.0); [Some(g.div(minus, r))] };
+    Atan, "atan", "inverse tangent, in radians", |x| x.atan(), |g, (x, _)| { let one = g.one(); let s = g.mul(x, x); let d = g.add(one, s); [Some(g.div(one, d))] };
+    Sinh, "sinh", "hyperbolic sine", |x| x.sinh(), |g, (x, _)| [Some(g.unary(Unary::Cosh, x))];
+    Cosh, "cosh", "hyperbolic cosine", |x| x.cosh(), |g, (x, _)| [Some(g.unary(Unary::Sinh, x))];
+    Tanh, "tanh", "hyperbolic tangent", |x| x.tanh(), |g, (x, _)| { let c = g.unary(Unary::Cosh, x); let s = g.mul(c, c); let one = g.one(); [Some(g.div(one, s))] };
+    Exp, "exp", "exponential", |x| x.exp(), |_, (_, y)| [Some(y)];
+    Log, "log", "natural logarithm of a positive number", |x| x.ln(), |g, (x, _)| { let one = g.one(); [Some(g.div(one, x))] };
+    Abs, "abs", "absolute value, differentiated piecewise", |x| x.abs(), |g, (x, _)| { let zero = g.zero(); let c = g.binary(Binary::Less, x, zero); let (minus, one) = (g.constant(-1.0), g.one()); [Some(g.select(c, minus, one))] };
+    Not, "not", "logical negation", |x| truth(x == 0.0), |_, (_, _)| [None];
+}
+
+operations! {
+    /// Operations of two arguments.
+    Binary;
+    evaluate (a, b) (a, b) : fn(f64, f64) -> f64;
+    partials (a, b, y) (a, b, y) -> 2 : fn(&mut Graph, (Node, Node, Node)) -> [Option<Node>; 2];
+    Add, "+", "sum", |a, b| a + b, |g, (_, _, _)| { let one = g.one(); [Some(one), Some(one)] };
+    Sub, "-", "difference", |a, b| a - b, |g, (_, _, _)| { let (one, minus) = (g.one(), g.constant(-1.0)); [Some(one), Some(minus)] };
+    Mul, "*", "product", |a, b| a * b, |_, (a, b, _)| [Some(b), Some(a)];
+    Div, "/", "quotient", |a, b| a / b, |g, (_, b, y)| { let one = g.one(); let r = g.div(one, b); let q = g.div(y, b); [Some(r), Some(g.neg(q))] };
+    Pow, "pow", "power; the base must be positive unless the exponent is an integer", |a, b| a.powf(b), |g, (a, b, y)| {
+        let one = g.one();
+        let lower = g.sub(b, one);
+        let p = g.pow(a, lower);
+        let l = g.unary(Unary::Log, a);
+        [Some(g.mul(b, p)), Some(g.mul(y, l))]
+    };
+    Atan2, "atan2", "angle of the point (second argument, first argument), in radians", |a, b| a.atan2(b), |g, (a, b, _)| {
+        let (aa, bb) = (g.mul(a, a), g.mul(b, b));
+        let n = g.add(aa, bb);
+        let (u, v) = (g.div(b, n), g.div(a, n));
+        [Some(u), Some(g.neg(v))]
+    };
+    Min, "min", "the smaller of two numbers, differentiated piecewise", |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, a, b); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
+    Max, "max", "the larger of two numbers, differentiated piecewise", |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, b, a); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
+    Less, "<", "less than", |a, b| truth(a < b), |_, (_, _, _)| [None, None];
+    LessEqual, "<=", "at most", |a, b| truth(a <= b), |_, (_, _, _)| [None, None];
+    Equal, "==", "equal", |a, b| truth(a == b), |_, (_, _, _)| [None, None];
+    And, "and", "both", |a, b| truth(a != 0.0 && b != 0.0), |_, (_, _, _)| [None, None];
+    Or, "or", "one or both", |a, b| truth(a != 0.0 || b != 0.0), |_, (_, _, _)| [None, None];
+}
+
+fn root_of_one_minus_square(g: &mut Graph, x: Node) -> Node {
+    let one = g.one();
+    // (1 - x)(1 + x) keeps its accuracy near |x| = 1, where 1 - x^2 cancels.
+    let (a, b) = (g.sub(one, x), g.add(one, x));
+    let product = g.mul(a, b);
+    g.sqrt(product)
+}
+
+impl Binary {
+    /// Whether the order of the arguments does not matter, bit for bit.
+    pub fn commutes(self) -> bool {
+        matches!(self, Binary::Add | Binary::Mul | Binary::Equal | Binary::And | Binary::Or)
+    }
+}

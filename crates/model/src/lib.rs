@@ -1,0 +1,16 @@
+//! The symbolic half of holonome: from the text of a model to tapes that a backend can run.
+//!
+//! ```text
+//! text → syntax tree → checked model of term templates → expression graph → treatments → tape
+//! ```
+//!
+//! Each arrow is one function: [`syntax::parse`], `elaborate`, `unroll`, the functions of `treatment`,
+//! [`graph::tape::Tape::new`]. This half knows no integration method and reads no files.
+
+pub mod consistency;
+pub mod elaborate;
+pub mod functional;
+pub mod graph;
+pub mod numeric;
+pub mod syntax;
+pub mod treatment;

@@ -1,0 +1,163 @@
+//! The syntax tree: what the user wrote, nothing resolved.
+
+use super::span::Span;
+
+/// A name and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Name {
+    /// The name as written.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A whole file: the statements that could be read, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct File {
+    /// In source order.
+    pub statements: Vec<Statement>,
+}
+
+/// One statement with its place (from its keyword to its last token).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    /// What it says.
+    pub kind: StatementKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The statements of the language.
+#[expect(missing_docs, reason = "the fields are named after the parts of the form above them")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatementKind {
+    /// `parameter NAME[family] = EXPR`
+    Parameter { name: Name, family: Ranges, value: Expr },
+    /// `size NAME = INTEGER`
+    Size { name: Name, value: Expr },
+    /// `coordinate NAME[family] : SHAPE = EXPR`
+    Coordinate { name: Name, family: Ranges, shape: ShapeExpr, value: Option<Expr> },
+    /// `momentum NAME[indices] of COORDINATE = EXPR`
+    Momentum { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
+    /// `velocity NAME[indices] of COORDINATE = EXPR`
+    Velocity { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
+    /// `hamiltonian EXPR`; `keyword` is where the word stands.
+    Hamiltonian { keyword: Span, value: Expr },
+    /// `constraint NAME[family] : LEFT = RIGHT`
+    Constraint { name: Name, family: Ranges, left: Expr, right: Expr },
+    /// `integral NAME[family] = EXPR`
+    Integral { name: Name, family: Ranges, value: Expr },
+    /// `state NAME[family] : SHAPE = EXPR`
+    State { name: Name, family: Ranges, shape: ShapeExpr, value: Option<Expr> },
+    /// `NAME[indices]' = EXPR` or `NAME' = EXPR`
+    Derivative { name: Name, indices: Vec<Name>, value: Expr },
+    /// `let NAME = EXPR`, `let NAME[family] = EXPR`, `let NAME(parameters) = EXPR`
+    Let { name: Name, family: Ranges, parameters: Vec<Name>, value: Expr },
+    /// `observe NAME[family] = EXPR`
+    Observe { name: Name, family: Ranges, value: Expr },
+    /// `table NAME = "file.csv"`; `path` is the text between the quotes.
+    Table { name: Name, path: Name },
+}
+
+/// `[i in a..b, j in c..d if COND]`; empty where nothing is indexed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranges {
+    /// From left to right; later ranges may use earlier indices.
+    pub ranges: Vec<IndexRange>,
+    /// The condition after `if`.
+    pub filter: Option<Box<Expr>>,
+}
+
+/// `NAME in LOW..HIGH`, both ends included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexRange {
+    /// The index.
+    pub name: Name,
+    /// First value.
+    pub low: Expr,
+    /// Last value.
+    pub high: Expr,
+}
+
+/// A shape as written after `:`; each dimension is a number or a `size`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShapeExpr {
+    /// `R`, or nothing.
+    Scalar,
+    /// `R^k`
+    Vector(Expr),
+    /// `R^(k,l)`
+    Matrix(Expr, Expr),
+}
+
+/// An expression with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The forms of expressions. Parentheses around one expression leave no trace but a wider span.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A number.
+    Number(f64),
+    /// Any name, `pi` and `t` included.
+    Name(String),
+    /// `e.name`: a component (`x`, `y`, `z`) or a table's column.
+    Member(Box<Expr>, Name),
+    /// `e[k]`, `e[k, l]`
+    Index(Box<Expr>, Vec<Expr>),
+    /// `f(a, b, …)`, built in or defined by `let`; `if(c, a, b)` is the call of `if`.
+    Call(Name, Vec<Expr>),
+    /// A prefix operator.
+    Unary(UnaryOperator, Box<Expr>),
+    /// An infix operator; the span is the operator's.
+    Binary(BinaryOperator, Span, Box<Expr>, Box<Expr>),
+    /// `(a, b, …)` of two or more entries.
+    Vector(Vec<Expr>),
+    /// `sum(ranges : body)`
+    Sum(Ranges, Box<Expr>),
+}
+
+/// Prefix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOperator {
+    /// `-`
+    Negate,
+    /// `not`
+    Not,
+}
+
+/// Infix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOperator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `^`
+    Power,
+    /// `<`
+    Less,
+    /// `<=`
+    LessEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `and`
+    And,
+    /// `or`
+    Or,
+}

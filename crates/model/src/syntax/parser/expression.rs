@@ -1,0 +1,464 @@
+//! Expressions: a Pratt parser.
+//!
+//! `operation(loosest)` reads an operand and then every infix operator that binds at least as tightly as
+//! `loosest`; the right operand of each is read by the same function with a tighter limit.
+
+use super::super::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
+use super::super::diagnostic::{Diagnostic, shorten};
+use super::super::span::Span;
+use super::super::token::TokenKind;
+use super::super::words::{FUNCTIONS, is_statement_word};
+use super::range::Owner;
+use super::{Parsed, Parser};
+
+/// How tightly an operator binds, from loose to tight.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Binding {
+    Or,
+    And,
+    Not,
+    Comparison,
+    Sum,
+    Product,
+    Negation,
+    Power,
+}
+
+/// An expression and how high its tree is.
+pub(super) struct Tree {
+    pub(super) expr: Expr,
+    pub(super) height: usize,
+}
+
+/// An infix operator as it was found.
+struct Infix {
+    operator: BinaryOperator,
+    binding: Binding,
+    written: Written,
+}
+
+/// Whether an operator was written as it should be.
+#[derive(PartialEq)]
+enum Written {
+    Properly,
+    /// `=` for `==`
+    AsAssignment,
+    /// `||` for `or`
+    AsBars,
+    /// `2 q` for `2*q`
+    NotAtAll,
+}
+
+impl Parser<'_> {
+    /// An expression.
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+        Ok(self.operation(Binding::Or)?.expr)
+    }
+
+    /// Operands and infix operators that bind at least as tightly as `loosest`.
+    pub(super) fn operation(&mut self, loosest: Binding) -> Parsed<Tree> {
+        let mut left = self.prefix(loosest)?;
+        let mut left_compares = false;
+        while let Some(infix) = self.infix().filter(|infix| infix.binding >= loosest) {
+            let compares = infix.binding == Binding::Comparison;
+            if compares && left_compares {
+                return self.chained_comparison(&left.expr);
+            }
+            left = self.infix_operation(left, infix)?;
+            left_compares = compares;
+        }
+        Ok(left)
+    }
+
+    fn infix_operation(&mut self, left: Tree, infix: Infix) -> Parsed<Tree> {
+        let at = self.span();
+        if infix.written != Written::Properly {
+            self.report_miswritten(&left.expr, &infix.written);
+        }
+        if infix.written != Written::NotAtAll {
+            self.advance();
+        }
+        let right = match infix.binding {
+            Binding::Or => self.operation(Binding::And)?,
+            Binding::And => self.operation(Binding::Not)?,
+            Binding::Comparison => self.operation(Binding::Sum)?,
+            Binding::Sum => self.operation(Binding::Product)?,
+            Binding::Product => self.operation(Binding::Negation)?,
+            // Powers group from the right: 2^3^2 is 2^(3^2).
+            _ => self.nested(|parser| parser.operation(Binding::Power))?,
+        };
+        let height = 1 + left.height.max(right.height);
+        self.check_height(height, at)?;
+        let span = left.expr.span.to(right.expr.span);
+        let kind = ExprKind::Binary(infix.operator, at, Box::new(left.expr), Box::new(right.expr));
+        Ok(Tree { expr: Expr { kind, span }, height })
+    }
+
+    /// The infix operator that stands here.
+    fn infix(&self) -> Option<Infix> {
+        use BinaryOperator::*;
+        let (operator, binding) = match self.kind() {
+            TokenKind::Or => (Or, Binding::Or),
+            TokenKind::And => (And, Binding::And),
+            TokenKind::Less => (Less, Binding::Comparison),
+            TokenKind::LessEqual => (LessEqual, Binding::Comparison),
+            TokenKind::Greater => (Greater, Binding::Comparison),
+            TokenKind::GreaterEqual => (GreaterEqual, Binding::Comparison),
+            TokenKind::EqualEqual => (Equal, Binding::Comparison),
+            TokenKind::NotEqual => (NotEqual, Binding::Comparison),
+            TokenKind::Plus => (Add, Binding::Sum),
+            TokenKind::Minus => (Subtract, Binding::Sum),
+            TokenKind::Star => (Multiply, Binding::Product),
+            TokenKind::Slash => (Divide, Binding::Product),
+            TokenKind::Caret => (Power, Binding::Power),
+            _ => return self.miswritten_infix(),
+        };
+        Some(Infix { operator, binding, written: Written::Properly })
+    }
+
+    /// What beginners write for an infix operator, where it is plain what they mean.
+    fn miswritten_infix(&self) -> Option<Infix> {
+        use BinaryOperator::*;
+        let closed = self.unclosed_bracket().is_none();
+        let (operator, binding, written) = match self.kind() {
+            TokenKind::Equals if closed && !self.open.is_empty() => (Equal, Binding::Comparison, Written::AsAssignment),
+            TokenKind::BarBar
+                if closed && !matches!(self.previous(), Some(token) if matches!(token.kind, TokenKind::Number(_))) =>
+            {
+                (Or, Binding::Or, Written::AsBars)
+            }
+            TokenKind::Name | TokenKind::OpenRound | TokenKind::If if closed && self.follows_factor() => {
+                (Multiply, Binding::Product, Written::NotAtAll)
+            }
+            _ => return None,
+        };
+        Some(Infix { operator, binding, written })
+    }
+
+    /// Whether a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a row
+    /// may mean anything.
+    fn follows_factor(&self) -> bool {
+        let Some(previous) = self.previous().filter(|token| matches!(token.kind, TokenKind::Number(_))) else {
+            return false;
+        };
+        let touching = previous.span.end == self.span().start;
+        let is_factor = match self.kind() {
+            TokenKind::OpenRound => self.unclosed.binary_search(&self.position).is_err(),
+            TokenKind::Name if is_statement_word(self.word()) => false,
+            TokenKind::Name => !FUNCTIONS.contains(&self.word()) || self.kind_after(1) == TokenKind::OpenRound,
+            _ => true,
+        };
+        is_factor && (touching || !self.in_bound)
+    }
+
+    fn report_miswritten(&mut self, left: &Expr, written: &Written) {
+        let span = self.span();
+        match written {
+            Written::Properly => {}
+            Written::AsAssignment => self.report(|| {
+                Diagnostic::error("'=' does not compare", span, "expected '=='").help("write '==' to compare")
+            }),
+            Written::AsBars => self.report(|| {
+                Diagnostic::error("'||' is not an operator of this language", span, "not read").help("write 'or'")
+            }),
+            Written::NotAtAll if self.is_beside_report() => {}
+            Written::NotAtAll => {
+                let factor = self.previous().map_or(left.span, |token| token.span);
+                let (factor, word) = (shorten(self.text(factor)), shorten(self.word()));
+                let rest = if self.kind() == TokenKind::OpenRound { "(…)" } else { word.as_str() };
+                self.report(|| {
+                    Diagnostic::error(
+                        format!("missing operator between '{factor}' and '{word}'"),
+                        span,
+                        "expected an operator before this",
+                    )
+                    .help(format!("write {factor}*{rest}; multiplication is never implicit"))
+                });
+            }
+        }
+    }
+
+    /// `a < b < c`; `left` is `a < b`.
+    fn chained_comparison(&mut self, left: &Expr) -> Parsed<Tree> {
+        let span = self.span();
+        let middle = match &left.kind {
+            ExprKind::Binary(_, _, _, right) => self.shown(right),
+            _ => "b".to_string(),
+        };
+        let help = format!("write {} and {middle} {} …", self.shown(left), self.word());
+        self.fail(|| Diagnostic::error("comparisons cannot be chained", span, "a second comparison").help(help))
+    }
+
+    /// An operand with its prefix operators.
+    fn prefix(&mut self, loosest: Binding) -> Parsed<Tree> {
+        match self.kind() {
+            TokenKind::Minus => self.unary(UnaryOperator::Negate, Binding::Power),
+            TokenKind::Not | TokenKind::Bang => {
+                let span = self.span();
+                if self.kind() == TokenKind::Bang && !self.is_beside_report() {
+                    self.report(|| {
+                        Diagnostic::error("'!' is not an operator of this language", span, "not read")
+                            .help("write 'not'")
+                    });
+                }
+                if loosest > Binding::Not {
+                    return self.fail(|| {
+                        Diagnostic::error(
+                            "'not' binds more loosely than the operator before it",
+                            span,
+                            "needs brackets",
+                        )
+                        .help("write (not …)")
+                    });
+                }
+                self.unary(UnaryOperator::Not, Binding::Not)
+            }
+            TokenKind::Plus => {
+                let is_beside_report = self.is_beside_report();
+                let span = self.advance();
+                if !is_beside_report {
+                    self.report(|| Diagnostic::error("there is no prefix '+'", span, "not read").help("leave it out"));
+                }
+                self.nested(|parser| parser.prefix(Binding::Power))
+            }
+            _ => {
+                let operand = self.operand()?;
+                self.postfix(operand)
+            }
+        }
+    }
+
+    fn unary(&mut self, operator: UnaryOperator, loosest: Binding) -> Parsed<Tree> {
+        let start = self.advance();
+        let operand = self.nested(|parser| parser.operation(loosest))?;
+        let span = start.to(operand.expr.span);
+        let height = 1 + operand.height;
+        self.check_height(height, start)?;
+        Ok(Tree { expr: Expr { kind: ExprKind::Unary(operator, Box::new(operand.expr)), span }, height })
+    }
+
+    /// `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
+    fn postfix(&mut self, mut tree: Tree) -> Parsed<Tree> {
+        loop {
+            let at = self.span();
+            match self.kind() {
+                TokenKind::Dot => {
+                    self.advance();
+                    if !self.kind().is_word() {
+                        return self.no_member();
+                    }
+                    let name = self.take_name();
+                    let span = tree.expr.span.to(name.span);
+                    tree.expr = Expr { kind: ExprKind::Member(Box::new(tree.expr), name), span };
+                }
+                TokenKind::OpenSquare => {
+                    let (indices, height, close) = self.list("',' or ']'")?;
+                    let span = tree.expr.span.to(close);
+                    if indices.is_empty() {
+                        let brackets = at.to(close);
+                        return self.fail(|| {
+                            Diagnostic::error("the index is missing", brackets, "empty")
+                                .help("write [1] for the first component")
+                        });
+                    }
+                    tree.height = tree.height.max(height);
+                    tree.expr = Expr { kind: ExprKind::Index(Box::new(tree.expr), indices), span };
+                }
+                TokenKind::Prime => {
+                    self.prime();
+                    continue;
+                }
+                _ => return Ok(tree),
+            }
+            tree.height += 1;
+            self.check_height(tree.height, at)?;
+        }
+    }
+
+    fn no_member<T>(&mut self) -> Parsed<T> {
+        if let TokenKind::Number(_) = self.kind() {
+            let (span, number) = (self.span(), shorten(self.word()));
+            return self.fail(|| {
+                Diagnostic::error(format!("'.{number}' is not a component"), span, "expected x, y or z")
+                    .help(format!("write [{number}]"))
+            });
+        }
+        self.unexpected("x, y, z or the name of a column")
+    }
+
+    /// Reports and skips the primes after an operand.
+    fn prime(&mut self) {
+        let start = self.advance();
+        let mut span = start;
+        while let Some(next) = self.eat(TokenKind::Prime) {
+            span = start.to(next);
+        }
+        self.report(|| {
+            Diagnostic::error("a prime cannot stand in an expression", span, "not an operator").help(
+                "a derivative is given by a statement of its own, x' = …; use its right side, or transpose(…) for a transpose",
+            )
+        });
+    }
+
+    /// A number, a name, a call, a sum, something in brackets.
+    fn operand(&mut self) -> Parsed<Tree> {
+        let span = self.span();
+        let kind = match self.kind() {
+            TokenKind::Number(value) => {
+                self.advance();
+                ExprKind::Number(value)
+            }
+            TokenKind::Name => return self.name(),
+            TokenKind::If if self.kind_after(1) == TokenKind::OpenRound => return self.call(),
+            TokenKind::If => {
+                return self.fail(|| {
+                    Diagnostic::error("'if' is a function of three arguments", span, "expected '(' after it")
+                        .help("write if(condition, a, b)")
+                });
+            }
+            TokenKind::OpenRound => return self.round(),
+            TokenKind::OpenSquare | TokenKind::OpenCurly => return self.misbracketed(),
+            _ => return self.unexpected("an expression"),
+        };
+        Ok(Tree { expr: Expr { kind, span }, height: 1 })
+    }
+
+    /// A name, a call or a sum.
+    fn name(&mut self) -> Parsed<Tree> {
+        let (span, word) = (self.span(), self.word());
+        let next = self.kind_after(1);
+        if self.at_statement() {
+            return self.unexpected("an expression"); // the next statement begins where this one lacks its end
+        }
+        if next == TokenKind::OpenRound {
+            return if word == "sum" { self.sum() } else { self.call() };
+        }
+        let is_function = FUNCTIONS.contains(&word);
+        if is_function && matches!(next, TokenKind::Name | TokenKind::Number(_)) {
+            let argument = self.tokens.get(self.position + 1).map_or("…", |token| self.text(token.span));
+            let help = match word {
+                "sum" => "write sum(i in 1..n : …)".to_string(),
+                _ => format!("write {word}({})", shorten(argument)),
+            };
+            return self.fail(|| {
+                Diagnostic::error(format!("'{word}' needs brackets"), span, "expected '(' after it").help(help)
+            });
+        }
+        let next_is_guessed = self.tokens.get(self.position + 1).is_some_and(|token| token.guessed);
+        if (is_function || is_statement_word(word)) && next != TokenKind::Unknown && !next_is_guessed {
+            self.misused.push(span);
+            self.last_report = Some(span);
+        }
+        self.advance();
+        Ok(Tree { expr: Expr { kind: ExprKind::Name(word.to_string()), span }, height: 1 })
+    }
+
+    /// `f(a, b)`, `normal()`.
+    fn call(&mut self) -> Parsed<Tree> {
+        let name = self.take_name();
+        if is_statement_word(&name.text) {
+            self.misused.push(name.span);
+        }
+        let (arguments, height, close) = self.list("',' or ')'")?;
+        let span = name.span.to(close);
+        self.check_height(height + 1, name.span)?;
+        Ok(Tree { expr: Expr { kind: ExprKind::Call(name, arguments), span }, height: height + 1 })
+    }
+
+    /// `sum(i in a..b, j in c..d if CONDITION : EXPR)`
+    fn sum(&mut self) -> Parsed<Tree> {
+        let start = self.advance();
+        let bracket = self.open_bracket();
+        if !self.at_range()
+            && !self.at_several_indices()
+            && self.unclosed_bracket().is_none()
+            && self.kind() != TokenKind::Unknown
+        {
+            let span = start.to(bracket);
+            return self.fail(|| {
+                Diagnostic::error("a sum begins with its index and range", span, "no 'in' follows")
+                    .help("write sum(i in 1..n : …)")
+            });
+        }
+        self.nested(|parser| {
+            let outer = std::mem::replace(&mut parser.in_bound, false);
+            let (ranges, tallest) = parser.ranges(Owner::Sum)?;
+            parser.sum_separator()?;
+            let body = parser.operation(Binding::Or)?;
+            let close = parser.close_bracket("')'")?;
+            parser.in_bound = outer;
+            let height = 1 + tallest.max(body.height);
+            parser.check_height(height, start)?;
+            Ok(Tree { expr: Expr { kind: ExprKind::Sum(ranges, Box::new(body.expr)), span: start.to(close) }, height })
+        })
+    }
+
+    /// `(a)` is just `a`; `(a, b)` is a vector.
+    fn round(&mut self) -> Parsed<Tree> {
+        let start = self.span();
+        let (mut entries, height, close) = self.list("',' or ')'")?;
+        let span = start.to(close);
+        if entries.is_empty() {
+            return self.fail(|| {
+                Diagnostic::error("the brackets are empty", span, "expected an expression")
+                    .help("write what belongs in them")
+            });
+        }
+        if entries.len() == 1 {
+            let inner = entries.remove(0);
+            return Ok(Tree { expr: Expr { kind: inner.kind, span }, height });
+        }
+        self.check_height(height + 1, start)?;
+        Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
+    }
+
+    /// `[1, 2, 3]` and `{1, 2, 3}`, read as if the brackets were round. Of nested ones only the outermost
+    /// is reported, with the matrix that it must have been.
+    fn misbracketed(&mut self) -> Parsed<Tree> {
+        let start = self.span();
+        let inside_another = std::mem::replace(&mut self.in_misbracketed, true);
+        let (mut entries, height, close) = self.list("',' or the closing bracket")?;
+        self.in_misbracketed = inside_another;
+        let span = start.to(close);
+        if !inside_another {
+            let written = self.text(span);
+            let round = shorten(written).replace(['[', '{'], "(").replace([']', '}'], ")");
+            let is_matrix = written[1..].trim_start().starts_with(['[', '{']);
+            let remedy = if is_matrix { format!("matrix{round}") } else { round };
+            self.report(|| {
+                let message = "vectors and matrices are written with round brackets";
+                Diagnostic::error(message, span, "not round").help(format!("write {remedy}"))
+            });
+        }
+        if entries.len() == 1 {
+            let inner = entries.remove(0);
+            return Ok(Tree { expr: Expr { kind: inner.kind, span }, height });
+        }
+        self.check_height(height + 1, start)?;
+        Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
+    }
+
+    /// A bracket with expressions between commas, their greatest height, and the closing bracket.
+    fn list(&mut self, expected: &str) -> Parsed<(Vec<Expr>, usize, Span)> {
+        self.nested(|parser| {
+            parser.open_bracket();
+            let outer = std::mem::replace(&mut parser.in_bound, false);
+            let mut entries = Vec::new();
+            let mut height = 0;
+            let is_closed = parser.kind().is_closer() && parser.unclosed_bracket().is_none();
+            if !is_closed {
+                loop {
+                    let entry = parser.operation(Binding::Or)?;
+                    height = height.max(entry.height);
+                    entries.push(entry.expr);
+                    if parser.eat(TokenKind::Comma).is_none() {
+                        break;
+                    }
+                }
+            }
+            let close = parser.close_bracket(expected)?;
+            parser.in_bound = outer;
+            Ok((entries, height, close))
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! Ranges of indices, in sums and families: `i in a..b, j in c..d if CONDITION`.
+
+use super::super::ast::{IndexRange, Name, Ranges};
+use super::super::diagnostic::{Diagnostic, shorten};
+use super::super::token::TokenKind;
+use super::super::words::reserved;
+use super::expression::{Binding, Tree};
+use super::{Parsed, Parser};
+
+/// What the ranges belong to.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Owner {
+    /// `sum(… : EXPR)`
+    Sum,
+    /// `NAME[…]`
+    Family,
+}
+
+impl Parser<'_> {
+    /// `[i in 1..n]` if it stands here. `name` is what the family is called.
+    pub(super) fn family(&mut self, name: &str) -> Parsed<Ranges> {
+        if self.kind() != TokenKind::OpenSquare {
+            return Ok(Ranges::default());
+        }
+        let start = self.open_bracket();
+        if !self.at_range() && !self.at_several_indices() && self.unclosed_bracket().is_none() {
+            let span = start.to(self.span());
+            let name = shorten(name);
+            return self.fail(|| {
+                Diagnostic::error(format!("the family '{name}' lacks an index with its range"), span, "no 'in' follows")
+                    .help(format!("write {name}[i in 1..n]"))
+            });
+        }
+        let (ranges, _) = self.ranges(Owner::Family)?;
+        self.close_bracket("',', 'if' or ']'")?;
+        Ok(ranges)
+    }
+
+    /// The ranges and their filter, up to the `:` or `]` that follows; also the height of the tallest tree.
+    pub(super) fn ranges(&mut self, owner: Owner) -> Parsed<(Ranges, usize)> {
+        let mut ranges = Ranges::default();
+        let mut height = 0;
+        loop {
+            let (range, tallest, said_equals) = self.range(owner)?;
+            ranges.ranges.push(range);
+            height = height.max(tallest);
+            if self.kind() != TokenKind::Comma {
+                break;
+            }
+            let comma = self.advance();
+            if self.at_range() || self.at_several_indices() {
+                continue;
+            }
+            if owner == Owner::Family {
+                return self.unexpected("another index with its range");
+            }
+            // `sum(i = 1..n, body)`: the ':' belongs to the mistake that has been reported already.
+            if !said_equals {
+                self.report(|| {
+                    Diagnostic::error("a ':' separates the ranges of a sum from what is summed", comma, "expected ':'")
+                        .help("write sum(i in 1..n : …)")
+                });
+            }
+            self.position -= 1; // `sum` expects something that separates; it will accept the comma
+            return Ok((ranges, height));
+        }
+        if self.eat(TokenKind::If).is_some() {
+            let Tree { expr, height: tallest } = self.operation(Binding::Or)?;
+            ranges.filter = Some(Box::new(expr));
+            height = height.max(tallest);
+        }
+        Ok((ranges, height))
+    }
+
+    /// One range, the height of its bounds, and whether it was written with `=`.
+    fn range(&mut self, owner: Owner) -> Parsed<(IndexRange, usize, bool)> {
+        let name = self.index()?;
+        if self.kind() == TokenKind::Comma && self.at_several_indices_after_name() {
+            let span = self.span();
+            return self.fail(|| {
+                Diagnostic::error(
+                    format!("the index '{}' lacks its range", name.text),
+                    name.span,
+                    "expected 'in' after it",
+                )
+                .related(span, "before this")
+                .help("give each index its own range: i in 1..n, j in 1..n")
+            });
+        }
+        let said_equals = self.kind() == TokenKind::Equals && self.unclosed_bracket().is_none();
+        if said_equals {
+            let span = self.advance();
+            let index = shorten(&name.text);
+            self.report(|| {
+                Diagnostic::error("an index runs 'in' a range", span, "expected 'in'").help(match owner {
+                    Owner::Sum => format!("write sum({index} in 1..n : …)"),
+                    Owner::Family => format!("write [{index} in 1..n]"),
+                })
+            });
+        } else if self.eat(TokenKind::In).is_none() {
+            return self.unexpected("'in'");
+        }
+        let low = self.bound()?;
+        if self.eat(TokenKind::DotDot).is_none() {
+            if self.kind() == TokenKind::Unknown || self.unclosed_bracket().is_some() {
+                return self.unexpected("'..'");
+            }
+            let (span, bound) = (low.expr.span, self.shown(&low.expr));
+            let help = match self.kind() {
+                // The range of MATLAB and Python: `1:n`.
+                TokenKind::Colon if owner == Owner::Family => "write the range with two dots: 1..n".to_string(),
+                _ => format!("write {} in 1..{bound}, or the range that is meant, with two dots", shorten(&name.text)),
+            };
+            return self.fail(|| {
+                Diagnostic::error("a range has two ends: LOW..HIGH", span, "'..' is missing after this").help(help)
+            });
+        }
+        let high = self.bound()?;
+        let height = low.height.max(high.height);
+        Ok((IndexRange { name, low: low.expr, high: high.expr }, height, said_equals))
+    }
+
+    /// The end of a range: sums and products, no conditions, since an `if` after it begins the filter.
+    fn bound(&mut self) -> Parsed<Tree> {
+        let outer = std::mem::replace(&mut self.in_bound, true);
+        let tree = self.operation(Binding::Sum);
+        self.in_bound = outer;
+        tree
+    }
+
+    /// The name of an index. It may hide `t`, but no other reserved word.
+    pub(super) fn index(&mut self) -> Parsed<Name> {
+        if !self.kind().is_word() {
+            return self.unexpected("the name of an index");
+        }
+        let name = self.take_name();
+        if reserved(&name.text).is_some() && name.text != "t" {
+            self.check_reserved(&name);
+        }
+        Ok(name)
+    }
+
+    /// `[i, j]` after a name, if it stands here: indices whose ranges are known from elsewhere.
+    pub(super) fn indices(&mut self, owner: &str) -> Parsed<Vec<Name>> {
+        let mut indices = Vec::new();
+        if self.kind() != TokenKind::OpenSquare {
+            return Ok(indices);
+        }
+        self.open_bracket();
+        loop {
+            if let TokenKind::Number(_) = self.kind() {
+                let span = self.span();
+                return self.fail(|| {
+                    Diagnostic::error(
+                        "a name for the index is needed, not a number",
+                        span,
+                        "expected a name such as 'i'",
+                    )
+                    .help("one statement holds for the whole family; use if(i == 1, a, b) where a row differs")
+                });
+            }
+            let name = self.index()?;
+            if let Some(start) = self.eat(TokenKind::In) {
+                self.bound()?;
+                if self.eat(TokenKind::DotDot).is_some() {
+                    self.bound()?;
+                }
+                let span = start.to(self.previous().map_or(start, |token| token.span));
+                let index = shorten(&name.text);
+                self.report(|| {
+                    Diagnostic::error(format!("the range of '{index}' is known from {owner}"), span, "not needed")
+                        .help(format!("write [{index}]"))
+                });
+            }
+            indices.push(name);
+            if self.eat(TokenKind::Comma).is_none() {
+                break;
+            }
+        }
+        self.close_bracket("',' or ']'")?;
+        Ok(indices)
+    }
+
+    /// Whether `i in` (or the mistaken `i =`) stands here.
+    pub(super) fn at_range(&self) -> bool {
+        self.kind().is_word() && matches!(self.kind_after(1), TokenKind::In | TokenKind::Equals)
+    }
+
+    /// Whether `i, j in` stands here: two indices that share a range, which must not be.
+    pub(super) fn at_several_indices(&self) -> bool {
+        self.kind().is_word()
+            && self.kind_after(1) == TokenKind::Comma
+            && self.kind_after(2).is_word()
+            && matches!(self.kind_after(3), TokenKind::In | TokenKind::Comma)
+    }
+
+    fn at_several_indices_after_name(&self) -> bool {
+        self.kind_after(1).is_word() && matches!(self.kind_after(2), TokenKind::In | TokenKind::Comma)
+    }
+
+    /// The body of a sum must be separated from its ranges; used by `sum` only.
+    pub(super) fn sum_separator(&mut self) -> Parsed<()> {
+        if self.eat(TokenKind::Colon).is_some() || self.eat(TokenKind::Comma).is_some() {
+            return Ok(());
+        }
+        let (span, found) = (self.span(), self.found());
+        if self.unclosed_bracket().is_some() || !self.kind().begins_operand() {
+            return self.unexpected("',', 'if' or ':'");
+        }
+        self.fail(|| {
+            Diagnostic::error(format!("a ':' is missing before {found}"), span, "expected ':' before this")
+                .help("write sum(i in 1..n : …)")
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! The words that mean something by themselves and cannot be declared.
+
+/// The words that begin a statement.
+pub const STATEMENT_WORDS: [&str; 12] = [
+    "parameter",
+    "size",
+    "coordinate",
+    "momentum",
+    "velocity",
+    "hamiltonian",
+    "constraint",
+    "integral",
+    "state",
+    "let",
+    "observe",
+    "table",
+];
+
+/// The functions the language brings along.
+#[rustfmt::skip]
+pub const FUNCTIONS: [&str; 33] = [
+    "dot", "cross", "norm", "outer", "hat", "transpose", "trace", "det", "inverse", "identity", "diag", "matrix",
+    "sum", "if",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
+    "exp", "log", "sqrt", "abs", "min", "max", "pow",
+    "normal", "uniform",
+];
+
+/// What a reserved word is ("a built-in function", …); `None` for a word that may be declared.
+pub fn reserved(word: &str) -> Option<&'static str> {
+    match word {
+        "in" => Some("the word between an index and its range"),
+        "of" => Some("the word between a momentum and its coordinate"),
+        "and" | "or" | "not" => Some("an operator"),
+        "pi" => Some("the number 3.14159…"),
+        "t" => Some("time"),
+        _ if is_statement_word(word) => Some("a word that begins a statement"),
+        _ if FUNCTIONS.contains(&word) => Some("a built-in function"),
+        _ => None,
+    }
+}
+
+/// Whether a statement begins with this word.
+pub fn is_statement_word(word: &str) -> bool {
+    STATEMENT_WORDS.contains(&word)
+}
+
+/// The form of the statement that begins with `word`, as the language guide writes it.
+pub(super) fn form(word: &str) -> &'static str {
+    match word {
+        "parameter" => "parameter NAME = EXPR",
+        "size" => "size NAME = INTEGER",
+        "coordinate" => "coordinate NAME : SHAPE = EXPR",
+        "momentum" => "momentum NAME of COORDINATE = EXPR",
+        "velocity" => "velocity NAME of COORDINATE = EXPR",
+        "hamiltonian" => "hamiltonian EXPR",
+        "constraint" => "constraint NAME : EXPR = EXPR",
+        "integral" => "integral NAME = EXPR",
+        "state" => "state NAME : SHAPE = EXPR",
+        "let" => "let NAME = EXPR",
+        "observe" => "observe NAME = EXPR",
+        "table" => "table NAME = \"file.csv\"",
+        _ => "NAME' = EXPR",
+    }
+}
+
+/// The statement that people mean who come from other languages and write `word`.
+pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
+    Some(match word.to_lowercase().as_str() {
+        "param" | "params" | "par" | "const" | "constant" => "parameter",
+        "int" | "integer" | "dim" | "dimension" => "size",
+        "coord" | "coords" | "coordinates" | "position" | "var" | "variable" => "coordinate",
+        "mom" | "momenta" => "momentum",
+        "vel" | "velocities" => "velocity",
+        "h" | "ham" | "energy" => "hamiltonian",
+        "constrain" | "constraints" | "cons" | "subject" => "constraint",
+        "invariant" | "conserved" | "conserve" | "first_integral" => "integral",
+        "def" | "define" | "fn" | "func" | "function" | "where" => "let",
+        "output" | "record" | "monitor" | "print" => "observe",
+        "data" | "load" | "import" | "read" => "table",
+        _ => return None,
+    })
+}

@@ -1,0 +1,231 @@
+//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian
+//! becomes a field on the whole ambient space,
+//!
+//! X = X_H − Σ C^{ij} ({H, f_i} − ∂_t f_i) X_{f_j},   C_{ij} = {f_i, f_j},
+//!
+//! for which f and H are first integrals everywhere, not only on the constraint set.
+
+use super::structure::{Hidden, Irregular, Kind, Structure, evaluate, structure};
+use super::unrolled::{Scalar, Unrolled};
+use super::{Field, InvariantGroup, InvariantKind};
+use crate::elaborate::model::Model;
+use crate::graph::calculus::Gradient;
+use crate::graph::linear::{Factors, Matrix};
+use crate::graph::{Graph, Node};
+use crate::numeric;
+
+/// The field of `model` with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
+/// free one, the given right-hand side of a state model.
+///
+/// # Errors
+/// When the constraints have no Dirac bracket.
+pub fn extend(model: &Model, mut unrolled: Unrolled) -> Result<(Field, Structure), Irregular> {
+    let structure = structure(model, &mut unrolled)?;
+    let field = match structure.kind {
+        Kind::Free if !model.is_hamiltonian() => unrolled.field.clone(),
+        Kind::Free => hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()),
+        _ => constrained_field(model, &mut unrolled, &structure)?,
+    };
+    Ok((with_invariants(model, unrolled, &structure, field), structure))
+}
+
+/// X_H = (H_p, −H_q).
+fn hamiltonian_field(g: &mut Graph, gradient: &Gradient, n: usize) -> Vec<Node> {
+    let zero = g.zero();
+    let mut field = vec![zero; 2 * n];
+    add_hamiltonian_field(g, &mut field, gradient, None, n);
+    field
+}
+
+/// Adds u X_f to a field (X_f itself where `u` is `None`).
+fn add_hamiltonian_field(g: &mut Graph, field: &mut [Node], gradient: &Gradient, u: Option<Node>, n: usize) {
+    for &(i, d) in gradient {
+        let i = i as usize;
+        let amount = match u {
+            Some(u) => g.mul(u, d),
+            None => d,
+        };
+        if i < n {
+            field[n + i] = g.sub(field[n + i], amount);
+        } else {
+            field[i - n] = g.add(field[i - n], amount);
+        }
+    }
+}
+
+fn constrained_field(model: &Model, unrolled: &mut Unrolled, structure: &Structure) -> Result<Vec<Node>, Irregular> {
+    let n = model.degrees();
+    let constraints: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
+    let g = &mut unrolled.graph;
+    let gradients: Vec<&Gradient> = constraints.iter().map(|s| &s.gradient).chain(structure.hidden.iter().map(|h| &h.gradient)).collect();
+    let nodes: Vec<Node> = constraints.iter().map(|s| s.node).chain(structure.hidden.iter().map(|h| h.node)).collect();
+    // b_i = {H, f_i} − ∂_t f_i
+    let b: Vec<Node> = nodes
+        .iter()
+        .zip(&gradients)
+        .map(|(&f, gradient)| {
+            let bracket = g.poisson(&unrolled.hamiltonian_gradient, gradient, n);
+            let explicit = g.time_derivative(f);
+            g.sub(bracket, explicit)
+        })
+        .collect();
+    // C is antisymmetric, so X = X_H + Σ u_j X_{f_j} with C u = b.
+    let u = match structure.kind {
+        Kind::Holonomic => multipliers_of_pairs(model, g, &constraints, &structure.hidden, &b)?,
+        _ => multipliers(model, g, &gradients, &b)?,
+    };
+    let mut field = hamiltonian_field(g, &unrolled.hamiltonian_gradient, n);
+    for (gradient, &u) in gradients.iter().zip(&u) {
+        add_hamiltonian_field(g, &mut field, gradient, Some(u), n);
+    }
+    Ok(field)
+}
+
+/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. One
+/// factorisation of A serves: A u_h = b_g, Aᵀ u_g = B u_h − b_h.
+fn multipliers_of_pairs(model: &Model, g: &mut Graph, constraints: &[Scalar], hidden: &[Hidden], b: &[Node]) -> Result<Vec<Node>, Irregular> {
+    let (n, m) = (model.degrees(), constraints.len());
+    let mut a = Matrix::zeros(g, m);
+    for i in 0..m {
+        for j in 0..m {
+            a.set(i, j, g.poisson(&constraints[i].gradient, &hidden[j].gradient, n));
+        }
+    }
+    let mut symmetric = true;
+    let entries: Vec<Node> = (0..m * m).map(|k| a.get(k / m, k % m)).collect();
+    let mut regular_minors = true;
+    for (k, x) in std::iter::once(model.initial.clone()).chain(super::structure::ambient_points(model, 2, 0xd1ac)).enumerate() {
+        let values = evaluate(g, &entries, 0.0, &x, &model.parameter_values);
+        let size = values.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+        // A few roundings of the largest entry.
+        symmetric &= (0..m).all(|i| (0..i).all(|j| (values[i * m + j] - values[j * m + i]).abs() <= 1e-12 * size));
+        if k == 0 {
+            let rank = if m <= 300 { numeric::rank(&values, m, m, 1e-12) } else { m };
+            if rank < m {
+                let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
+                return Err(Irregular::Singular { rank: 2 * rank, size: 2 * m, hint });
+            }
+            regular_minors = if symmetric { numeric::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
+        }
+    }
+    if !regular_minors {
+        let gradients: Vec<&Gradient> = constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
+        return multipliers(model, g, &gradients, b);
+    }
+    let factors = if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) };
+    let u_h = factors.solve(g, &b[..m]);
+    let mut right = Vec::with_capacity(m);
+    for i in 0..m {
+        let mut sum = g.neg(b[m + i]);
+        for j in 0..m {
+            let bracket = g.poisson(&hidden[i].gradient, &hidden[j].gradient, n);
+            let product = g.mul(bracket, u_h[j]);
+            sum = g.add(sum, product);
+        }
+        right.push(sum);
+    }
+    let mut u = factors.solve_transposed(g, &right);
+    u.extend(u_h);
+    Ok(u)
+}
+
+/// Whether elimination without pivoting meets only pivots of a fair size.
+fn has_regular_minors(a: &[f64], n: usize) -> bool {
+    let mut m = a.to_vec();
+    for k in 0..n {
+        let pivot = m[k * n + k];
+        let row = m[k * n..(k + 1) * n].iter().fold(0.0f64, |s, v| s.max(v.abs()));
+        if pivot.abs() < 1e-3 * row || pivot == 0.0 || pivot.is_nan() {
+            return false;
+        }
+        for i in k + 1..n {
+            let f = m[i * n + k] / pivot;
+            for j in k..n {
+                m[i * n + j] -= f * m[k * n + j];
+            }
+        }
+    }
+    true
+}
+
+/// Any regular antisymmetric C: normal equations CᵀC u = Cᵀb, whose elimination needs no pivoting, and one
+/// step of iterative refinement, which gives back the digits that squaring the condition costs. A single
+/// pair is solved directly.
+fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]) -> Result<Vec<Node>, Irregular> {
+    let (n, m) = (model.degrees(), gradients.len());
+    let mut c = Matrix::zeros(g, m);
+    for i in 0..m {
+        for j in 0..i {
+            let bracket = g.poisson(gradients[i], gradients[j], n);
+            let opposite = g.neg(bracket);
+            c.set(i, j, bracket);
+            c.set(j, i, opposite);
+        }
+    }
+    let entries: Vec<Node> = (0..m * m).map(|k| c.get(k / m, k % m)).collect();
+    let values = evaluate(g, &entries, 0.0, &model.initial, &model.parameter_values);
+    let rank = numeric::rank(&values, m, m, 1e-10);
+    if rank < m {
+        let hint = if m % 2 == 1 { "; an odd number of functions can never be second class" } else { "" };
+        return Err(Irregular::Singular { rank, size: m, hint });
+    }
+    if m == 2 {
+        // [[0, c], [−c, 0]] u = b
+        let (first, second) = (c.get(0, 1), c.get(1, 0));
+        return Ok(vec![g.div(b[1], second), g.div(b[0], first)]);
+    }
+    let normal = c.gram(g);
+    let factors = Factors::symmetric(g, &normal);
+    let right = c.transpose_times(g, b);
+    let u = factors.solve(g, &right);
+    let product = c.times(g, &u);
+    let residual: Vec<Node> = b.iter().zip(product).map(|(&b, p)| g.sub(b, p)).collect();
+    let right = c.transpose_times(g, &residual);
+    let correction = factors.solve(g, &right);
+    Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
+}
+
+/// The field with F = (constraints, hidden constraints, H, integrals).
+fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
+    let mut result = Field {
+        graph: unrolled.graph,
+        dimension: model.dimension(),
+        parameters: model.parameter_values.len(),
+        field,
+        invariants: Vec::new(),
+        jacobian: Vec::new(),
+        constraints: 0,
+        groups: Vec::new(),
+    };
+    let mut push = |name: &str, kind: InvariantKind, scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
+        let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
+        for (member, multiplicity, node, gradient) in scalars {
+            members.resize(members.len().max(member + 1), Vec::new());
+            members[member].push((result.invariants.len(), multiplicity));
+            result.invariants.push(node);
+            result.jacobian.push(gradient);
+        }
+        result.groups.push(InvariantGroup { name: name.to_string(), kind, members });
+    };
+    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
+        push(&quantity.name, InvariantKind::Constraint, &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())));
+    }
+    let mut hidden = structure.hidden.iter();
+    if !structure.hidden.is_empty() {
+        for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
+            let mut of = scalars.iter().zip(hidden.by_ref().take(scalars.len())).map(|(s, h)| (s.member, s.multiplicity, h.node, h.gradient.clone()));
+            push(&quantity.name, InvariantKind::Hidden, &mut of);
+        }
+    }
+    if let Some(h) = unrolled.hamiltonian
+        && !model.explicit_time
+        && !model.constraints.iter().any(|c| c.depends & crate::elaborate::expression::TIME != 0)
+    {
+        push("H", InvariantKind::Hamiltonian, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));
+    }
+    for (quantity, scalars) in model.integrals.iter().zip(&unrolled.integrals) {
+        push(&quantity.name, InvariantKind::Integral, &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())));
+    }
+    result.constraints = result.groups.iter().filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden)).flat_map(|g| &g.members).map(Vec::len).sum();
+    result
+}

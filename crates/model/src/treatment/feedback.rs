@@ -1,0 +1,202 @@
+//! Feedback (Chang, Jimenez, Perlmutter 2016; Chang, Perlmutter, Vankerschaver 2022, (6)): a field becomes
+//!
+//! ẋ = X − L ∇V,   V = W(ΔF),   ΔF = F(x) − F₀,
+//!
+//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes
+//! L ∇V = κ DF⁺ ΔF, so that ΔF decays at the rate κ whatever the invariants' scales.
+
+use super::{Field, InvariantKind};
+use crate::graph::linear::{Factors, Matrix};
+use crate::graph::op::Binary;
+use crate::graph::{Graph, Input, Node};
+
+/// Builds an expression from nodes: a user's W(ΔF) or L(x).
+pub type Formula<'a, T> = &'a dyn Fn(&mut Graph, &[Node]) -> T;
+
+/// W.
+pub enum Potential<'a> {
+    /// ½ Σ k_c |ΔF_c|² with one gain for each group of invariants.
+    Gains,
+    /// ½ ΔFᵀ K ΔF with a full matrix K over the rows of F.
+    Matrix,
+    /// The user's W ≥ 0, which vanishes only at 0; its argument is ΔF.
+    Function(Formula<'a, Node>),
+}
+
+/// L.
+pub enum Transport<'a> {
+    /// 1, as in the papers' experiments.
+    Identity,
+    /// A matrix expression (row-major, n × n) with positive definite symmetric part; its argument is x.
+    Matrix(Formula<'a, Vec<Node>>),
+}
+
+/// Where the inputs of a feedback field stand among the parameters of its tapes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs {
+    /// F₀ of every row of F that is not a constraint (whose target is 0), in order.
+    pub targets: usize,
+    /// Gains by group, entries of K by rows, or κ.
+    pub gains: usize,
+    /// How many of them.
+    pub gain_count: usize,
+}
+
+/// The feedback field of the papers.
+pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (Field, Inputs) {
+    let mut result = field.clone();
+    let mut inputs = targets(field);
+    let delta = deviation(&mut result, &inputs);
+    let m = delta.len();
+    let g = &mut result.graph;
+    // ∇W(ΔF), one component for each row of F.
+    let slope: Vec<Node> = match potential {
+        Potential::Gains => {
+            inputs.gain_count = field.groups.len();
+            let mut slope = vec![g.zero(); m];
+            for (k, group) in field.groups.iter().enumerate() {
+                let gain = g.parameter(inputs.gains + k);
+                for &(row, multiplicity) in group.members.iter().flatten() {
+                    let weight = g.constant(multiplicity);
+                    let weighted = g.mul(gain, weight);
+                    slope[row] = g.mul(weighted, delta[row]);
+                }
+            }
+            slope
+        }
+        Potential::Matrix => {
+            inputs.gain_count = m * m;
+            (0..m)
+                .map(|i| {
+                    let row: Vec<Node> = (0..m).map(|j| g.parameter(inputs.gains + i * m + j)).collect();
+                    g.dot(&row, &delta)
+                })
+                .collect()
+        }
+        Potential::Function(w) => {
+            // W as a template over ΔF, differentiated there and instantiated here.
+            let mut template = Graph::new();
+            let slots: Vec<Node> = (0..m).map(|k| template.input(Input::Slot(k as u32))).collect();
+            let w = w(&mut template, &slots);
+            let gradient = template.adjoint(w, |input| matches!(input, Input::Slot(_)));
+            let mut slope = vec![g.zero(); m];
+            for (input, d) in gradient {
+                let Input::Slot(k) = input else { continue };
+                slope[k as usize] = g.instantiate(&template, &[d], |g, input| match input {
+                    Input::Slot(k) => delta[k as usize],
+                    other => g.input(other),
+                })[0];
+            }
+            slope
+        }
+    };
+    let mut push = vec![g.zero(); field.dimension];
+    for (row, &s) in field.jacobian.iter().zip(&slope) {
+        for &(i, d) in row {
+            let product = g.mul(s, d);
+            push[i as usize] = g.add(push[i as usize], product);
+        }
+    }
+    if let Transport::Matrix(l) = transport {
+        let n = field.dimension;
+        let x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
+        let l = l(g, &x);
+        push = (0..n).map(|i| g.dot(&l[i * n..(i + 1) * n], &push)).collect();
+    }
+    subtract(&mut result, &push);
+    result.parameters = inputs.gains + inputs.gain_count;
+    (result, inputs)
+}
+
+/// Rows up to this count are all regularised; beyond, only those that are not constraints.
+pub const SMALL: usize = 64;
+/// The regularisation ε of unit rows: needed where DF loses rank, as on a conical pendulum.
+pub const REGULARISATION: f64 = 1e-8;
+
+/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF with the regularised pseudo-inverse
+/// DF⁺ = DFᵀ (DF DFᵀ + ε)⁻¹, rows of DF scaled to unit norm first.
+pub fn gauss_newton(field: &Field) -> (Field, Inputs) {
+    let mut result = field.clone();
+    let mut inputs = targets(field);
+    inputs.gain_count = 1;
+    let delta = deviation(&mut result, &inputs);
+    let m = delta.len();
+    let g = &mut result.graph;
+    let kappa = g.parameter(inputs.gains);
+    // Rows of unit norm; a vanishing gradient stays 0 and asks for nothing.
+    let (zero, one) = (g.zero(), g.one());
+    let scale: Vec<Node> = field
+        .jacobian
+        .iter()
+        .map(|row| {
+            let square = g.sparse_dot(row, row);
+            let norm = g.sqrt(square);
+            let some = g.binary(Binary::Less, zero, norm);
+            let safe = g.select(some, norm, one);
+            g.div(one, safe)
+        })
+        .collect();
+    let mut s = Matrix::zeros(g, m);
+    for i in 0..m {
+        for j in 0..i {
+            let product = g.sparse_dot(&field.jacobian[i], &field.jacobian[j]);
+            let scaled = g.mul(scale[i], scale[j]);
+            let entry = g.mul(product, scaled);
+            s.set(i, j, entry);
+            s.set(j, i, entry);
+        }
+        let shift = if m <= SMALL || i >= field.constraints { REGULARISATION } else { 0.0 };
+        let diagonal = g.constant(1.0 + shift);
+        s.set(i, i, diagonal);
+    }
+    let right: Vec<Node> = delta.iter().zip(&scale).map(|(&d, &s)| g.mul(d, s)).collect();
+    let y = Factors::symmetric(g, &s).solve(g, &right);
+    let mut push = vec![g.zero(); field.dimension];
+    for (k, row) in field.jacobian.iter().enumerate() {
+        let weight = g.mul(y[k], scale[k]);
+        for &(i, d) in row {
+            let product = g.mul(weight, d);
+            push[i as usize] = g.add(push[i as usize], product);
+        }
+    }
+    let push: Vec<Node> = push.into_iter().map(|p| g.mul(kappa, p)).collect();
+    subtract(&mut result, &push);
+    result.parameters = inputs.gains + inputs.gain_count;
+    (result, inputs)
+}
+
+fn targets(field: &Field) -> Inputs {
+    let targets = field.parameters;
+    Inputs { targets, gains: targets + field.invariants.len() - field.constraints, gain_count: 0 }
+}
+
+/// ΔF.
+fn deviation(field: &mut Field, inputs: &Inputs) -> Vec<Node> {
+    let g = &mut field.graph;
+    field
+        .invariants
+        .iter()
+        .enumerate()
+        .map(|(row, &f)| {
+            if row < field.constraints {
+                return f;
+            }
+            let target = g.parameter(inputs.targets + row - field.constraints);
+            g.sub(f, target)
+        })
+        .collect()
+}
+
+fn subtract(field: &mut Field, push: &[Node]) {
+    for (x, &p) in field.field.iter_mut().zip(push) {
+        *x = field.graph.sub(*x, p);
+    }
+}
+
+/// The label of a group among gains: `rod`, `rod.hidden`, `H`, `J`.
+pub fn gain_name(name: &str, kind: InvariantKind) -> String {
+    match kind {
+        InvariantKind::Hidden => format!("{name}.hidden"),
+        _ => name.to_string(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Continuous treatments: functions from models to fields, derived once and shared by every scheme.
+//!
+//! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field
+//! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
+//! [`feedback`] makes their common level set attract.
+
+pub mod dirac;
+pub mod feedback;
+pub mod structure;
+pub mod unrolled;
+
+use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::tape::Tape;
+use crate::graph::{Graph, Input, Node};
+
+/// What an invariant is to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvariantKind {
+    /// An equation of the model.
+    Constraint,
+    /// Its time derivative, G H_p + g_t (or G p, where that is empty).
+    Hidden,
+    /// H.
+    Hamiltonian,
+    /// A first integral that the user states.
+    Integral,
+}
+
+/// A named invariant: its members' components stand one after the other in [`Field::invariants`].
+#[derive(Clone, Debug)]
+pub struct InvariantGroup {
+    /// The user's name; a hidden constraint has its constraint's.
+    pub name: String,
+    /// What it is.
+    pub kind: InvariantKind,
+    /// Each member's components: (row of F, entries of the user's quantity that it stands for).
+    pub members: Vec<Vec<(usize, f64)>>,
+}
+
+/// A vector field with all that is known to stay constant along it.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Where every node below lives.
+    pub graph: Graph,
+    /// Length of the state.
+    pub dimension: usize,
+    /// Number of parameters of the tapes: the model's, then those of treatments.
+    pub parameters: usize,
+    /// X(x, t).
+    pub field: Vec<Node>,
+    /// F: constraints and hidden constraints first.
+    pub invariants: Vec<Node>,
+    /// DF by rows.
+    pub jacobian: Vec<Gradient>,
+    /// How many rows of F are constraints or hidden constraints: their target is 0.
+    pub constraints: usize,
+    /// What the rows mean.
+    pub groups: Vec<InvariantGroup>,
+}
+
+impl Field {
+    /// A kernel for `outputs`.
+    pub fn compile(&self, outputs: &[Node]) -> Box<dyn Kernel> {
+        Interpreter.compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters)).expect("the interpreter never refuses")
+    }
+
+    /// DX(x)·v as nodes that read v from the state components after x.
+    pub fn directional_derivative(&mut self) -> Vec<Node> {
+        let n = self.dimension;
+        let field = self.field.clone();
+        self.graph.tangent(&field, |g, input| match input {
+            Input::State(i) => Some(g.state(n + i as usize)),
+            _ => None,
+        })
+    }
+}

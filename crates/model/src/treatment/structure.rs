@@ -1,0 +1,217 @@
+//! What kind of constraints a model has, found by looking at formulas and at numbers.
+
+use super::unrolled::{Scalar, Unrolled};
+use crate::elaborate::model::Model;
+use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter};
+use crate::graph::tape::Tape;
+use crate::graph::{Graph, Node};
+use crate::numeric::{self, Gram, Points, Row};
+
+/// How the second-class functions come about (`{f, g}` the Poisson bracket).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No constraints, or a state model, whose field is given.
+    Free,
+    /// Constraints on positions (and time) only; f = (g, hidden).
+    Holonomic,
+    /// Phase-space constraints with regular {gᵢ, gⱼ}: f = g, no hidden constraints.
+    SecondClass,
+    /// Phase-space constraints with {gᵢ, gⱼ} = 0 on the set (coisotropic); f = (g, hidden).
+    Coisotropic,
+}
+
+/// A hidden constraint.
+#[derive(Clone, Debug)]
+pub struct Hidden {
+    /// G H_p + g_t, in general {g, H} + g_t; or G p where that vanishes identically.
+    pub node: Node,
+    /// Its gradient.
+    pub gradient: Gradient,
+    /// Whether it is G p, because the kinetic energy does not feel the constraint's normal.
+    pub tangency: bool,
+}
+
+/// The structure of a model's constraints.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// Which kind.
+    pub kind: Kind,
+    /// Hidden constraints, one for each scalar constraint in order; empty where there are none.
+    pub hidden: Vec<Hidden>,
+}
+
+/// Why a model's constraints have no Dirac bracket.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Irregular {
+    /// Some brackets vanish and others do not.
+    #[error("the constraints {names} are neither second class among themselves (their brackets form a matrix of rank {rank} where {size} is needed) nor do all their brackets vanish")]
+    Mixed {
+        /// The constraints.
+        names: String,
+        /// Rank found.
+        rank: usize,
+        /// Rank needed.
+        size: usize,
+    },
+    /// The matrix of brackets of f is singular at the initial state.
+    #[error("the brackets of the constraints and their hidden constraints form a singular matrix at the initial state (rank {rank} of {size}){hint}")]
+    Singular {
+        /// Rank found.
+        rank: usize,
+        /// Rank needed.
+        size: usize,
+        /// What may have gone wrong.
+        hint: &'static str,
+    },
+}
+
+/// Evaluates nodes of a graph at (t, x).
+pub fn evaluate(graph: &Graph, nodes: &[Node], t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+    let kernel = Interpreter.compile(&Tape::new(graph, nodes, x.len(), parameters.len())).expect("the interpreter never refuses");
+    let bound = kernel.bind(parameters);
+    let mut out = vec![0.0; nodes.len()];
+    kernel.run(&bound, t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
+    out
+}
+
+/// Evaluates sparse gradients at (t, x).
+pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], parameters: &[f64]) -> Vec<Row> {
+    let nodes: Vec<Node> = rows.iter().flat_map(|r| r.iter().map(|&(_, n)| n)).collect();
+    let mut values = evaluate(graph, &nodes, t, x, parameters).into_iter();
+    rows.iter().map(|r| r.iter().map(|&(c, _)| (c, values.next().expect("one for each node"))).collect()).collect()
+}
+
+/// `count` random points near the initial state: each component moves by up to a third of its size plus a
+/// third of the state's mean size.
+pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let x = &model.initial;
+    let mean = (x.iter().map(|v| v * v).sum::<f64>() / x.len() as f64).sqrt().max(1e-3);
+    let mut points = Points::new(seed);
+    (0..count).map(|_| x.iter().map(|v| v + (v.abs() + mean) / 3.0 * points.next()).collect()).collect()
+}
+
+/// Moves a point onto f = 0 by Gauss–Newton steps of least change; `None` where that fails.
+pub fn onto_set(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], t: f64, start: &[f64], parameters: &[f64]) -> Option<Vec<f64>> {
+    let mut x = start.to_vec();
+    let norm = |v: &[f64]| v.iter().map(|a| a * a).sum::<f64>().sqrt();
+    let scale = norm(start).max(1.0);
+    for _ in 0..50 {
+        let f = evaluate(graph, nodes, t, &x, parameters);
+        let rows = evaluate_rows(graph, gradients, t, &x, parameters);
+        let y = Gram::new(&rows, 1e-14).solve(&f);
+        let mut step = 0.0f64;
+        for (row, y) in rows.iter().zip(&y) {
+            for &(column, d) in row {
+                x[column as usize] -= y * d;
+                step = step.max((y * d).abs());
+            }
+        }
+        if !step.is_finite() {
+            return None;
+        }
+        if step <= 1e-14 * scale {
+            return Some(x);
+        }
+    }
+    // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
+    (norm(&evaluate(graph, nodes, t, &x, parameters)) < 1e-10 * scale).then_some(x)
+}
+
+/// Looks at a model's constraints.
+///
+/// # Errors
+/// Mixed constraints, which have neither a Dirac bracket nor hidden constraints to complete one.
+pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
+    let n = model.degrees();
+    let all: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
+    if all.is_empty() || !model.is_hamiltonian() {
+        return Ok(Structure { kind: Kind::Free, hidden: Vec::new() });
+    }
+    let holonomic = all.iter().all(|s| s.gradient.iter().all(|&(i, _)| (i as usize) < n));
+    let kind = if holonomic { Kind::Holonomic } else { phase_space_kind(model, unrolled, &all)? };
+    if kind == Kind::SecondClass {
+        return Ok(Structure { kind, hidden: Vec::new() });
+    }
+    let mut hidden: Vec<Hidden> = all.iter().map(|s| rate(unrolled, s, n)).collect();
+    if holonomic {
+        for k in degenerate(model, unrolled, &all, &hidden) {
+            let g = &mut unrolled.graph;
+            let zero = g.zero();
+            let node = all[k].gradient.iter().fold(zero, |sum, &(i, d)| {
+                let p = g.state(i as usize + n);
+                let product = g.mul(d, p);
+                g.add(sum, product)
+            });
+            hidden[k] = Hidden { node, gradient: g.gradient(node), tangency: true };
+        }
+    }
+    Ok(Structure { kind, hidden })
+}
+
+/// {g, H} + g_t.
+fn rate(unrolled: &mut Unrolled, s: &Scalar, n: usize) -> Hidden {
+    let bracket = unrolled.graph.poisson(&s.gradient, &unrolled.hamiltonian_gradient, n);
+    let explicit = unrolled.graph.time_derivative(s.node);
+    let node = unrolled.graph.add(bracket, explicit);
+    Hidden { node, gradient: unrolled.graph.gradient(node), tangency: false }
+}
+
+/// The constraints whose hidden constraint vanishes identically: at random ambient points it is below the
+/// rounding error of its own terms.
+fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[Hidden]) -> Vec<usize> {
+    let n = model.degrees() as u32;
+    let nodes: Vec<Node> = hidden.iter().map(|h| h.node).collect();
+    let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).chain([&unrolled.hamiltonian_gradient]).collect();
+    let mut vanishes = vec![true; all.len()];
+    for x in ambient_points(model, 4, 0x51de) {
+        let values = evaluate(&unrolled.graph, &nodes, 0.3, &x, &model.parameter_values);
+        let rows = evaluate_rows(&unrolled.graph, &gradients, 0.3, &x, &model.parameter_values);
+        let (h_row, g_rows) = rows.split_last().expect("H is last");
+        for (k, value) in values.iter().enumerate() {
+            // Σ |G_i| |∂H/∂p_i|: what would have to cancel.
+            let size: f64 = g_rows[k].iter().map(|&(i, d)| d.abs() * h_row.iter().find(|&&(j, _)| j == i + n).map_or(0.0, |&(_, e)| e.abs())).sum();
+            if value.abs() > 1e-12 * size || !value.is_finite() {
+                vanishes[k] = false;
+            }
+        }
+    }
+    (0..all.len()).filter(|&k| vanishes[k]).collect()
+}
+
+/// Whether phase-space constraints are second class among themselves or coisotropic.
+fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<Kind, Irregular> {
+    let (n, m) = (model.degrees(), all.len());
+    let mut brackets = Vec::with_capacity(m * m);
+    for a in all {
+        for b in all {
+            brackets.push(unrolled.graph.poisson(&a.gradient, &b.gradient, n));
+        }
+    }
+    let nodes: Vec<Node> = all.iter().map(|s| s.node).collect();
+    let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).collect();
+    let mut points = vec![model.initial.clone()];
+    for start in ambient_points(model, 4, 0xc0de) {
+        points.extend(onto_set(&unrolled.graph, &nodes, &gradients, 0.0, &start, &model.parameter_values));
+    }
+    let (mut all_zero, mut regular, mut lowest) = (true, true, m);
+    for x in &points {
+        let c = evaluate(&unrolled.graph, &brackets, 0.0, x, &model.parameter_values);
+        let rows = evaluate_rows(&unrolled.graph, &gradients, 0.0, x, &model.parameter_values);
+        let size = rows.iter().map(|r| numeric::dot(r, r)).fold(0.0f64, f64::max);
+        if c.iter().any(|v| v.abs() > 1e-10 * size) {
+            all_zero = false;
+        }
+        let rank = numeric::rank(&c, m, m, 1e-10);
+        regular &= rank == m && c.iter().any(|v| v.abs() > 1e-10 * size);
+        lowest = lowest.min(rank);
+    }
+    match (all_zero, regular) {
+        (true, _) => Ok(Kind::Coisotropic),
+        (_, true) => Ok(Kind::SecondClass),
+        _ => {
+            let names = model.constraints.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
+            Err(Irregular::Mixed { names, rank: lowest, size: m })
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A model written out in full: one graph, every row of every template an expression of its own.
+
+use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::graph::calculus::Gradient;
+use crate::graph::{Graph, Node};
+
+/// Nodes of an unrolled model before derivatives, at most. Derivatives multiply it by about ten.
+pub const LARGEST_UNROLLED: usize = 1_000_000;
+
+/// Scalar constraints of an unrolled model, at most: their brackets form a table of this size squared.
+pub const MOST_CONSTRAINTS: usize = 4_000;
+
+/// A model that is too large to be written out.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the model is too large to be written out: {size} {what}, and this version can unroll {limit}")]
+pub struct TooLarge {
+    /// How large.
+    pub size: usize,
+    /// Of what.
+    pub what: &'static str,
+    /// How large it may be.
+    pub limit: usize,
+}
+
+/// One scalar of a quantity.
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    /// Its formula.
+    pub node: Node,
+    /// Its gradient with respect to the state.
+    pub gradient: Gradient,
+    /// Member of the family.
+    pub member: usize,
+    /// Entries of the user's quantity that it stands for.
+    pub multiplicity: f64,
+}
+
+/// The unrolled model.
+#[derive(Clone, Debug)]
+pub struct Unrolled {
+    /// Where the nodes live.
+    pub graph: Graph,
+    /// H, for a Hamiltonian model.
+    pub hamiltonian: Option<Node>,
+    /// Its gradient.
+    pub hamiltonian_gradient: Gradient,
+    /// The right-hand side of a state model.
+    pub field: Vec<Node>,
+    /// The scalars of each constraint.
+    pub constraints: Vec<Vec<Scalar>>,
+    /// The scalars of each integral.
+    pub integrals: Vec<Vec<Scalar>>,
+    /// Every component of each observable.
+    pub observables: Vec<Vec<Node>>,
+}
+
+/// Writes out `model`.
+///
+/// # Errors
+/// When it is larger than the stated limits.
+pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
+    let size = model.unrolled_size();
+    if size > LARGEST_UNROLLED {
+        return Err(TooLarge { size, what: "operations", limit: LARGEST_UNROLLED });
+    }
+    let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
+    if scalars > MOST_CONSTRAINTS {
+        return Err(TooLarge { size: scalars, what: "scalar constraints", limit: MOST_CONSTRAINTS });
+    }
+    let mut graph = Graph::new();
+    let g = &mut graph;
+    let (mut hamiltonian, mut hamiltonian_gradient, mut field) = (None, Vec::new(), Vec::new());
+    match &model.dynamics {
+        Dynamics::Hamiltonian(h, _) => {
+            let node = h.unroll(g)[0];
+            hamiltonian = Some(node);
+            hamiltonian_gradient = g.gradient(node);
+        }
+        Dynamics::Field(f) => field = f.unroll(g),
+    }
+    let constraints = model.constraints.iter().map(|q| scalars_of(g, q)).collect();
+    let integrals = model.integrals.iter().map(|q| scalars_of(g, q)).collect();
+    let observables = model.observables.iter().map(|q| q.functional.unroll(g)).collect();
+    Ok(Unrolled { graph, hamiltonian, hamiltonian_gradient, field, constraints, integrals, observables })
+}
+
+fn scalars_of(g: &mut Graph, quantity: &Quantity) -> Vec<Scalar> {
+    let outputs = quantity.functional.unroll(g);
+    let width = quantity.shape.len();
+    let mut scalars = Vec::with_capacity(quantity.members * quantity.components.len());
+    for member in 0..quantity.members {
+        for component in &quantity.components {
+            let node = outputs[member * width + component.offset];
+            scalars.push(Scalar { node, gradient: g.gradient(node), member, multiplicity: component.multiplicity });
+        }
+    }
+    scalars
+}
