@@ -119,7 +119,7 @@ impl Problem {
 
     fn check_here(name: String, mut source: Source, settings: Settings, read_table: &dyn Fn(&str) -> Result<String, String>) -> Result<Problem, Error> {
         let reading = syntax::read(source.text());
-        let mut diagnostics = reading.diagnostics;
+        let mut diagnostics = reading.diagnostics.clone();
         let mut replacements = Vec::new();
         for (target, text) in &settings.set {
             replacements.extend(replacement(&mut source, target, text, &mut diagnostics));
@@ -140,9 +140,8 @@ impl Problem {
                 Draw::Uniform => noise.uniform(drawn, 0),
             }
         };
-        let unread = reading.unread.iter().map(|n| n.text.clone()).collect();
         let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements };
-        let (model, mut found) = elaborate(&reading.file, unread, &mut environment);
+        let (model, mut found) = elaborate(&reading, &mut environment);
         diagnostics.append(&mut found);
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
         let Some(mut model) = model.filter(|_| !diagnostics.iter().any(is_error)) else {

@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
         if self.field_known {
             state.first_stage.value.copy_from_slice(&self.field);
         }
-        
+        state.controller = self.controller;
         state.t = t1;
         state.step += 1;
     }

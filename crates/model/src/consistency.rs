@@ -181,7 +181,7 @@ fn field_is_finite(model: &Model, field: &Field, out: &mut Vec<Diagnostic>) {
     if let Some(at) = values.iter().position(|v| !v.is_finite()) {
         let variable = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&at)).expect("every component belongs to a variable");
         let message = format!("the rate of change of '{}' is {} at the initial state: not a finite number", variable.family.name, values[at]);
-        out.push(Diagnostic::error(message, variable.family.span, "cannot start moving").help("look for a division by zero, or a root or logarithm that cannot be differentiated there"));
+        out.push(Diagnostic::error(message, variable.rate_span, "cannot start moving").help("look for a division by zero, or a root or logarithm that cannot be differentiated there"));
     }
 }
 

@@ -82,6 +82,13 @@ mod tests {
         assert_eq!(accepted(&dop853, 0.0, true), 1.0);
         assert_eq!(dop853.rejected(1.0, 1e30), 1.0 / 3.0);
         assert_eq!(dop853.rejected(1.0, f64::NAN), 0.1);
+        // α = 1/5 − 3/4·0.04 = 0.17 on this error, β on the last; the memory keeps at least 1e-4.
+        let mut memory = ControllerMemory { h: 1.0, last_error: 0.01 };
+        dopri5.accepted(&mut memory, 1.0, 0.5, false);
+        assert_eq!(memory.h, 0.9 * 0.5f64.powf(-0.17) * 0.01f64.powf(0.04));
+        assert_eq!(memory.last_error, 0.5);
+        dopri5.accepted(&mut memory, 1.0, 0.0, false);
+        assert_eq!(memory.last_error, 1e-4);
         assert!(dopri5.rejected(1.0, 1.001) < 0.9, "a rejected step must shrink");
     }
 }

@@ -21,8 +21,6 @@ pub struct Correction {
     equations: NormalEquations,
     jacobian: Vec<f64>,
     mu: Vec<f64>,
-    before: Vec<f64>,
-    values_before: Vec<f64>,
 }
 
 impl Correction {
@@ -32,8 +30,6 @@ impl Correction {
             equations: NormalEquations::new(invariants, dim, Regularisation::Shift(EPSILON)),
             jacobian: vec![0.0; invariants.nonzeros()],
             mu: vec![0.0; invariants.count],
-            before: vec![0.0; dim],
-            values_before: vec![0.0; invariants.count],
         }
     }
 
@@ -52,36 +48,22 @@ impl Correction {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         cost.invariants += 1;
         cost.jacobian += 1;
-        self.equations.factor(&self.jacobian);
-        let residual_before = self.residual(values, target);
-        if residual_before == 0.0 {
+        for i in 0..self.mu.len() {
+            let residual = values[i] - target[i];
+            // What is round-off of F already is left alone. Near a critical point of an invariant, such as the energy's
+            // at rest, the gradient is so short that round-off over its length would throw the state about.
+            let negligible = residual.abs() <= self.equations.round_off(&self.jacobian, x, target[i], i);
+            self.mu[i] = if negligible { 0.0 } else { residual };
+        }
+        if self.mu.iter().all(|residual| *residual == 0.0) {
             return;
         }
         // (DF DFᵀ + ε) μ = ΔF
-        for (mu, (f, target)) in self.mu.iter_mut().zip(values.iter().zip(target)) {
-            *mu = f - target;
-        }
+        self.equations.factor(&self.jacobian);
         self.equations.solve(&mut self.mu);
         cost.linear_solves += 1;
         // x ← x − DFᵀ μ
-        self.before.copy_from_slice(x);
-        self.values_before.copy_from_slice(values);
         self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
         system.invariant_values(t, x, values, work);
-        // Near a critical point of an invariant, such as the energy's at rest, the gradient is so short that round-off
-        // of F divided by it would throw the state far away. A step that makes things worse is not taken.
-        if self.residual(values, target) > residual_before {
-            x.copy_from_slice(&self.before);
-            values.copy_from_slice(&self.values_before);
-        }
-    }
-
-    /// Sum of the squared distances ΔF_i/|∇F_i|.
-    fn residual(&self, values: &[f64], target: &[f64]) -> f64 {
-        let distance = |i: usize| match self.equations.scale()[i] {
-            0.0 => 0.0, // whatever the residual is, this row takes no part
-            scale => scale * (values[i] - target[i]),
-        };
-        (0..values.len()).map(|i| distance(i) * distance(i)).sum()
     }
 }

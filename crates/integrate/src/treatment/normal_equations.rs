@@ -192,6 +192,13 @@ impl NormalEquations {
         }
     }
 
+    /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is its target.
+    pub fn round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
+        let entries = self.row_start[row]..self.row_start[row + 1];
+        let terms: f64 = entries.map(|p| (jacobian[p] * x[self.column[p] as usize]).abs()).sum();
+        f64::EPSILON * (terms + target.abs())
+    }
+
     /// x ← x − DFᵀμ with the nonzeros of DF that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {

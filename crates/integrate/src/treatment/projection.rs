@@ -35,8 +35,6 @@ pub struct Unconverged {
 /// The projection's scratch.
 pub struct Projection {
     equations: NormalEquations,
-    row_start: Vec<usize>,
-    column: Vec<u32>,
     active: Vec<bool>,
     tolerance: f64,
     jacobian: Vec<f64>,
@@ -52,8 +50,6 @@ impl Projection {
     pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> Projection {
         Projection {
             equations: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
-            row_start: invariants.row_start.clone(),
-            column: invariants.column.clone(),
             active: invariants.corrected_rows(),
             tolerance,
             jacobian: vec![0.0; invariants.nonzeros()],
@@ -117,12 +113,11 @@ impl Projection {
         }
     }
 
-    /// F_i is a sum of terms of about |∂_j F_i x_j|, each rounded a few times, and so is its target.
     fn estimate_round_off(&mut self, target: &[f64], x: &[f64]) {
         for i in 0..target.len() {
-            let row = self.row_start[i]..self.row_start[i + 1];
-            let terms: f64 = row.map(|p| (self.jacobian[p] * x[self.column[p] as usize]).abs()).sum();
-            self.round_off[i] = 2.0 * f64::EPSILON * (terms + target[i].abs()) * self.distance_per_value(i);
+            // Twice: of F_i and of its target.
+            let value = 2.0 * self.equations.round_off(&self.jacobian, x, target[i], i);
+            self.round_off[i] = value * self.distance_per_value(i);
         }
     }
 

@@ -19,6 +19,8 @@ use rustc_hash::FxHashMap;
 
 /// Rows of all the terms of one formula, at most.
 pub const MOST_ROWS: usize = 20_000_000;
+/// Largest size or index: beyond, doubles no longer count in ones.
+pub const LARGEST_INDEX: f64 = 9.0e15;
 /// Nodes of one template, at most (a sum inside a nonlinear function is unrolled in its template).
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
 
@@ -185,7 +187,7 @@ impl RowLoop {
             let high = names.whole(&range.high, row, "the last value of a range")?;
             if high - low + 1.0 > MOST_ROWS as f64 {
                 return Err(Diagnostic::error(
-                    format!("the range {low}..{high} has more than {MOST_ROWS} rows"),
+                    format!("the range {low}..{high} has more rows than the limit of {MOST_ROWS}"),
                     range.span,
                     "too many rows",
                 )
@@ -325,11 +327,11 @@ impl<'a> IndexNames<'a> {
     }
 
     fn check_whole(&self, value: f64, span: Span, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
-        if value.fract() == 0.0 && value.abs() < 1e9 {
+        if value.fract() == 0.0 && value.abs() <= LARGEST_INDEX {
             return Ok(value);
         }
-        let message = format!("{what} must be a whole number, and this is {value}{}", self.with(row));
-        Err(Diagnostic::error(message, span, "not a whole number").help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
+        let message = format!("{what} must be an integer, and this is {value}{}", self.with(row));
+        Err(Diagnostic::error(message, span, "not an integer").help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
     }
 
     /// " (with i = 3, j = 4)", or nothing where no index is set.
@@ -545,8 +547,13 @@ impl Lowering<'_, '_> {
         node
     }
 
-    fn indices(&mut self, list: &[Ex]) -> Vec<Node> {
-        list.iter().map(|e| self.names.node(e)).collect()
+    fn indices(&mut self, list: &[Ex]) -> Result<Vec<Node>, Diagnostic> {
+        list.iter()
+            .map(|e| {
+                self.check_members(e)?;
+                Ok(self.names.node(e))
+            })
+            .collect()
     }
 
     fn scalar(&mut self, e: &Ex) -> Result<Node, Diagnostic> {
@@ -583,13 +590,13 @@ impl Lowering<'_, '_> {
             Kind::Time => Ok(vec![self.graph.input(Input::Time)]),
             Kind::Index(_) => unreachable!("handled above"),
             Kind::Variable(variable, list) => {
-                let indices = self.indices(list);
+                let indices = self.indices(list)?;
                 Ok((0..e.shape.len() as u32)
                     .map(|component| self.slot(Slot::Variable { variable: *variable, component, indices: indices.clone() }, e.span))
                     .collect())
             }
             Kind::Parameter(parameter, list) => {
-                let indices = self.indices(list);
+                let indices = self.indices(list)?;
                 Ok((0..e.shape.len() as u32)
                     .map(|component| self.slot(Slot::Parameter { parameter: *parameter, component, indices: indices.clone() }, e.span))
                     .collect())
@@ -751,8 +758,13 @@ impl Lowering<'_, '_> {
 
     /// The index values of every `let` member inside an index expression.
     fn check_members(&mut self, e: &Ex) -> Result<(), Diagnostic> {
-        if let Kind::Member(name, checks, filter, _) = &e.kind {
-            self.check_member(name, checks, filter.as_ref(), e.span)?;
+        match &e.kind {
+            Kind::Member(name, checks, filter, _) => self.check_member(name, checks, filter.as_ref(), e.span)?,
+            Kind::Component(vector, index) => {
+                let [value, low, high] = [self.names.node(&index[0]), self.names.graph.one(), self.names.graph.constant(vector.shape.len() as f64)];
+                self.guards.push(Guard { name: "the list".to_string(), value, low, high, span: e.span });
+            }
+            _ => {}
         }
         let mut result = Ok(());
         e.kind.for_each_part(&mut |part| {

@@ -11,6 +11,7 @@ mod statements;
 mod terms;
 mod velocity;
 
+use crate::syntax::Reading;
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
@@ -30,13 +31,14 @@ pub struct Environment<'a> {
     pub replacements: Vec<(ast::Name, ast::Expr)>,
 }
 
-/// Checks a file. The model is there if no diagnostic is an error.
-///
-/// `unread` lists the names in statements that the parser could not read: they are not reported as unknown.
-pub fn elaborate(file: &ast::File, unread: FxHashSet<String>, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
-    let mut file = file.clone();
+/// Checks what the parser has read. The model is there if no diagnostic is an error; the parser's own are not
+/// repeated, and what may stand in statements that it could not read is not called missing.
+pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
+    let mut file = reading.file.clone();
     let mut diagnostics = statements::replace(&mut file, &environment.replacements);
-    let mut elaborator = Elaborator::new(&file, unread, environment.read_table);
+    let mut elaborator = Elaborator::new(&file, environment.read_table);
+    elaborator.poisoned = reading.unread.iter().map(|n| n.text.clone()).collect();
+    elaborator.complete = reading.diagnostics.is_empty();
     let model = elaborator.model(environment.draw);
     diagnostics.append(&mut elaborator.diagnostics);
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
@@ -99,6 +101,8 @@ struct Elaborator<'a> {
     read_table: &'a dyn Fn(&str) -> Result<String, String>,
     /// Names that stand in unread statements.
     poisoned: FxHashSet<String>,
+    /// Whether every statement could be read.
+    complete: bool,
     diagnostics: Vec<Diagnostic>,
     symbols: BTreeMap<String, Declared>,
     sizes: FxHashMap<usize, Option<i64>>,
@@ -113,18 +117,20 @@ struct Elaborator<'a> {
     /// Definitions with arguments, by the arguments' addresses; the arguments are kept alive with them.
     applied: FxHashMap<(usize, Vec<usize>), (Option<Ex>, Vec<Ex>)>,
     entered: Vec<usize>,
-    recursive: FxHashSet<usize>,
+    /// Circles that have been reported, by the place of their first definition.
+    recursive: FxHashSet<Span>,
     reported_once: FxHashSet<&'static str>,
     depth: usize,
     count: usize,
 }
 
 impl<'a> Elaborator<'a> {
-    fn new(file: &'a ast::File, poisoned: FxHashSet<String>, read_table: &'a dyn Fn(&str) -> Result<String, String>) -> Self {
+    fn new(file: &'a ast::File, read_table: &'a dyn Fn(&str) -> Result<String, String>) -> Self {
         Elaborator {
             file,
             read_table,
-            poisoned,
+            poisoned: FxHashSet::default(),
+            complete: true,
             diagnostics: Vec::new(),
             symbols: BTreeMap::new(),
             sizes: FxHashMap::default(),

@@ -58,6 +58,8 @@ pub struct Variable {
     pub first: usize,
     /// Where its initial value stands.
     pub initial_span: Span,
+    /// Where a state's derivative stands; for other variables, their declaration.
+    pub rate_span: Span,
 }
 
 /// A parameter with its value.

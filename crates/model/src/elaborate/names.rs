@@ -56,6 +56,25 @@ impl Scope {
     }
 }
 
+/// Functions as other languages call them, with our names.
+pub const ELSEWHERE: &[(&str, &str)] = &[
+    ("ln", "log"),
+    ("arcsin", "asin"),
+    ("arccos", "acos"),
+    ("arctan", "atan"),
+    ("arctan2", "atan2"),
+    ("fabs", "abs"),
+    ("length", "norm"),
+    ("magnitude", "norm"),
+    ("inv", "inverse"),
+    ("eye", "identity"),
+    ("tr", "trace"),
+    ("skew", "hat"),
+    ("where", "if"),
+    ("rand", "uniform"),
+    ("randn", "normal"),
+];
+
 /// The scalar functions of one argument that users can call.
 pub fn unary_function(name: &str) -> Option<Unary> {
     Unary::ALL.iter().copied().find(|op| op.name() == name && !matches!(op, Unary::Neg | Unary::Not))

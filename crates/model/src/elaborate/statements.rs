@@ -97,7 +97,7 @@ impl Elaborator<'_> {
             }
         }
         self.completeness();
-        if self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        if !self.complete || self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
             return None;
         }
         self.lower_all(initial, hamiltonian, field, constraints, integrals, observables, draw)
@@ -146,6 +146,14 @@ impl Elaborator<'_> {
                 self.report(Diagnostic::error("'H' names the Hamiltonian in options and results", name.span, "taken").help("choose another name"));
             }
             self.declare_name(name, symbol);
+            if let Let { parameters, .. } = &statement.kind {
+                for (k, parameter) in parameters.iter().enumerate() {
+                    if let Some(first) = parameters[..k].iter().find(|p| p.text == parameter.text) {
+                        let message = format!("'{}' is twice among the parameters of '{}'", parameter.text, name.text);
+                        self.report(Diagnostic::error(message, parameter.span, "second time").related(first.span, "first time"));
+                    }
+                }
+            }
         }
     }
 
@@ -169,7 +177,7 @@ impl Elaborator<'_> {
             let StatementKind::Table { name, path } = &statement.kind else { continue };
             match (self.read_table)(&path.text).and_then(|text| parse_table(&text)) {
                 Ok((columns, rows)) => self.tables[number] = TableEntry { table: Table { name: name.text.clone(), columns, rows }, failed: false },
-                Err(reason) => self.report(Diagnostic::error(format!("table '{}' cannot be read: {reason}", name.text), path.span, "this file").help("a table is a text file of numbers separated by commas, its path relative to the model file; its first line names the columns")),
+                Err(reason) => self.report(Diagnostic::error(format!("table '{}' cannot be read from {}: {reason}", name.text, path.text), path.span, "this file").help("a table is a text file of numbers separated by commas, its path relative to the model file; its first line names the columns")),
             }
             number += 1;
         }
@@ -182,7 +190,11 @@ impl Elaborator<'_> {
         }
         let StatementKind::Size { name, value } = &self.file.statements[statement].kind else { unreachable!("asked for sizes only") };
         if self.sizes_entered.contains(&statement) {
-            self.report(Diagnostic::error(format!("size '{}' is defined by itself (recursive)", name.text), name.span, "recursive"));
+            let start = self.sizes_entered.iter().position(|&s| s == statement).unwrap_or(0);
+            let mut circle: Vec<(String, Span)> = self.sizes_entered[start..].iter().map(|&s| self.statement_name(s)).collect();
+            let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
+            circle.rotate_left(first);
+            self.report(super::terms::recursion(&circle, name.span));
             self.sizes.insert(statement, None);
             return None;
         }
@@ -192,9 +204,9 @@ impl Elaborator<'_> {
         let checked = self.value(value, &mut scope);
         self.sizes_entered.pop();
         let result = checked.and_then(|e| match e.value() {
-            Some(v) if v.fract() == 0.0 && v.abs() <= 1e9 => Some(v as i64),
+            Some(v) if v.fract() == 0.0 && v.abs() <= lower::LARGEST_INDEX => Some(v as i64),
             Some(v) => {
-                self.report(Diagnostic::error(format!("size '{}' must be a whole number, and this is {v}", name.text), value.span, "not a whole number"));
+                self.report(Diagnostic::error(format!("size '{}' must be an integer, and this is {v}", name.text), value.span, "not an integer"));
                 None
             }
             None => {
@@ -217,7 +229,7 @@ impl Elaborator<'_> {
             return None;
         }
         if ranges.ranges.len() > MOST_INDICES {
-            self.report(Diagnostic::error(format!("'{}' has {} indices; {MOST_INDICES} are the most", name.text, ranges.ranges.len()), name.span, "too many indices"));
+            self.report(Diagnostic::error(format!("'{}' has {} indices, and three are the most", name.text, ranges.ranges.len()), name.span, "too many indices"));
             return None;
         }
         let checked = checked?;
@@ -231,7 +243,7 @@ impl Elaborator<'_> {
         }
         let rows: f64 = bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as f64).product();
         if rows > MOST_ROWS as f64 {
-            self.report(Diagnostic::error(format!("'{}' has {rows} members; {MOST_ROWS} are the most", name.text), name.span, "too many"));
+            self.report(Diagnostic::error(format!("'{}' has {rows} members, and the limit is {MOST_ROWS}", name.text), name.span, "too many"));
             return None;
         }
         let indices = ranges.ranges.iter().map(|r| r.name.text.clone()).collect();
@@ -255,7 +267,7 @@ impl Elaborator<'_> {
         match checked.value() {
             Some(v) if v >= 1.0 && v <= LARGEST_DIMENSION as f64 => Some(v as usize),
             Some(v) => {
-                self.report(Diagnostic::error(format!("a dimension of {v}"), e.span, format!("dimensions are whole numbers from 1 to {LARGEST_DIMENSION}")));
+                self.report(Diagnostic::error(format!("a dimension of {v}"), e.span, format!("dimensions are integers from 1 to {LARGEST_DIMENSION}")));
                 None
             }
             None => None,
@@ -367,10 +379,8 @@ impl Elaborator<'_> {
         for number in 0..self.variables.len() {
             let VariableRole::Momentum { velocity, .. } = self.variables[number].role else { continue };
             let (StatementKind::Momentum { name, indices, of, .. } | StatementKind::Velocity { name, indices, of, .. }) = &self.file.statements[self.variables[number].statement].kind else { unreachable!() };
-            let target = self.symbols.get(&of.text).and_then(|d| match d.symbol {
-                Symbol::Variable(v) if self.variables[v].role == VariableRole::Coordinate => Some(v),
-                _ => None,
-            });
+            // Not by the symbol table: a coordinate that repeats another name is still a coordinate.
+            let target = self.variables.iter().position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
             let Some(target) = target else {
                 if !self.poisoned.contains(&of.text) {
                     let coordinates: Vec<&str> = self.variables.iter().filter(|v| v.role == VariableRole::Coordinate).map(|v| v.name.as_str()).collect();
@@ -504,11 +514,13 @@ impl Elaborator<'_> {
             }
             seen.push((variable, name.span));
             let Some(family) = self.variables[variable].family.clone() else { continue };
-            if indices.len() != family.indices.len() && !indices.is_empty() {
-                self.report(Diagnostic::error(format!("'{}' has {} indices, not {}", name.text, family.indices.len(), indices.len()), name.span, "the family has another number of indices").related(family.span, "declared here"));
+            if indices.len() != family.indices.len() {
+                let usage = if family.indices.is_empty() { format!("{}' = …", name.text) } else { format!("{}[{}]' = …", name.text, family.indices.join(", ")) };
+                let message = format!("'{}' has {} {}, not {}", name.text, family.indices.len(), if family.indices.len() == 1 { "index" } else { "indices" }, indices.len());
+                self.report(Diagnostic::error(message, name.span, "the family has another number of indices").help(format!("write {usage}")).related(family.span, "declared here"));
                 continue;
             }
-            let names: Vec<String> = if indices.is_empty() { family.indices.clone() } else { indices.iter().map(|i| i.text.clone()).collect() };
+            let names: Vec<String> = indices.iter().map(|i| i.text.clone()).collect();
             let mut scope = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "a derivative");
             let mut ranges = Ranges::default();
             for (index, &(low, high)) in names.iter().zip(&family.bounds) {
@@ -530,7 +542,7 @@ impl Elaborator<'_> {
         }
         for number in 0..self.variables.len() {
             let variable = &self.variables[number];
-            if variable.role == VariableRole::State && !seen.iter().any(|(v, _)| *v == number) && self.poisoned.is_empty() {
+            if variable.role == VariableRole::State && !seen.iter().any(|(v, _)| *v == number) && self.complete {
                 let name = variable.name.clone();
                 self.report(Diagnostic::error(format!("state '{name}' has no derivative"), variable.span, "how does it move?").help(format!("add `{name}' = …`")));
             }
@@ -613,7 +625,7 @@ impl Elaborator<'_> {
 
     /// What a whole file must have.
     fn completeness(&mut self) {
-        if !self.poisoned.is_empty() {
+        if !self.complete {
             return; // what is missing may stand in a statement that could not be read
         }
         let place = self.file.statements.first().map_or(Span::default(), |s| s.span);
@@ -776,7 +788,8 @@ impl Elaborator<'_> {
                         VariableRole::Momentum { of, .. } => Role::Momentum(place[of].0),
                     };
                     let initial_span = initial[v].as_ref().map_or(entry.span, |(_, e)| e.span);
-                    Variable { family: families[v].clone(), role, first: place[v].1, initial_span }
+                    let rate_span = field.iter().find(|(of, ..)| *of == v).map_or(entry.span, |(_, _, e)| e.span);
+                    Variable { family: families[v].clone(), role, first: place[v].1, initial_span, rate_span }
                 })
                 .collect(),
             parameters,
@@ -899,6 +912,9 @@ fn parse_table(text: &str) -> Result<Columns, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let Some((_, header)) = lines.next() else { return Err("it is empty".to_string()) };
     let mut columns: Vec<(String, Vec<f64>)> = header.split(',').map(|name| (name.trim().trim_matches('"').to_string(), Vec::new())).collect();
+    if let Some(twice) = (1..columns.len()).find(|&k| columns[..k].iter().any(|(name, _)| *name == columns[k].0)) {
+        return Err(format!("it has two columns '{}'", columns[twice].0));
+    }
     let mut rows = 0;
     for (number, line) in lines {
         let fields: Vec<&str> = line.split(',').collect();

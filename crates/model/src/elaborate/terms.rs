@@ -60,7 +60,7 @@ impl Elaborator<'_> {
                 Some(Expression::new(Kind::Unary(Unary::Neg, a), shape, span))
             }
             ExprKind::Unary(UnaryOperator::Not, a) => {
-                let a = self.condition(a, scope)?;
+                let a = self.condition(a, scope, "'not'")?;
                 Some(Expression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
             }
             ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span, scope),
@@ -84,16 +84,21 @@ impl Elaborator<'_> {
 
     /// A number, vector or matrix; not a condition.
     pub(super) fn value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        self.value_for(e, scope, "this place")
+    }
+
+    /// [`Elaborator::value`], needed by `whom`.
+    fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape == Shape::Condition {
-            self.report(Diagnostic::error("a condition where a number is needed", e.span, "this is true or false").help("write if(condition, a, b) to choose between two values"));
+            self.report(Diagnostic::error(format!("{whom} needs a number, and this is a condition"), e.span, "this is true or false").help("write if(condition, a, b) to choose between two values"));
             return None;
         }
         Some(checked)
     }
 
     fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
-        let checked = self.value(e, scope)?;
+        let checked = self.value_for(e, scope, what)?;
         if checked.shape != Shape::Scalar {
             self.report(Diagnostic::error(format!("{what} must be a scalar"), e.span, format!("this has the shape {}", checked.shape)));
             return None;
@@ -101,11 +106,12 @@ impl Elaborator<'_> {
         Some(checked)
     }
 
-    fn condition(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+    /// True or false, needed by `whom`.
+    fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape != Shape::Condition {
             self.report(
-                Diagnostic::error("a condition is needed here", e.span, format!("this has the shape {}", checked.shape))
+                Diagnostic::error(format!("{whom} needs a condition"), e.span, format!("this has the shape {}", checked.shape))
                     .help("compare with <, <=, >, >=, == or !="),
             );
             return None;
@@ -126,7 +132,7 @@ impl Elaborator<'_> {
         if let Some(v) = checked.value()
             && v.fract() != 0.0
         {
-            self.report(Diagnostic::error(format!("an index must be a whole number, and this is {v}"), e.span, "not a whole number"));
+            self.report(Diagnostic::error(format!("an index must be an integer, and this is {v}"), e.span, "not an integer"));
             return None;
         }
         Some(checked)
@@ -153,7 +159,7 @@ impl Elaborator<'_> {
             }
         }
         if let Some(filter) = &ranges.filter {
-            match self.condition(filter, scope) {
+            match self.condition(filter, scope, "'if'") {
                 Some(f) if f.is_index() => checked.filter = Some(f),
                 Some(_) => {
                     self.report(
@@ -232,9 +238,13 @@ impl Elaborator<'_> {
                 None
             }
             Symbol::Velocity => {
+                let momentum = self.file.statements.iter().find_map(|s| match &s.kind {
+                    StatementKind::Velocity { name: label, of, .. } if label.text == name => Some(format!("p_{}", of.text)),
+                    _ => None,
+                });
                 self.report(
                     Diagnostic::error(format!("'{name}' is only the label of an initial velocity"), span, "not a variable")
-                        .help("the conjugate momentum is called p_ and the coordinate's name")
+                        .help(format!("the conjugate momentum is called {}", momentum.as_deref().unwrap_or("p_ and the coordinate's name")))
                         .related(declared.span, "declared here"),
                 );
                 None
@@ -304,7 +314,11 @@ impl Elaborator<'_> {
                 (0, _) => format!("'{}' is a family and needs its {need} indices", family.name),
                 (given, _) => format!("'{}' has {need} {}, not {given}", family.name, if need == 1 { "index" } else { "indices" }),
             };
-            self.report(Diagnostic::error(message, span, "which member?").help(format!("write {usage}; components come after: {usage}[k]")).related(family.span, "declared here"));
+            let component = match indices.get(need).map(|e| &e.kind) {
+                Some(ExprKind::Number(k)) => k.to_string(),
+                _ => "k".to_string(),
+            };
+            self.report(Diagnostic::error(message, span, "which member?").help(format!("write {usage}; components come after: {usage}[{component}]")).related(family.span, "declared here"));
             return None;
         }
         let mut checked = Vec::with_capacity(need);
@@ -488,8 +502,9 @@ impl Elaborator<'_> {
                 Some(Expression::new(Kind::Binary(Binary::Pow, x, y), Shape::Scalar, span))
             }
             And | Or => {
-                let (x, y) = (self.condition(a, scope), self.condition(b, scope));
                 let op = if operator == And { Binary::And } else { Binary::Or };
+                let whom = format!("'{}'", op.name());
+                let (x, y) = (self.condition(a, scope, &whom), self.condition(b, scope, &whom));
                 Some(Expression::new(Kind::Binary(op, x?, y?), Shape::Condition, span))
             }
             Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => {
@@ -612,7 +627,7 @@ impl Elaborator<'_> {
         match name {
             "if" => {
                 let [c, a, b] = arguments else { return self.wrong_count(name, "if(condition, a, b)", arguments.len(), span) };
-                let (c, a, b) = (self.condition(c, scope), self.value(a, scope), self.value(b, scope));
+                let (c, a, b) = (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
                 let (c, a, b) = (c?, a?, b?);
                 if a.shape != b.shape {
                     self.report(
@@ -642,7 +657,7 @@ impl Elaborator<'_> {
                 match e.value() {
                     Some(v) if (1.0..=64.0).contains(&v) => Some(Expression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span)),
                     _ => {
-                        self.report(Diagnostic::error("the size of identity must be a constant from 1 to 64", n.span, "not such a constant"));
+                        self.report(Diagnostic::error("the dimension of identity must be a constant from 1 to 64", n.span, "not such a constant"));
                         None
                     }
                 }
@@ -690,6 +705,10 @@ impl Elaborator<'_> {
                 return None;
             }
             let known = names::function_names();
+            if let Some((_, ours)) = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
+                self.report(Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function").help(format!("did you mean '{ours}'?")));
+                return None;
+            }
             let own = self.symbols.keys().map(String::as_str);
             let diagnostic = Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function");
             let diagnostic = match did_you_mean(name, known.into_iter().chain(own)) {
@@ -699,9 +718,14 @@ impl Elaborator<'_> {
             self.report(diagnostic);
             return None;
         };
-        let values: Vec<Option<Ex>> = arguments.iter().map(|a| self.value(a, scope)).collect();
+        let values: Vec<Option<Ex>> = arguments.iter().map(|a| self.value_for(a, scope, name)).collect();
         let values: Vec<Ex> = values.into_iter().collect::<Option<_>>()?;
         let shapes: Vec<Shape> = values.iter().map(|v| v.shape).collect();
+        // The usage line shows how many arguments there are; diag takes any number.
+        let call = row.usage.split_inclusive(')').next().unwrap_or(row.usage);
+        if !call.contains('…') && call.matches(',').count() + 1 != shapes.len() {
+            return self.wrong_count(name, call, shapes.len(), span);
+        }
         let Some(shape) = (row.shape)(&shapes) else {
             let given: Vec<String> = shapes.iter().map(Shape::to_string).collect();
             let message = if given.is_empty() { format!("{name} without arguments") } else { format!("{name} does not take {}", given.join(" and ")) };
@@ -712,8 +736,9 @@ impl Elaborator<'_> {
     }
 
     fn wrong_count(&mut self, name: &str, usage: &str, given: usize, span: Span) -> Option<Ex> {
-        let arguments = if given == 1 { "argument" } else { "arguments" };
-        self.report(Diagnostic::error(format!("{name} does not take {given} {arguments}"), span, "wrong number of arguments").help(format!("write {usage}")));
+        let needed = if usage.ends_with("()") { 0 } else { usage.matches(',').count() + 1 };
+        let arguments = if needed == 1 { "argument" } else { "arguments" };
+        self.report(Diagnostic::error(format!("{name} takes {needed} {arguments}, not {given}"), span, "wrong number of arguments").help(format!("write {usage}")));
         None
     }
 
@@ -842,11 +867,13 @@ impl Elaborator<'_> {
     }
 
     fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
-        if self.entered.contains(&statement) {
-            let (name, place) = self.statement_name(statement);
-            let message = if self.entered.last() == Some(&statement) { format!("'{name}' is defined by itself (recursive)") } else { format!("'{name}' is defined in a circle (recursive)") };
-            if self.recursive.insert(statement) {
-                self.report(Diagnostic::error(message, span, "used here").help("a definition may only use what does not depend on it").related(place, "defined here"));
+        if let Some(start) = self.entered.iter().position(|&s| s == statement) {
+            let mut circle: Vec<(String, Span)> = self.entered[start..].iter().map(|&s| self.statement_name(s)).collect();
+            // Said once, at the first of them, whichever was asked for first.
+            let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
+            circle.rotate_left(first);
+            if self.recursive.insert(circle[0].1) {
+                self.report(recursion(&circle, span));
             }
             return None;
         }
@@ -857,6 +884,17 @@ impl Elaborator<'_> {
     fn leave(&mut self) {
         self.entered.pop();
     }
+}
+
+/// A circle of definitions, reported at its first.
+pub(super) fn recursion(circle: &[(String, Span)], used: Span) -> Diagnostic {
+    let (name, place) = &circle[0];
+    let chain: Vec<&str> = circle.iter().map(|(n, _)| n.as_str()).chain([name.as_str()]).collect();
+    let message = match circle.len() {
+        1 => format!("'{name}' is defined by itself (recursive)"),
+        _ => format!("'{name}' is defined in a circle (recursive): {}", chain.join(" uses ")),
+    };
+    Diagnostic::error(message, *place, "defined here").help("a definition may only use what does not depend on it").related(used, "used here")
 }
 
 /// Whether the index name was already bound in the same brackets.

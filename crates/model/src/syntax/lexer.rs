@@ -205,6 +205,21 @@ impl Lexer<'_> {
             return self.push(TokenKind::Unknown, start);
         }
 
+        // `1e`, `2.5e+`: an exponent was begun. A name may not follow a number anyway.
+        if matches!(self.peek(), Some('e' | 'E')) && !self.second().is_some_and(is_name_part) {
+            self.advance();
+            if matches!(self.peek(), Some('+' | '-')) && !self.second().is_some_and(is_digit) {
+                self.advance();
+            }
+            let span = Span::new(start, self.position);
+            let text = shorten(&self.source[span.range()]);
+            self.findings.add(|| {
+                Diagnostic::error(format!("the exponent of '{text}' has no digits"), span, "malformed number")
+                    .help(format!("write {complete}e3, or {complete}*e for a product with e"))
+            });
+            return self.push(TokenKind::Unknown, start);
+        }
+
         let span = Span::new(start, self.position);
         let written = &self.source[span.range()];
         if written != complete {
@@ -402,7 +417,8 @@ mod tests {
         );
         assert_eq!(kinds("1..n"), (vec![Number(1.0), DotDot, Name], 0));
         assert_eq!(kinds("1.5..2"), (vec![Number(1.5), DotDot, Number(2.0)], 0));
-        assert_eq!(kinds("2e"), (vec![Number(2.0), Name], 0));
+        assert_eq!(kinds("2e"), (vec![Unknown], 1));
+        assert_eq!(kinds("2em"), (vec![Number(2.0), Name], 0));
         assert_eq!(kinds(".5 5. 5.e1"), (vec![Number(0.5), Number(5.0), Number(50.0)], 3));
         assert_eq!(kinds("1e400 1e-400 0e-400"), (vec![Number(1.0), Number(0.0), Number(0.0)], 2));
         assert_eq!(kinds("1.2.3 1_000"), (vec![Unknown, Unknown], 2));

@@ -8,7 +8,6 @@ use holonome_model::syntax::diagnostic::Diagnostic;
 /// Reads and checks a model.
 pub fn check(text: &str) -> (Option<Model>, Vec<Diagnostic>) {
     let reading = holonome_model::syntax::read(text);
-    let unread = reading.unread.iter().map(|n| n.text.clone()).collect();
     let mut draws = 0;
     let mut environment = Environment {
         read_table: &|path| Err(format!("{path} is not there")),
@@ -18,7 +17,7 @@ pub fn check(text: &str) -> (Option<Model>, Vec<Diagnostic>) {
         },
         replacements: Vec::new(),
     };
-    let (model, mut diagnostics) = elaborate(&reading.file, unread, &mut environment);
+    let (model, mut diagnostics) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics;
     all.append(&mut diagnostics);
     (model.filter(|_| all.is_empty()), all)

@@ -426,7 +426,8 @@ impl Parser<'_> {
             let is_matrix = written[1..].trim_start().starts_with(['[', '{']);
             let remedy = if is_matrix { format!("matrix{round}") } else { round };
             self.report(|| {
-                let message = "vectors and matrices are written with round brackets";
+                let bracket = &written[..1];
+                let message = format!("vectors and matrices are written with round brackets, not '{bracket}'");
                 Diagnostic::error(message, span, "not round").help(format!("write {remedy}"))
             });
         }
