@@ -80,15 +80,21 @@ def minimal(u, x, mass, V, X):
     velocity = J*sp.Matrix(w) + x.diff(t)
     a = velocity.jacobian(u)*sp.Matrix(w) + velocity.diff(t)
     M = sp.Matrix(mass) if isinstance(mass, sp.MatrixBase) else sp.diag(*mass)
-    force = -sp.Matrix([sp.diff(V, c) for c in X]).subs(dict(zip(X, x)), simultaneous=True)
-    parts = function((t, u, w), [J.T*M*J, list(J.T*(force - M*a))])
+    weight = [[mpfr(str(sp.N(c, 45))) for c in row] for row in M.tolist()]
+    force = function((t, X), [[-sp.diff(V, c) for c in X]])
+    parts = function((t, u, w), [J, list(x), list(a)])
     out = function((t, u, w), [list(x), list(M*velocity)])
     start = function((t, u), [J.T*J, J.T, list(x.diff(t))])
     n = len(u)
 
     def field(time, y):
-        A, b = parts(time, y[:n], y[n:])
-        return list(y[n:]) + solve(A, b)
+        J, x, a = parts(time, y[:n], y[n:])
+        F = force(time, x)[0]
+        rest = [f - sum(m*c for m, c in zip(row, a) if m) for f, row in zip(F, weight)]
+        MJ = [[sum(m*r[k] for m, r in zip(row, J) if m) for k in range(n)] for row in weight]
+        columns = list(zip(*J))
+        A = [[sum(c*r[k] for c, r in zip(column, MJ) if c) for k in range(n)] for column in columns]
+        return list(y[n:]) + solve(A, [sum(c*r for c, r in zip(column, rest) if c) for column in columns])
 
     def begin(u0, v0):
         A, Jt, drift = start(0, u0)

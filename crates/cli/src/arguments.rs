@@ -43,7 +43,7 @@ pub struct ModelArguments {
     #[arg(long = "set", value_name = "NAME=EXPR", allow_hyphen_values = true)]
     pub set: Vec<String>,
     /// Which random numbers normal() and uniform() draw
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     pub seed: u64,
     /// Move the initial state onto the constraint set
     #[arg(long)]
@@ -61,7 +61,7 @@ impl ModelArguments {
             set.retain(|(n, _)| *n != name); // the last one counts
             set.push((name, value.trim().to_string()));
         }
-        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial })
+        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, start_off_set: false })
     }
 }
 
@@ -76,10 +76,10 @@ pub struct RunArguments {
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     pub step: Option<f64>,
     /// Relative tolerance
-    #[arg(long, default_value_t = 1e-9, allow_hyphen_values = true)]
+    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
     pub rtol: f64,
     /// Absolute tolerance
-    #[arg(long, default_value_t = 1e-9, allow_hyphen_values = true)]
+    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
     pub atol: f64,
     /// Time at the end
     #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
@@ -88,7 +88,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
     pub every: Option<f64>,
     /// Number of outputs, first and last included [default: 1001]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub samples: Option<u64>,
     /// auto, a number for every invariant, or NAME=NUMBER,… (`rod`, `rod.hidden`, `H`, an integral)
     #[arg(long, value_name = "GAIN", allow_hyphen_values = true)]

@@ -11,7 +11,7 @@ pub fn check(arguments: CheckArguments) -> Result<ExitCode, Error> {
     let problem = Problem::load(&arguments.model.model, &arguments.model.settings()?)?;
     let report = Report::new(&problem);
     if !arguments.output.quiet {
-        eprint!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
+        say!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
     }
     if arguments.output.json {
         print_json(&report.to_json());

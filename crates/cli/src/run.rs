@@ -5,10 +5,10 @@ use crate::table::{columns, count, small};
 use crate::{INTERRUPTED, print_json};
 use holonome::model::treatment::InvariantKind;
 use holonome::simulation::open_run;
-use holonome::store::csv;
-use holonome::{Control, Error, Problem, Progress, Simulation, Summary};
+use holonome::store::{StoreError, csv};
+use holonome::{Control, Error, Problem, Progress, Settings, Simulation, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ const SHORT: Duration = Duration::from_millis(700);
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let options = arguments.options()?;
-    let problem = Problem::load(&arguments.model.model, &arguments.model.settings()?)?;
+    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let simulation = Simulation::new(problem, options)?;
     start(simulation, output)
@@ -31,13 +32,14 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     match Simulation::resume(&arguments.run)? {
         Ok(simulation) => {
             if !arguments.output.quiet {
-                eprintln!("{} goes on at t = {}", arguments.run.display(), simulation.time());
+                say!("{} goes on at t = {}\n", arguments.run.display(), simulation.time());
             }
             start(simulation, arguments.output)
         }
         Err(summary) => {
             if !arguments.output.quiet {
-                eprintln!("{} is finished: there is nothing to resume", arguments.run.display());
+                let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
+                say!("{} is finished (t = {t} after {} steps): there is nothing to resume\n", arguments.run.display(), count(steps));
             }
             if arguments.output.json {
                 print_json(&summary);
@@ -50,12 +52,18 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
 pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     let run = open_run(&arguments.run)?;
     if arguments.csv.as_os_str() == "-" {
-        csv::write(&run, std::io::stdout().lock()).map_err(Error::store)?;
-        return Ok(ExitCode::SUCCESS);
+        if arguments.output.json {
+            return Err(Error::option("--csv - and --json both want stdout: name a file for the CSV, or leave --json out"));
+        }
+        return match csv::write(&run, std::io::stdout().lock()) {
+            // Whoever closed the pipe has read enough.
+            Err(StoreError::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            written => written.map(|()| ExitCode::SUCCESS).map_err(Error::store),
+        };
     }
     csv::export(&run, &arguments.csv).map_err(Error::store)?;
     if !arguments.output.quiet {
-        eprintln!("{} samples of {} in {}", count(run.samples() as u64), arguments.run.display(), arguments.csv.display());
+        say!("{} samples of {} in {}\n", count(run.samples() as u64), arguments.run.display(), arguments.csv.display());
     }
     if arguments.output.json {
         print_json(&serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}));
@@ -67,19 +75,19 @@ fn show_warnings(problem: &Problem, output: OutputArguments) {
     if output.quiet {
         return;
     }
-    eprint!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
+    say!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
     if let Some(moved) = &problem.projected {
-        eprintln!("the initial state was moved onto the constraint set: positions by {}, momenta by {}", small(moved.position), small(moved.momentum));
+        say!("the initial state was moved onto the constraint set: positions by {}, momenta by {}\n", small(moved.position), small(moved.momentum));
     }
 }
 
 fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
     if !output.quiet {
         for warning in &simulation.warnings {
-            eprintln!("warning: {warning}");
+            say!("warning: {warning}\n");
         }
         if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
-            eprintln!("gain {gain}");
+            say!("gain {gain}\n");
         }
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -94,7 +102,7 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     bar.clear();
     let summary = result?;
     if !output.quiet {
-        eprint!("{}", describe(&summary));
+        say!("{}", describe(&summary));
     }
     if output.json {
         print_json(&summary.to_json());
@@ -108,16 +116,19 @@ struct Bar {
     started: Instant,
     bar: Option<ProgressBar>,
     shown: Instant,
+    /// Steps at the first look: a resumed run did not make those before in this time.
+    first: Option<u64>,
 }
 
 impl Bar {
     const TICKS: u64 = 10_000;
 
     fn new(wanted: bool) -> Bar {
-        Bar { wanted, started: Instant::now(), bar: None, shown: Instant::now() }
+        Bar { wanted, started: Instant::now(), bar: None, shown: Instant::now(), first: None }
     }
 
     fn show(&mut self, progress: &Progress) {
+        let first = *self.first.get_or_insert(progress.steps);
         if !self.wanted || self.started.elapsed() < SHORT || (self.bar.is_some() && self.shown.elapsed() < Duration::from_millis(100)) {
             return;
         }
@@ -127,9 +138,9 @@ impl Bar {
             ProgressBar::new(Bar::TICKS).with_style(style.progress_chars("=> "))
         });
         bar.set_position((progress.t / progress.until * Bar::TICKS as f64) as u64);
-        let rate = progress.steps as f64 / self.started.elapsed().as_secs_f64();
+        let rate = count(((progress.steps - first) as f64 / self.started.elapsed().as_secs_f64()) as u64);
         let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
-        bar.set_message(format!("t = {:.6} of {}  {rate:.2e} steps/s{drift}", progress.t, progress.until));
+        bar.set_message(format!("t = {:.2} of {}  {rate} steps/s{drift}", progress.t, progress.until));
     }
 
     fn clear(&mut self) {
@@ -152,7 +163,7 @@ fn describe(summary: &Summary) -> String {
     for d in drift {
         let label = match d.kind {
             InvariantKind::Constraint => format!("constraint {}", d.name),
-            InvariantKind::Hidden => format!("  its hidden constraint {}", d.name),
+            InvariantKind::Hidden => format!("hidden constraint {}", d.name),
             InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };

@@ -44,15 +44,13 @@ pub enum Error {
     #[error(transparent)]
     Method(#[from] MethodError),
     /// Steps or outputs that make no sense.
-    #[error(transparent)]
+    #[error("{}", plan_message(.0))]
     Plan(#[from] PlanError),
-    /// A run that cannot be stored or read; `running` where it had begun.
+    /// A run that cannot be set up in its store, or read.
     #[error("{source}")]
     Store {
         /// Why.
         source: StoreError,
-        /// Whether the run had begun.
-        running: bool,
     },
     /// A run that failed.
     #[error("{}", failure_message(failure, out))]
@@ -76,6 +74,23 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
     }
 }
 
+/// The numeric half does not know the options' names.
+fn plan_message(error: &PlanError) -> String {
+    let name = match error {
+        PlanError::OutOfRange { quantity, .. } | PlanError::TooMany { quantity, .. } => match *quantity {
+            "the integration time" => "--until",
+            "the step" | "the number of steps" => "--step",
+            "the relative tolerance" => "--rtol",
+            "the absolute tolerance" => "--atol",
+            "the number of samples" => "--samples",
+            _ => return error.to_string(),
+        },
+        PlanError::NeedsStep { .. } => "--method",
+        PlanError::SpacingOffSteps { .. } => "--every",
+    };
+    format!("{name}: {error}")
+}
+
 fn failure_message(failure: &Failure<StoreError>, out: &Option<PathBuf>) -> String {
     match out {
         Some(path) => format!("{failure}; the trajectory up to there is in {}", path.display()),
@@ -91,7 +106,7 @@ impl Error {
 
     /// A run that could not be set up in its store.
     pub fn store(source: StoreError) -> Error {
-        Error::Store { source, running: false }
+        Error::Store { source }
     }
 
     /// A word for programs.
@@ -103,7 +118,7 @@ impl Error {
             Error::Gain { .. } => "gain",
             Error::Method(_) => "method",
             Error::Plan(_) => "option",
-            Error::Store { source, .. } => source.kind(),
+            Error::Store { source } => source.kind(),
             Error::Failed { failure, .. } => match &**failure {
                 Failure::Observer(store) => store.kind(),
                 other => other.kind(),
@@ -114,7 +129,8 @@ impl Error {
     /// 2 where the input is wrong, 1 where the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Failed { .. } | Error::Store { running: true, .. } => 1,
+            // A full disk is no mistake in the input, whenever it shows.
+            Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } } => 1,
             _ => 2,
         }
     }
@@ -137,7 +153,10 @@ impl Error {
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));
                 }
-                if let Failure::NonFinite { quantity, .. } = &**failure {
+                // `the state` and `the field` are no invariant's name.
+                if let Failure::NonFinite { quantity, .. } = &**failure
+                    && !quantity.starts_with("the ")
+                {
                     error.insert("constraint".to_string(), json!(quantity));
                 }
                 if let Some(path) = out {

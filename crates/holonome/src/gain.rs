@@ -57,7 +57,7 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
             }
             Ok(names.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
         }
-        Gains::Auto | Gains::Matrix(_) => Ok(Vec::new()),
+        Gains::Auto | Gains::Matrix(_) | Gains::Formula => Ok(Vec::new()),
     }
 }
 

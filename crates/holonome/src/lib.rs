@@ -20,6 +20,7 @@ pub mod dump;
 pub mod error;
 pub mod gain;
 pub mod options;
+mod pilot;
 pub mod problem;
 pub mod report;
 pub mod simulation;

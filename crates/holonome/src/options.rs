@@ -12,6 +12,9 @@ pub struct Settings {
     pub seed: u64,
     /// `--project-initial`: move the initial state onto the constraint set.
     pub project_initial: bool,
+    /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
+    #[serde(default)]
+    pub start_off_set: bool,
 }
 
 /// The gains of a feedback term.
@@ -26,6 +29,8 @@ pub enum Gains {
     Named(Vec<(String, f64)>),
     /// A symmetric matrix K over the rows of F, row by row (from the library only).
     Matrix(Vec<f64>),
+    /// W(ΔF) and L(x) as formulas, given to [`Simulation::with_feedback`](crate::Simulation::with_feedback).
+    Formula,
 }
 
 /// Choices about a run; the defaults are those of the command line.

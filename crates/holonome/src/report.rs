@@ -9,7 +9,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::Gram;
 use holonome_model::treatment::feedback::gain_name;
-use holonome_model::treatment::structure::{Kind, Structure, ambient_points, evaluate_rows, onto_set};
+use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, onto_set};
 use holonome_model::treatment::Field;
 use serde_json::{Value, json};
 
@@ -31,6 +31,15 @@ struct Mass {
     separable: bool,
 }
 
+/// Rank of DF at the initial state and at a few points of the set.
+#[derive(Clone, Copy)]
+struct Rank {
+    least: usize,
+    largest: usize,
+    rows: usize,
+    points: usize,
+}
+
 /// A method's row.
 struct MethodRow {
     name: String,
@@ -49,9 +58,10 @@ pub struct Report {
     mass: Option<Mass>,
     explicit_time: bool,
     invariants: Vec<String>,
-    rank: Option<(usize, usize)>,
+    rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
+    varying: Vec<String>,
     weak: Vec<String>,
     notes: Vec<String>,
     methods: Vec<MethodRow>,
@@ -74,8 +84,8 @@ impl Report {
         if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
             notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
         }
-        if let Some((rank, count)) = rank.filter(|(rank, count)| rank < count) {
-            notes.push(format!("the {count} invariants have rank {rank} on the set: they say some things twice, which feedback and correction can bear"));
+        if let Some(r) = rank.filter(|r| r.least < r.rows) {
+            notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
         }
         Report {
             name: problem.name.clone(),
@@ -101,6 +111,7 @@ impl Report {
             rank,
             nonzeros: field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             operations: field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations()),
+            varying: problem.examined.varying.clone(),
             weak: problem.examined.weak_integrals.clone(),
             notes,
             methods: method_rows(problem),
@@ -113,11 +124,16 @@ impl Report {
         out.push_str(if self.hamiltonian { "a Hamiltonian model" } else { "a vector field" });
         out.push_str(&format!(" with {} variables", self.dimension));
         if let Some(dof) = self.degrees_of_freedom {
-            out.push_str(&if self.hamiltonian { format!(", {dof} degrees of freedom") } else { format!(" on a manifold of dimension {dof}") });
+            let degrees = if dof == 1 { "degree" } else { "degrees" };
+            out.push_str(&if self.hamiltonian { format!(", {dof} {degrees} of freedom") } else { format!(" on a manifold of dimension {dof}") });
         }
         out.push('\n');
         for (name, role, len) in &self.variables {
-            out.push_str(&format!("  {role} {name}: {len} components\n"));
+            let components = if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
+            out.push_str(&match role.split_once(' ') {
+                Some((role, of)) => format!("  {role} {name} {of}: {components}\n"), // momentum p of q
+                None => format!("  {role} {name}: {components}\n"),
+            });
         }
         for c in &self.constraints {
             let kind = match (self.hamiltonian, c.holonomic) {
@@ -147,10 +163,11 @@ impl Report {
         if !self.invariants.is_empty() {
             out.push_str(&format!("  invariants (names for --gain): {}\n", self.invariants.join(", ")));
         }
-        if let (Some((rank, count)), Some((nonzeros, dense))) = (self.rank, self.nonzeros)
-            && count > 0
+        if let (Some(r), Some((nonzeros, dense))) = (self.rank, self.nonzeros)
+            && r.rows > 0
         {
-            out.push_str(&format!("  their Jacobian: rank {rank} of {count}, {nonzeros} of {dense} entries\n"));
+            out.push_str(&format!("  their Jacobian: rank {} of {}, {nonzeros} of {dense} entries\n", r.least, r.rows));
+            out.push_str(&format!("  feedback's assumptions (2016): {}\n", self.assumptions(r)));
         }
         if let Some(operations) = self.operations {
             out.push_str(&format!("  the field takes {operations} operations\n"));
@@ -165,7 +182,25 @@ impl Report {
         for m in &self.methods {
             out.push_str(&format!("    {} {}: {}\n", if m.applies { "yes" } else { "no " }, m.name, m.reason));
         }
+        if self.methods.iter().any(|m| m.applies) {
+            let bases: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
+            out.push_str(&format!("    BASE is one of {}\n", bases.join(" ")));
+        }
         out
+    }
+
+    /// A1 to A3 of the 2016 paper, as far as they can be looked at.
+    fn assumptions(&self, r: Rank) -> String {
+        let a1 = match (self.varying.is_empty(), self.weak.is_empty()) {
+            (false, _) => format!("A1 fails for {} (not constant along X)", self.varying.join(", ")),
+            (true, true) => "A1 holds (V does not grow along X at random ambient points)".to_string(),
+            (true, false) => format!("A1 holds on the set only for {}", self.weak.join(", ")),
+        };
+        let a3 = match r.least == r.largest {
+            true => format!("A3 holds as far as seen (DF has the same rank at {} points of the set)", r.points),
+            false => format!("A3 is doubtful (the rank of DF varies from {} to {} on the set)", r.least, r.largest),
+        };
+        format!("{a1}; A2 (a compact level set) is undecided; {a3}")
     }
 
     /// For programs.
@@ -185,9 +220,11 @@ impl Report {
             "separable": self.mass.as_ref().map(|m| m.separable),
             "explicit_time": self.explicit_time,
             "invariants": self.invariants,
-            "rank": self.rank.map(|(rank, count)| json!({"rank": rank, "count": count})),
+            "rank": self.rank.map(|r| json!({"rank": r.least, "largest": r.largest, "count": r.rows, "points": r.points})),
+            "assumptions": self.rank.map(|r| self.assumptions(r)),
             "jacobian": self.nonzeros.map(|(nonzeros, dense)| json!({"nonzeros": nonzeros, "dense": dense})),
             "operations": self.operations,
+            "varying": self.varying,
             "weak_integrals": self.weak,
             "notes": self.notes,
             "methods": self.methods.iter().map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
@@ -266,16 +303,18 @@ fn mass(model: &Model) -> Option<Mass> {
     Some(result)
 }
 
-/// Rank of DF at the initial state and at a few points of the set; (least rank, rows).
-fn rank_on_set(model: &Model, field: &Field) -> (usize, usize) {
+fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let count = field.invariants.len();
     let gradients: Vec<_> = field.jacobian.iter().collect();
     let imposed: Vec<_> = field.jacobian[..field.constraints].iter().collect();
+    let set = Probe::new(&field.graph, &field.invariants[..field.constraints], &imposed, field.dimension, &model.parameter_values);
+    let all = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
     let starts = ambient_points(model, 3, 0xca11);
-    let on_set = starts.iter().filter_map(|x| onto_set(&field.graph, &field.invariants[..field.constraints], &imposed, 0.0, x, &model.parameter_values));
+    let on_set = starts.iter().filter_map(|x| onto_set(&set, 0.0, x));
     let points = std::iter::once(model.initial.clone()).chain(on_set);
-    let ranks = points.map(|x| count - Gram::new(&evaluate_rows(&field.graph, &gradients, 0.0, &x, &model.parameter_values), 0.0).dependent().len());
-    (ranks.min().unwrap_or(count), count)
+    let ranks: Vec<usize> = points.map(|x| count - Gram::new(&all.at(0.0, &x).1, 0.0).dependent().len()).collect();
+    let (least, largest) = (ranks.iter().min(), ranks.iter().max());
+    Rank { least: least.copied().unwrap_or(count), largest: largest.copied().unwrap_or(count), rows: count, points: ranks.len() }
 }
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
@@ -286,7 +325,6 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     };
     let invariants = problem.examined.field.as_ref().map_or(0, |(f, _)| f.invariants.len());
     let imposed = problem.examined.field.as_ref().is_some_and(|(f, _)| f.groups.iter().any(|g| is_imposed(g.kind)));
-    let bases: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
     TREATMENTS
         .iter()
         .map(|t| {
@@ -297,8 +335,10 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
             if t.treatment != Treatment::Plain && invariants == 0 {
                 return MethodRow { name, applies: false, reason: "no invariants are known; state some with `integral`".to_string() };
             }
-            let field = if imposed && problem.model.is_hamiltonian() { " on the Dirac extension" } else { "" };
-            MethodRow { name, applies: true, reason: format!("{}{field} (BASE: {})", t.description, bases.join(" ")) }
+            // `plain` says so itself.
+            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;
+            let field = if extended { ", on the Dirac extension" } else { "" };
+            MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }
         })
         .collect()
 }

@@ -4,6 +4,7 @@ use crate::compiled::{Bound, CompiledSystem};
 use crate::error::Error;
 use crate::gain;
 use crate::options::{Gains, RunOptions, Settings};
+use crate::pilot;
 use crate::problem::Problem;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::summary::Summary;
@@ -20,6 +21,8 @@ use holonome_model::functional::Functional;
 use holonome_model::graph::Node;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::structure::evaluate;
+use holonome_model::numeric::positive_definite;
+use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::{Field, InvariantKind, feedback};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -117,6 +120,21 @@ impl Simulation {
     /// # Errors
     /// When the options make no sense, the method does not suit the model, or a gain is refused.
     pub fn new(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
+        Simulation::build(problem, options, None)
+    }
+
+    /// The same for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016, remark 2
+    /// and (11)): ẋ = X − L ∇V. Such a run is resumed by the program that started it, not from its folder alone, and its
+    /// stability is not monitored.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`]; also when the symmetric part of L is not positive definite at the initial state.
+    pub fn with_feedback(problem: Problem, mut options: RunOptions, potential: &Potential, transport: &Transport) -> Result<Simulation, Error> {
+        options.gain = Some(Gains::Formula);
+        Simulation::build(problem, options, Some((potential, transport)))
+    }
+
+    fn build(problem: Problem, options: RunOptions, formulas: Option<(&Potential, &Transport)>) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         if let Some(redundant) = problem.examined.redundant.first() {
             let first = Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
@@ -138,10 +156,10 @@ impl Simulation {
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
         let mut gain_text = None;
         let system = if method.treatment == Treatment::Feedback {
-            let (system, gain, text) = feedback_system(&base, &plain, &plan, &state, &parameters, &options)?;
-            plan.gain = Some(gain);
+            let (system, gain, text) = feedback_system(&base, &plain, &plan, &state, &parameters, &options, formulas)?;
+            plan.gain = gain;
             gain_text = Some(text);
-            refuse_unstable(&plan, &system, &state, &options, &mut warnings)?;
+            refuse_unstable(&plan, &system, &plain, &state, &options, &mut warnings)?;
             system
         } else {
             plain
@@ -225,15 +243,15 @@ impl Simulation {
         let path = store.path().to_path_buf();
         let finished = matches!(outcome, Ok(Outcome::Finished));
         let summary = self.summary(path.clone(), wall_seconds, !finished);
-        let running = |source| Error::Store { source, running: true };
+        let unstored = |source| Error::Failed { failure: Box::new(Failure::Observer(source)), out: Some(path.clone()) };
         match outcome {
             Ok(Outcome::Finished) => {
-                store.finish(Status::Finished, summary.to_json()).map_err(running)?;
+                store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
-                store.checkpoint(&encode(&self.state)).map_err(running)?;
-                store.finish(Status::Interrupted, summary.to_json()).map_err(running)?;
+                store.checkpoint(&encode(&self.state)).map_err(unstored)?;
+                store.finish(Status::Interrupted, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(failure) => {
@@ -326,7 +344,7 @@ fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
     unused("--reference", method.treatment != Treatment::Plain, options.reference.is_some(), "`plain` methods aim at nothing");
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
-    unused("--rtol and --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
+    unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
     warnings
 }
 
@@ -337,7 +355,7 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
     };
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
-        (Some(every), None) => plan.with_spacing(every)?,
+        (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
         (None, samples) => plan.with_samples(samples.unwrap_or(1001))?,
     };
     if let Some(tolerance) = options.projection_tolerance {
@@ -358,8 +376,10 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
 /// The state whose invariants are the target.
 fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
     let Some(text) = &options.reference else { return Ok(None) };
-    let mut settings = problem.settings.clone();
-    for part in split_assignments(text) {
+    // The start may be off the set; what it aims at may not.
+    let mut settings = Settings { start_off_set: false, ..problem.settings.clone() };
+    let parts = split_assignments(text);
+    for part in &parts {
         let Some((name, value)) = part.split_once('=') else {
             return Err(Error::option(format!("--reference: '{part}' is not NAME=EXPR; write for example --reference \"q=(0,1,0),p=(1,0,-1)\"")));
         };
@@ -372,7 +392,12 @@ fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec
         settings.set.push((name.to_string(), value.trim().to_string()));
     }
     // The same file with other initial values, so a reference must be as sound as a start.
-    let other = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings)?;
+    let other = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
+        if let Error::Model { text: source, .. } = &mut error {
+            source.rename(problem.source.name(), "--reference", parts.len());
+        }
+        error
+    })?;
     Ok(Some(other.model.initial))
 }
 
@@ -402,16 +427,27 @@ fn feedback_system(
     state: &StepState,
     parameters: &[f64],
     options: &RunOptions,
-) -> Result<(CompiledSystem, Gain, String), Error> {
+    formulas: Option<(&Potential, &Transport)>,
+) -> Result<(CompiledSystem, Option<Gain>, String), Error> {
     let gains = options.gain.clone().unwrap_or(Gains::Auto);
     let (treated, inputs, inserted, gain, text) = match &gains {
         Gains::Auto => {
-            let mut pilot = plan.clone();
-            pilot.method.treatment = Treatment::Plain;
+            let mut short = plan.clone();
+            short.method.treatment = Treatment::Plain;
             // A field at rest needs no pull.
-            let rate = stability::pilot_rate(&pilot, plain, state).unwrap_or(0.0);
+            let rate = stability::pilot_rate(&short, plain, state).unwrap_or(0.0);
             let (treated, inputs) = feedback::gauss_newton(base);
-            (treated, inputs, vec![rate], Gain::Rate(rate), format!("auto: kappa={rate:.6}"))
+            (treated, inputs, vec![rate], Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"))
+        }
+        Gains::Formula => {
+            let Some((potential, transport)) = formulas else {
+                return Err(Error::option("this run's feedback was given as formulas by a program: resume it from there"));
+            };
+            let (treated, inputs) = feedback::literal(base, potential, transport);
+            refuse_indefinite(base, transport, &state.x, parameters)?;
+            // Gains that a formula's potential may still read are those of the papers: 1.
+            let inserted = vec![1.0; inputs.gain_count];
+            (treated, inputs, inserted, None, "formulas".to_string())
         }
         Gains::Matrix(k) => {
             let m = base.invariants.len();
@@ -419,13 +455,13 @@ fn feedback_system(
                 return Err(Error::option(format!("the gain matrix has {} entries, and {m} invariants need {}", k.len(), m * m)));
             }
             let (treated, inputs) = feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
-            (treated, inputs, k.clone(), Gain::Dense(k.clone()), "a matrix".to_string())
+            (treated, inputs, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
             let groups = gain::by_group(&gains, base)?;
             let (treated, inputs) = feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
             let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
-            (treated, inputs, groups, rows, text)
+            (treated, inputs, groups, Some(rows), text)
         }
     };
     // The model's parameters, then F₀ of what is no constraint, then the gains.
@@ -439,27 +475,67 @@ fn feedback_system(
     Ok((CompiledSystem::new(&treated, &all, false), gain, text))
 }
 
-/// Refuses a gain whose mean h·λmax/r over a pilot run exceeds 1, and warns of one that comes near.
-fn refuse_unstable(plan: &Plan, system: &CompiledSystem, state: &StepState, options: &RunOptions, warnings: &mut Vec<String>) -> Result<(), Error> {
-    let Stepping::Fixed(fixed) = &plan.stepping else { return Ok(()) };
-    let pilot = stability::pilot(plan, system, state);
-    let interval = plan.method.scheme.tableau().real_stability_interval();
-    let unstable = pilot.mean > 1.0 || pilot.mean.is_nan();
-    let remedy = if pilot.mean > 0.0 { format!("a step below {:.2e}, or gains {:.1} times smaller, would do", fixed.h / pilot.mean, pilot.mean) } else { "use a smaller step or smaller gains".to_string() };
-    if unstable && !options.allow_unstable {
-        return Err(Error::Gain {
-            message: format!(
-                "the gains are too large for this step: h*lambda_max is {:.3} times the stability limit r = {interval:.3} of `{}` (mean over {} steps; maximum {:.3}); {remedy}; --allow-unstable runs it all the same",
-                pilot.mean, plan.method.scheme.name, pilot.steps, pilot.max
-            ),
-        });
+/// L must push down the slope of V: its symmetric part has to be positive definite.
+fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters: &[f64]) -> Result<(), Error> {
+    let Transport::Matrix(formula) = transport else { return Ok(()) };
+    let (mut graph, n) = (base.graph.clone(), base.dimension);
+    let states: Vec<Node> = (0..n).map(|i| graph.state(i)).collect();
+    let entries = formula(&mut graph, &states);
+    if entries.len() != n * n {
+        return Err(Error::option(format!("L(x) has {} entries, and a state of {n} numbers needs {}", entries.len(), n * n)));
     }
-    if unstable {
-        warnings.push(format!("the gains are unstable with this step: h*lambda_max/r is {:.3} in the mean; run because of --allow-unstable", pilot.mean));
-    } else if pilot.mean > NEAR_LIMIT {
-        warnings.push(format!("the gains are near the stability limit: h*lambda_max/r is {:.3} in the mean and {:.3} at most over {} steps", pilot.mean, pilot.max, pilot.steps));
+    let l = evaluate(&graph, &entries, 0.0, x, parameters);
+    let symmetric: Vec<f64> = (0..n * n).map(|k| 0.5 * (l[k] + l[k % n * n + k / n])).collect();
+    if positive_definite(&symmetric, n) {
+        return Ok(());
+    }
+    Err(Error::Gain { message: "the symmetric part of L(x) is not positive definite at the initial state: V would not decay".to_string() })
+}
+
+/// Refuses a gain whose mean h·λmax/r over a pilot run exceeds 1, and warns of one that comes near, there or later along
+/// the motion.
+fn refuse_unstable(plan: &Plan, system: &CompiledSystem, plain: &CompiledSystem, state: &StepState, options: &RunOptions, warnings: &mut Vec<String>) -> Result<(), Error> {
+    let (Stepping::Fixed(fixed), Some(gain)) = (&plan.stepping, &plan.gain) else { return Ok(()) };
+    let pilot = stability::pilot(plan, system, state);
+    let scheme = plan.method.scheme;
+    // Along the motion without feedback: an unstable pilot run sees only its own explosion.
+    let outlook = match gain {
+        Gain::Rate(_) => pilot::Outlook::default(),
+        _ => pilot::outlook(plan, gain, fixed.h, plain, &state.x),
+    };
+    let remedy = match outlook.max > 1.0 && outlook.max.is_finite() {
+        true => format!("a step below {:.2e}, or gains {:.1} times smaller, are stable throughout", fixed.h / outlook.max, outlook.max),
+        false => "use a smaller step or smaller gains".to_string(),
+    };
+    if pilot.mean > 1.0 || pilot.mean.is_nan() {
+        if !options.allow_unstable {
+            return Err(Error::Gain {
+                message: format!(
+                    "the gains are too large for this step: h*lambda_max is {} times the stability limit r = {:.3} of `{}` (mean over {} steps; maximum {}); {remedy}; --allow-unstable runs it all the same",
+                    ratio(pilot.mean),
+                    scheme.tableau().real_stability_interval(),
+                    scheme.name,
+                    pilot.steps,
+                    ratio(pilot.max),
+                ),
+            });
+        }
+        warnings.push(format!("the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of --allow-unstable", ratio(pilot.mean)));
+        return Ok(());
+    }
+    let (mut mean, mut max, mut over) = (pilot.mean, pilot.max, format!("{} steps", pilot.steps));
+    if outlook.mean > mean {
+        (mean, max, over) = (outlook.mean, outlook.max, format!("the motion up to t = {:.4}", outlook.until));
+    }
+    if mean > NEAR_LIMIT {
+        warnings.push(format!("the gains are near the stability limit or beyond: h*lambda_max/r is {} in the mean and {} at most over {over}; {remedy}", ratio(mean), ratio(max)));
     }
     Ok(())
+}
+
+/// h·λmax/r for a message: three decimals, or a power of ten where it has exploded.
+fn ratio(value: f64) -> String {
+    if value < 1e4 { format!("{value:.3}") } else { format!("{value:.1e}") }
 }
 
 /// The initial value of each group of invariants; null for what is imposed.
@@ -578,7 +654,7 @@ impl Observer for Recorder<'_> {
 
     fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
         self.steps += 1;
-        if self.steps % STEPS_BETWEEN_LOOKS != 0 && state.x.len() < 4096 {
+        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096 {
             return Ok(Control::Continue);
         }
         if self.looked.elapsed() >= CHECKPOINT_INTERVAL {

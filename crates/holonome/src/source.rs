@@ -43,6 +43,16 @@ impl Source {
         start
     }
 
+    /// Names the file, and the last `count` of the texts that [`Source::append`] added.
+    pub(crate) fn rename(&mut self, file: &str, appended: &str, count: usize) {
+        let first = self.segments.len().saturating_sub(count).max(1);
+        for (k, segment) in self.segments.iter_mut().enumerate() {
+            if k == 0 || k >= first {
+                segment.name = if k == 0 { file } else { appended }.to_string();
+            }
+        }
+    }
+
     fn segment(&self, span: Span) -> &Segment {
         self.segments.iter().rev().find(|s| s.start <= span.start as usize).unwrap_or(&self.segments[0])
     }

@@ -93,6 +93,8 @@ impl Summary {
             },
         });
         let object = all.as_object_mut().expect("an object was written");
+        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        // What not every run has comes last.
         if let Some(gain) = &self.gain {
             object.insert("gain".to_string(), json!(gain));
         }
@@ -102,7 +104,6 @@ impl Summary {
         if self.interrupted {
             object.insert("interrupted".to_string(), json!(true));
         }
-        object.insert("out".to_string(), json!(self.out.display().to_string()));
         all
     }
 }

@@ -8,7 +8,7 @@ use crate::graph::calculus::Gradient;
 use crate::numeric::{self, Gram, Row};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
-use crate::treatment::structure::{self, Irregular, Kind, Structure, evaluate, evaluate_rows};
+use crate::treatment::structure::{self, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{TooLarge, unroll};
 use crate::treatment::{Field, InvariantKind, dirac};
 
@@ -20,7 +20,7 @@ const CONSTANT: f64 = 1e-8;
 
 /// A model looked at with its numbers.
 pub struct Examined {
-    /// Findings: errors, and warnings about integrals.
+    /// Findings: errors, and warnings about integrals and observables.
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
@@ -28,7 +28,12 @@ pub struct Examined {
     pub field: Option<(Field, Structure)>,
     /// Why there is no field, where the model is too large to be written out.
     pub too_large: Option<TooLarge>,
-    /// Integrals whose rate is 0 on the constraint set only.
+    /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
+    /// set on purpose.
+    pub off_set: Vec<Diagnostic>,
+    /// Claimed invariants that vary along the flow.
+    pub varying: Vec<String>,
+    /// Invariants that are constant on the constraint set only, and whose V grows somewhere off it.
     pub weak_integrals: Vec<String>,
 }
 
@@ -41,10 +46,10 @@ impl Examined {
 
 /// Examines `model` at its initial state.
 pub fn examine(model: &Model) -> Examined {
-    let mut found = Examined { diagnostics: Vec::new(), redundant: Vec::new(), field: None, too_large: None, weak_integrals: Vec::new() };
+    let mut found = Examined { diagnostics: Vec::new(), redundant: Vec::new(), field: None, too_large: None, off_set: Vec::new(), varying: Vec::new(), weak_integrals: Vec::new() };
     finite_values(model, &mut found.diagnostics);
     let undefined = !found.is_sound();
-    let off = constraints_met(model, &mut found.diagnostics);
+    let off = constraints_met(model, &mut found.off_set);
     if undefined {
         return found; // derivatives of what does not exist say nothing
     }
@@ -70,15 +75,20 @@ pub fn examine(model: &Model) -> Examined {
             return found;
         }
     };
-    hidden_met(model, &extended.0, &extended.1, &off, &mut found.diagnostics);
+    hidden_met(model, &extended.0, &extended.1, &off, &mut found.off_set);
     if found.is_sound() {
         field_is_finite(model, &extended.0, &mut found.diagnostics);
     }
-    if found.is_sound() && found.redundant.is_empty() {
+    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, &mut found);
     }
     found.field = Some(extended);
     found
+}
+
+/// A number for a message: seven digits, in the form a person would write.
+fn shown(value: f64) -> String {
+    if (1e-3..1e6).contains(&value.abs()) { format!("{}", (value * 1e7).round() / 1e7) } else { format!("{value:.6e}") }
 }
 
 fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
@@ -134,7 +144,7 @@ fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
             off.push(quantity.name.clone());
             let name = quantity.member_name(worst);
             let output = (worst * width..(worst + 1) * width).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
-            let size = if width == 1 { format!("left side minus right side is {:.6e}", values[worst]) } else { format!("its residual is {:.6e}", residual(worst)) };
+            let size = if width == 1 { format!("left side minus right side is {}", shown(values[worst])) } else { format!("its residual is {}", shown(residual(worst))) };
             let diagnostic = Diagnostic::error(format!("the initial state does not meet constraint '{name}': {size}"), quantity.span, "not met at the start")
                 .help("correct the initial values, or let --project-initial move them onto the constraint set");
             out.push(related_initial(model, quantity, output, diagnostic));
@@ -169,7 +179,7 @@ fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String
                 (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
                 _ => "{g, H}",
             };
-            let diagnostic = Diagnostic::error(format!("the initial state does not meet the hidden constraint of '{name}': {formula}, is {value:.6e}"), quantity.span, "its time derivative must vanish too")
+            let diagnostic = Diagnostic::error(format!("the initial state does not meet the hidden constraint of '{name}': {formula}, is {}", shown(value)), quantity.span, "its time derivative must vanish too")
                 .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
             out.push(places(model, &components, diagnostic));
         }
@@ -192,7 +202,7 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
     }
     let owner: Vec<(usize, usize)> =
         model.constraints.iter().enumerate().flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len()))).collect();
-    let gram = Gram::new(rows, 0.0);
+    let gram = Gram::in_order(rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
         let (k, member) = owner[row];
@@ -242,48 +252,71 @@ fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
 /// Warns of integrals (and of a state model's constraints) that the flow does not keep.
 fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
     let t = 0.0;
+    let imposed = |kind: InvariantKind| matches!(kind, InvariantKind::Constraint) && !model.is_hamiltonian();
+    if !field.groups.iter().any(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
+        return;
+    }
     let on_set = {
-        let nodes = &field.invariants[..field.constraints];
         let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
+        let probe = Probe::new(&field.graph, &field.invariants[..field.constraints], &gradients, field.dimension, &model.parameter_values);
         let start = structure::ambient_points(model, 6, 0x1e57);
-        start.iter().filter_map(|x| structure::onto_set(&field.graph, nodes, &gradients, t, x, &model.parameter_values)).collect::<Vec<_>>()
+        start.iter().filter_map(|x| structure::onto_set(&probe, t, x)).collect::<Vec<_>>()
     };
     let points = [vec![model.initial.clone()], on_set].concat();
     let ambient = structure::ambient_points(model, 4, 0xa3b1);
-    let imposed = |kind: InvariantKind| matches!(kind, InvariantKind::Constraint) && !model.is_hamiltonian();
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
         let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
         let quantity = list.iter().find(|q| q.name == group.name).expect("a group has its quantity");
-        let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
-        let mut explicit = Vec::new();
-        if quantity.depends & TIME != 0 {
-            let mut graph = field.graph.clone();
-            let nodes: Vec<Node> = rows.iter().map(|&r| graph.time_derivative(field.invariants[r])).collect();
-            explicit = nodes.into_iter().map(|n| (graph.clone(), n)).collect();
-        }
-        let rate = |x: &[f64]| -> (f64, f64) {
-            let v = evaluate(&field.graph, &field.field, t, x, &model.parameter_values);
+        let (rows, weights): (Vec<usize>, Vec<f64>) = group.members.iter().flatten().copied().unzip();
+        // X, the values and, where time is explicit, ∂I/∂t beside DI.
+        let mut graph = field.graph.clone();
+        let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
+        let explicit: Vec<Node> = match quantity.depends & TIME {
+            0 => vec![graph.zero(); rows.len()],
+            _ => values.iter().map(|&v| graph.time_derivative(v)).collect(),
+        };
+        let nodes = [field.field.clone(), values, explicit].concat();
+        let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
+        let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
+        // For each row its value, its rate, and what the rate could be at most.
+        let rates = |x: &[f64]| -> Vec<(f64, f64, f64)> {
+            let (mut v, jacobian) = probe.at(t, x);
+            let mut values = v.split_off(field.dimension);
+            let explicit = values.split_off(rows.len());
             let speed = v.iter().map(|v| v * v).sum::<f64>().sqrt();
-            let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
-            let mut worst = (0.0f64, 0.0f64);
-            for (k, row) in evaluate_rows(&field.graph, &gradients, t, x, &model.parameter_values).iter().enumerate() {
-                let partial = explicit.get(k).map_or(0.0, |(g, n)| evaluate(g, &[*n], t, x, &model.parameter_values)[0]);
-                let rate: f64 = partial + row.iter().map(|&(i, d)| d * v[i as usize]).sum::<f64>();
-                let size = numeric::dot(row, row).sqrt() * speed + partial.abs();
-                if rate.is_finite() && rate.abs() > CONSTANT * size && rate.abs() > worst.0 {
-                    worst = (rate.abs(), rate.abs() / size);
-                }
+            let one = |(k, row): (usize, &Row)| {
+                let rate = explicit[k] + row.iter().map(|&(i, d)| d * v[i as usize]).sum::<f64>();
+                (values[k], rate, numeric::dot(row, row).sqrt() * speed + explicit[k].abs())
+            };
+            jacobian.iter().enumerate().map(one).collect()
+        };
+        let rate = |x: &[f64]| -> (f64, f64) {
+            let varies = |&(_, rate, size): &(f64, f64, f64)| rate.is_finite() && rate.abs() > CONSTANT * size;
+            let largest = rates(x).into_iter().filter(varies).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+            largest.map_or((0.0, 0.0), |(_, rate, size)| (rate.abs(), rate.abs() / size))
+        };
+        // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
+        let targets: Vec<f64> = match group.kind {
+            InvariantKind::Integral => rates(&model.initial).into_iter().map(|(value, ..)| value).collect(),
+            _ => vec![0.0; rows.len()],
+        };
+        let potential_varies = |x: &[f64]| {
+            let (mut rate, mut size) = (0.0, 0.0);
+            for (((value, r, s), target), weight) in rates(x).into_iter().zip(&targets).zip(&weights) {
+                rate += weight * (value - target) * r;
+                size += weight * (value - target).abs() * s;
             }
-            worst
+            rate.is_finite() && rate > CONSTANT * size
         };
         let worst = points.iter().map(|x| rate(x)).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
         if worst.0 > 0.0 {
             let what = if group.kind == InvariantKind::Integral { ("integral", "is not a first integral") } else { ("constraint", "is not kept by the field") };
+            found.varying.push(group.name.clone());
             found.diagnostics.push(
                 Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity.span, "varies along the flow")
                     .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
             );
-        } else if ambient.iter().any(|x| rate(x).0 > 0.0) {
+        } else if ambient.iter().any(|x| potential_varies(x)) {
             found.weak_integrals.push(group.name.clone());
         }
     }

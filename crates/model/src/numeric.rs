@@ -21,11 +21,13 @@ pub fn dot(a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
     sum
 }
 
-/// LDLᵀ of the Gram matrix of unit-scaled sparse rows, by rows, without pivoting: pivot k is the squared
-/// sine of the angle between row k and the span of the rows before it.
+/// LDLᵀ of the Gram matrix of unit-scaled sparse rows without pivoting: each pivot is the squared sine of
+/// the angle between a row and the span of the rows eliminated before it.
 pub struct Gram {
     scale: Vec<f64>,
-    /// Rows of L: (column, entry).
+    /// Which row is eliminated at each place.
+    order: Vec<usize>,
+    /// Rows of L by place: (place, entry).
     lower: Vec<Vec<(usize, f64)>>,
     pivots: Vec<f64>,
 }
@@ -35,61 +37,68 @@ pub struct Gram {
 pub const DEPENDENT: f64 = 1e-12;
 
 impl Gram {
-    /// Factors the Gram matrix of `rows` with `shift` added to its diagonal.
+    /// Factors the Gram matrix of `rows` in their own order, so that of dependent rows the later is found.
+    pub fn in_order(rows: &[Row]) -> Gram {
+        Gram::factor(rows, (0..rows.len()).collect(), &neighbours(rows), 0.0)
+    }
+
+    /// Factors the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
     pub fn new(rows: &[Row], shift: f64) -> Gram {
-        let scale: Vec<f64> = rows.iter().map(|r| { let s = dot(r, r).sqrt(); if s > 0.0 { 1.0 / s } else { 0.0 } }).collect();
-        // Which rows share a column: the entries of the Gram matrix that are not zero by structure.
-        let mut holders: rustc_hash::FxHashMap<u32, Vec<usize>> = Default::default();
-        let mut lower: Vec<Vec<(usize, f64)>> = Vec::with_capacity(rows.len());
-        let mut pivots: Vec<f64> = Vec::with_capacity(rows.len());
-        for (i, row) in rows.iter().enumerate() {
-            let mut partners: std::collections::BTreeMap<usize, f64> = Default::default();
-            for &(column, _) in row {
-                for &j in holders.get(&column).into_iter().flatten() {
-                    partners.entry(j).or_insert_with(|| dot(row, &rows[j]) * scale[i] * scale[j]);
-                }
-                holders.entry(column).or_default().push(i);
-            }
-            let mut diagonal = if scale[i] > 0.0 { 1.0 + shift } else { 0.0 };
-            let mut finished = Vec::new();
+        let neighbours = neighbours(rows);
+        Gram::factor(rows, minimum_degree(&neighbours), &neighbours, shift)
+    }
+
+    fn factor(rows: &[Row], order: Vec<usize>, neighbours: &[Vec<usize>], shift: f64) -> Gram {
+        let n = rows.len();
+        let scale: Vec<f64> = rows.iter().map(|r| dot(r, r).sqrt()).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
+        let mut place = vec![0; n];
+        for (k, &row) in order.iter().enumerate() {
+            place[row] = k;
+        }
+        let mut lower: Vec<Vec<(usize, f64)>> = Vec::with_capacity(n);
+        let mut pivots: Vec<f64> = Vec::with_capacity(n);
+        // Later places that hold an entry in each column of L.
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for (i, &row) in order.iter().enumerate() {
+            let mut partners: std::collections::BTreeMap<usize, f64> = neighbours[row]
+                .iter()
+                .filter(|&&other| place[other] < i)
+                .map(|&other| (place[other], dot(&rows[row], &rows[other]) * scale[row] * scale[other]))
+                .collect();
+            let mut diagonal = if scale[row] > 0.0 { 1.0 + shift } else { 0.0 };
+            let mut finished: Vec<(usize, f64)> = Vec::new();
             // Up-looking: the smallest remaining column is final; eliminating with it may add later ones.
             while let Some((j, mut value)) = partners.pop_first() {
                 for &(k, l) in &lower[j] {
                     if let Ok(at) = finished.binary_search_by_key(&k, |&(k, _)| k) {
-                        let (_, lik): (usize, f64) = finished[at];
-                        value -= lik * pivots[k] * l;
+                        value -= finished[at].1 * pivots[k] * l;
                     }
                 }
                 let entry = if pivots[j] > DEPENDENT { value / pivots[j] } else { 0.0 };
                 diagonal -= entry * entry * pivots[j];
                 finished.push((j, entry));
-                // Fill: a later row that has column j also meets this one.
-                for (k, others) in lower.iter().enumerate().skip(j + 1) {
-                    if !partners.contains_key(&k) && others.binary_search_by_key(&j, |&(c, _)| c).is_ok() {
-                        partners.insert(k, 0.0);
-                    }
+                for &k in &below[j] {
+                    partners.entry(k).or_insert(0.0);
                 }
+            }
+            for &(j, _) in &finished {
+                below[j].push(i);
             }
             lower.push(finished);
             pivots.push(diagonal);
         }
-        Gram { scale, lower, pivots }
+        Gram { scale, order, lower, pivots }
     }
 
     /// Rows that depend on the rows before them.
     pub fn dependent(&self) -> Vec<usize> {
-        (0..self.pivots.len()).filter(|&i| self.pivots[i] <= DEPENDENT).collect()
-    }
-
-    /// The smallest pivot: how near the rows are to dependence (1 for orthogonal rows).
-    pub fn smallest_pivot(&self) -> f64 {
-        self.pivots.iter().copied().fold(f64::INFINITY, f64::min)
+        (0..self.pivots.len()).filter(|&i| self.pivots[i] <= DEPENDENT).map(|i| self.order[i]).collect()
     }
 
     /// y with x = Σ yᵢ rowᵢ the least change that alters the rows' products by `right`.
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let n = right.len();
-        let mut y: Vec<f64> = right.iter().zip(&self.scale).map(|(r, s)| r * s).collect();
+        let mut y: Vec<f64> = self.order.iter().map(|&row| right[row] * self.scale[row]).collect();
         for i in 0..n {
             for &(j, l) in &self.lower[i] {
                 y[i] -= l * y[j];
@@ -103,12 +112,17 @@ impl Gram {
                 y[j] -= l * y[i];
             }
         }
-        y.iter().zip(&self.scale).map(|(y, s)| y * s).collect()
+        let mut solution = vec![0.0; n];
+        for (&row, y) in self.order.iter().zip(y) {
+            solution[row] = y * self.scale[row];
+        }
+        solution
     }
 
-    /// The coefficients by which dependent row `i` is a combination of the rows before it:
+    /// The coefficients by which the dependent row `row` is a combination of the rows before it:
     /// (row, coefficient of unit rows).
-    pub fn combination(&self, i: usize) -> Vec<(usize, f64)> {
+    pub fn combination(&self, row: usize) -> Vec<(usize, f64)> {
+        let i = self.order.iter().position(|&r| r == row).expect("a row of this matrix");
         let mut c = vec![0.0; i];
         for &(j, l) in &self.lower[i] {
             c[j] = l;
@@ -118,8 +132,44 @@ impl Gram {
                 c[k] -= l * c[j];
             }
         }
-        c.into_iter().enumerate().filter(|(_, v)| v.abs() > 1e-7).collect()
+        c.into_iter().enumerate().filter(|(_, v)| v.abs() > 1e-7).map(|(k, v)| (self.order[k], v)).collect()
     }
+}
+
+/// For each row, the rows that share a column with it: the Gram matrix's entries that are not zero by
+/// structure.
+fn neighbours(rows: &[Row]) -> Vec<Vec<usize>> {
+    let mut holders: rustc_hash::FxHashMap<u32, Vec<usize>> = Default::default();
+    for (i, row) in rows.iter().enumerate() {
+        for &(column, _) in row {
+            holders.entry(column).or_default().push(i);
+        }
+    }
+    let mut all = vec![Vec::new(); rows.len()];
+    for (i, row) in rows.iter().enumerate() {
+        all[i] = row.iter().flat_map(|(column, _)| &holders[column]).copied().filter(|&j| j != i).collect();
+        all[i].sort_unstable();
+        all[i].dedup();
+    }
+    all
+}
+
+/// The order of least degree first (Rose 1970): each eliminated node makes its neighbours a clique.
+fn minimum_degree(neighbours: &[Vec<usize>]) -> Vec<usize> {
+    let mut graph: Vec<std::collections::BTreeSet<usize>> = neighbours.iter().map(|l| l.iter().copied().collect()).collect();
+    let mut queue: std::collections::BTreeSet<(usize, usize)> = graph.iter().enumerate().map(|(i, s)| (s.len(), i)).collect();
+    let mut order = Vec::with_capacity(graph.len());
+    while let Some((_, node)) = queue.pop_first() {
+        order.push(node);
+        let around = std::mem::take(&mut graph[node]);
+        for &a in &around {
+            queue.remove(&(graph[a].len(), a));
+            graph[a].remove(&node);
+            graph[a].extend(around.iter().copied().filter(|&b| b != a));
+            queue.insert((graph[a].len(), a));
+        }
+    }
+    order
 }
 
 /// Whether a dense symmetric matrix (row-major) is positive definite.
@@ -132,6 +182,9 @@ pub fn positive_definite(a: &[f64], n: usize) -> bool {
         }
         for i in k + 1..n {
             let f = l[i * n + k] / l[k * n + k];
+            if f == 0.0 {
+                continue; // a chain's matrix is nearly empty
+            }
             for j in k + 1..=i {
                 l[i * n + j] -= f * l[j * n + k];
             }
@@ -177,7 +230,7 @@ impl Points {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> f64 {
+    pub fn draw(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

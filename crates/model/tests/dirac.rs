@@ -2,8 +2,11 @@
 
 mod support;
 
+use holonome_model::consistency;
 use holonome_model::elaborate::model::Model;
-use holonome_model::numeric::dot;
+use holonome_model::graph::{Graph, Node};
+use holonome_model::numeric::{self, dot};
+use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
 use holonome_model::treatment::{Field, dirac, unrolled::unroll};
 
@@ -96,5 +99,317 @@ fn a_driven_pivot_keeps_its_constraints_off_the_set() {
             let rate = explicit + row.iter().map(|&(i, d)| d * v[i as usize]).sum::<f64>();
             assert!(rate.abs() < 1e-12, "{rate:e}");
         }
+    }
+}
+
+/// F, DF and X at a point of a field whose tape takes `parameters`.
+fn look(field: &Field, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>, Vec<f64>) {
+    let f = evaluate(&field.graph, &field.invariants, 0.0, x, parameters);
+    let rows = evaluate_rows(&field.graph, &field.jacobian.iter().collect::<Vec<_>>(), 0.0, x, parameters);
+    let dense = |row: &numeric::Row| {
+        let mut d = vec![0.0; x.len()];
+        row.iter().for_each(|&(i, v)| d[i as usize] = v);
+        d
+    };
+    (f, rows.iter().map(dense).collect(), evaluate(&field.graph, &field.field, 0.0, x, parameters))
+}
+
+fn inner(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Models each of whose invariants is one in the whole space.
+fn feedback_models() -> Vec<Model> {
+    [
+        "models/spherical-pendulum.holo",
+        "models/planar-pendulum.holo",
+        "models/double-pendulum.holo",
+        "models/kepler.holo",
+    ]
+    .map(|f| support::model(&support::file(f)))
+    .into()
+}
+
+/// ΔF at a point: constraints count from 0, the others from their value at the start.
+fn deviation(field: &Field, f: &[f64], targets: &[f64]) -> Vec<f64> {
+    f.iter()
+        .enumerate()
+        .map(|(k, v)| if k < field.constraints { *v } else { v - targets[k - field.constraints] })
+        .collect()
+}
+
+/// Compares the feedback field with X − L∇V, L∇V from the definition, and V̇ with −∇V·L∇V.
+fn check_feedback(
+    model: &Model,
+    potential: &Potential,
+    transport: &Transport,
+    gains: &[f64],
+    slope: &dyn Fn(&Field, &[f64]) -> Vec<f64>,
+    l: &dyn Fn(&[f64]) -> Vec<f64>,
+) {
+    let field = extend(model);
+    let (controlled, inputs) = feedback::literal(&field, potential, transport);
+    let (f0, ..) = look(&field, &model.initial, &model.parameter_values);
+    let targets = &f0[field.constraints..];
+    let parameters = [&model.parameter_values[..], targets, gains].concat();
+    assert_eq!(
+        (inputs.targets, inputs.gains, inputs.gain_count),
+        (model.parameter_values.len(), model.parameter_values.len() + targets.len(), gains.len())
+    );
+    assert_eq!(controlled.parameters, parameters.len());
+    let n = model.dimension();
+    for x in ambient_points(model, 20, 21) {
+        let (f, df, free) = look(&field, &x, &model.parameter_values);
+        let (_, _, got) = look(&controlled, &x, &parameters);
+        let delta = deviation(&field, &f, targets);
+        let s = slope(&field, &delta);
+        let gradient: Vec<f64> = (0..n).map(|i| df.iter().zip(&s).map(|(row, s)| s * row[i]).sum()).collect();
+        let matrix = l(&x);
+        let push: Vec<f64> = (0..n).map(|i| inner(&matrix[i * n..(i + 1) * n], &gradient)).collect();
+        let size = |v: &[f64]| inner(v, v).sqrt();
+        for i in 0..n {
+            // A few dozen roundings of the largest terms.
+            assert!(
+                (got[i] - (free[i] - push[i])).abs() <= 1e-13 * (size(&free) + size(&push)),
+                "{got:?} {free:?} {push:?}"
+            );
+        }
+        // V̇ = ∇V·X − ∇V·L∇V, and X keeps what is an invariant in the whole space: V falls.
+        let (rate, fall) = (inner(&gradient, &got), inner(&gradient, &push));
+        assert!(fall > 0.0);
+        let strong = inner(&gradient, &free).abs() <= 1e-11 * size(&gradient) * size(&free);
+        assert!(
+            strong && (rate + fall).abs() <= 1e-11 * size(&gradient) * (size(&free) + size(&push)),
+            "{rate:e} {fall:e}"
+        );
+    }
+}
+
+#[test]
+fn feedback_by_gains_lets_v_fall() {
+    // Off the set the rigid body turns RᵀR: its entries vary and only their Frobenius norm stays, which is V
+    // when every entry counts.
+    let rigid_body = support::model(&support::file("models/rigid-body.holo"));
+    for model in feedback_models().into_iter().chain([rigid_body]) {
+        let field = extend(&model);
+        let gains: Vec<f64> = (0..field.groups.len()).map(|k| 0.5 + 2.0 * k as f64).collect();
+        let slope = |field: &Field, delta: &[f64]| {
+            let mut s = vec![0.0; delta.len()];
+            for (group, gain) in field.groups.iter().zip(&gains) {
+                // Every entry of the user's quantity counts: the off-diagonal ones of a symmetric matrix twice.
+                for &(row, multiplicity) in group.members.iter().flatten() {
+                    s[row] = gain * multiplicity * delta[row];
+                }
+            }
+            s
+        };
+        check_feedback(
+            &model,
+            &Potential::Gains,
+            &Transport::Identity,
+            &gains,
+            &slope,
+            &identity_of(model.dimension()),
+        );
+    }
+}
+
+fn identity_of(n: usize) -> impl Fn(&[f64]) -> Vec<f64> {
+    move |_| (0..n * n).map(|k| if k / n == k % n { 1.0 } else { 0.0 }).collect()
+}
+
+#[test]
+fn a_symmetric_constraint_counts_every_entry() {
+    // Rigid body: V of the printed gains is k₀/4 ‖RᵀR − 1‖² over all nine entries.
+    let model = support::model(&support::file("models/rigid-body.holo"));
+    let field = extend(&model);
+    let orthogonal = &field.groups[0];
+    assert_eq!(orthogonal.members[0].iter().map(|c| c.1).collect::<Vec<_>>(), [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]);
+    assert_eq!(field.constraints, 6);
+}
+
+#[test]
+fn feedback_by_a_matrix_of_gains() {
+    for model in feedback_models() {
+        let m = extend(&model).invariants.len();
+        // A full symmetric positive definite K: 1 on the diagonal, small couplings off it.
+        let k: Vec<f64> = (0..m * m)
+            .map(|e| {
+                if e / m == e % m {
+                    1.0 + (e / m) as f64 / 4.0
+                } else {
+                    0.5 / m as f64 / (1.0 + (e / m).abs_diff(e % m) as f64)
+                }
+            })
+            .collect();
+        let matrix = k.clone();
+        let slope = move |_: &Field, delta: &[f64]| (0..m).map(|i| inner(&matrix[i * m..(i + 1) * m], delta)).collect();
+        check_feedback(&model, &Potential::Matrix, &Transport::Identity, &k, &slope, &identity_of(model.dimension()));
+    }
+}
+
+#[test]
+fn feedback_by_the_users_potential_and_transport() {
+    // W = Σ ΔF⁴ + ½ ΔF₀², and an L(x) that turns the gradient (not symmetric) and depends on the state.
+    let w = |g: &mut Graph, delta: &[Node]| {
+        let mut sum = g.mul(delta[0], delta[0]);
+        let half = g.constant(0.5);
+        sum = g.mul(half, sum);
+        for &d in delta {
+            let square = g.mul(d, d);
+            let fourth = g.mul(square, square);
+            sum = g.add(sum, fourth);
+        }
+        sum
+    };
+    let slope = |_: &Field, delta: &[f64]| {
+        delta.iter().enumerate().map(|(k, d)| 4.0 * d.powi(3) + if k == 0 { *d } else { 0.0 }).collect::<Vec<f64>>()
+    };
+    let l = |g: &mut Graph, x: &[Node]| {
+        let n = x.len();
+        let square = g.mul(x[0], x[0]);
+        let two = g.constant(2.0);
+        let diagonal = g.add(two, square);
+        let zero = g.zero();
+        let mut matrix = vec![zero; n * n];
+        for i in 0..n {
+            matrix[i * n + i] = diagonal;
+            let next = (i + 1) % n;
+            // Antisymmetric: it does not change ∇V·L∇V.
+            matrix[i * n + next] = g.add(matrix[i * n + next], x[i]);
+            matrix[next * n + i] = g.sub(matrix[next * n + i], x[i]);
+        }
+        matrix
+    };
+    let l_value = |x: &[f64]| {
+        let n = x.len();
+        let mut matrix = vec![0.0; n * n];
+        for i in 0..n {
+            matrix[i * n + i] += 2.0 + x[0] * x[0];
+            let next = (i + 1) % n;
+            matrix[i * n + next] += x[i];
+            matrix[next * n + i] -= x[i];
+        }
+        matrix
+    };
+    for model in feedback_models() {
+        check_feedback(&model, &Potential::Function(&w), &Transport::Matrix(&l), &[], &slope, &l_value);
+    }
+}
+
+#[test]
+fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
+    // A double pendulum in space (4 constraint rows, H, J in 12 dimensions) and the spherical pendulum.
+    for file in
+        ["models/spherical-pendulum.holo", "suite/models/double-spherical-pendulum.holo", "models/double-pendulum.holo"]
+    {
+        let model = support::model(&support::file(file));
+        let field = extend(&model);
+        let (controlled, inputs) = feedback::gauss_newton(&field);
+        assert_eq!(inputs.gain_count, 1);
+        let (f0, ..) = look(&field, &model.initial, &model.parameter_values);
+        let targets = &f0[field.constraints..];
+        let kappa = 3.0;
+        let parameters = [&model.parameter_values[..], targets, &[kappa]].concat();
+        let mut tried = 0;
+        for x in ambient_points(&model, 20, 5) {
+            let (f, df, free) = look(&field, &x, &model.parameter_values);
+            let (_, _, got) = look(&controlled, &x, &parameters);
+            let delta = deviation(&field, &f, targets);
+            let norms: Vec<f64> = df.iter().map(|r| inner(r, r).sqrt()).collect();
+            let rows: Vec<numeric::Row> =
+                df.iter().map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect()).collect();
+            let gram = numeric::Gram::new(&rows, 0.0);
+            // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row, and
+            // y = S⁻¹ Δ̂ up to a factor near 1.
+            let y: Vec<f64> = gram.solve(&delta).iter().zip(&norms).map(|(y, n)| y * n).collect();
+            let allowed = 1.1 * feedback::REGULARISATION * inner(&y, &y).sqrt();
+            let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
+            if allowed > 1e-4 * scaled.sqrt() {
+                continue; // DF loses rank near there, and the regularisation is meant to step in
+            }
+            tried += 1;
+            for (k, row) in df.iter().enumerate() {
+                let decay: f64 = (0..x.len()).map(|i| row[i] * (got[i] - free[i])).sum();
+                let error = (decay + kappa * delta[k]).abs() / norms[k];
+                // Besides, some hundred roundings of the terms.
+                assert!(
+                    error <= kappa * allowed + 1e-12 * (1.0 + inner(&free, &free).sqrt()),
+                    "{file}, row {k}: {decay} {}, {error:e} {allowed:e}",
+                    -kappa * delta[k]
+                );
+            }
+        }
+        assert!(tried >= 5, "{file}: {tried}");
+    }
+}
+
+#[test]
+fn gauss_newton_survives_a_lost_rank() {
+    // At rest at the bottom DH is parallel to the rod's gradient: DF has rank 2 of 3, and nothing is infinite.
+    let model = support::model(
+        "coordinate q : R^2 = (0, -1)\nmomentum p of q\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = 1\n",
+    );
+    let field = extend(&model);
+    let (controlled, _) = feedback::gauss_newton(&field);
+    for x in [[0.0, -1.0, 0.0, 0.0], [0.0, -1.001, 0.0, 0.0], [1e-9, -1.0, 1e-9, 0.0], [0.0, 0.0, 0.0, 0.0]] {
+        // The field X itself needs q ≠ 0.
+        let got = evaluate(&controlled.graph, &controlled.field, 0.0, &x, &[-1.0, 2.0]);
+        assert!(x[1] == 0.0 || got.iter().all(|v| v.is_finite() && v.abs() < 1.0), "{x:?}: {got:?}");
+    }
+}
+
+#[test]
+fn the_start_is_projected_with_the_least_kinetic_change() {
+    // A bead with unequal masses along x and y on a circle, off in position and momentum.
+    let model = |q: [f64; 2], p: [f64; 2]| {
+        support::model(&format!(
+            "coordinate q : R^2 = ({}, {})\nmomentum p of q = ({}, {})\nhamiltonian p.x^2/2 + p.y^2/8\nconstraint rod : dot(q, q) = 1\n",
+            q[0], q[1], p[0], p[1]
+        ))
+    };
+    for (q, p) in [([0.602, -0.797], [0.7, 0.3]), ([1.001, 0.003], [0.2, -0.4]), ([-0.705, 0.711], [0.0, 1.0])] {
+        let moved = consistency::project_initial(&model(q, p)).unwrap();
+        let x = &moved.initial;
+        // On the set: two roundings of 1 and of q·M⁻¹p.
+        assert!((x[0] * x[0] + x[1] * x[1] - 1.0).abs() < 4.0 * f64::EPSILON, "{x:?}");
+        assert!((x[0] * x[2] + x[1] * x[3] / 4.0).abs() < 4.0 * f64::EPSILON, "{x:?}");
+        // Brute force: the momentum p = s (−q.y, q.x M…) tangent to the circle there that is nearest in pᵀM⁻¹p.
+        let tangent = [-x[1], 4.0 * x[0]];
+        let metric = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1] / 4.0;
+        let s = metric(p, tangent) / metric(tangent, tangent);
+        for k in 0..2 {
+            assert!((x[2 + k] - s * tangent[k]).abs() < 1e-14, "{x:?} {s}");
+        }
+        // Positions: the point of the circle nearest in M. Newton along M⁻¹Gᵀ of the current point is the nearest to
+        // second order in the distance, which is 4e-3 at most here.
+        let kinetic = |a: [f64; 2]| (a[0] - q[0]).powi(2) + 4.0 * (a[1] - q[1]).powi(2);
+        let best = (0..2_000_000)
+            .map(|k| f64::from(k) * std::f64::consts::PI / 1e6)
+            .map(|a| kinetic([a.cos(), a.sin()]))
+            .fold(f64::INFINITY, f64::min);
+        let got = kinetic([x[0], x[1]]);
+        // Second order: relative to the least change by the square of the distance (angles of the table: 3e-6).
+        assert!(got <= best * (1.0 + 1e-3) + 1e-11, "{got:e} {best:e}");
+        let distance = ((x[0] - q[0]).powi(2) + (x[1] - q[1]).powi(2)).sqrt();
+        assert!((moved.position - distance).abs() < 1e-15, "{} {distance}", moved.position);
+    }
+    // A start on the set stays where it is; redundant constraints are refused in words.
+    let still = consistency::project_initial(&model([0.6, -0.8], [0.8, 2.4])).unwrap();
+    assert!(still.position < 1e-15 && still.momentum < 1e-15, "{still:?}");
+    // Every model of the project can be thrown off and brought back.
+    for (name, text) in support::files("suite/models") {
+        let Some(mut model) = support::check_in("suite/models", &text).0 else { panic!("{name}") };
+        if !model.is_hamiltonian() || model.constraints.is_empty() {
+            continue;
+        }
+        let mut points = numeric::Points::new(8);
+        let size = model.initial.iter().map(|v| v * v).sum::<f64>().sqrt();
+        model.initial.iter_mut().for_each(|x| *x += 1e-3 * size * points.draw() / 3.0);
+        let moved = consistency::project_initial(&model).unwrap_or_else(|e| panic!("{name}: {e}"));
+        model.initial = moved.initial;
+        let off = consistency::examine(&model).off_set;
+        assert!(off.is_empty(), "{name}: {off:?}");
+        assert!(moved.position + moved.momentum < 0.05 * size, "{name}: {} {}", moved.position, moved.momentum);
     }
 }

@@ -114,10 +114,13 @@ impl Projection {
     }
 
     fn estimate_round_off(&mut self, target: &[f64], x: &[f64]) {
+        // x is known to a rounding of its largest component. The terms of F may all vanish at x̃, as those of the
+        // hidden constraint of a pendulum at rest, and would promise a precision that x₁ cannot have.
+        let of_the_state = f64::EPSILON * x.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
         for i in 0..target.len() {
             // Twice: of F_i and of its target.
             let value = 2.0 * self.equations.round_off(&self.jacobian, x, target[i], i);
-            self.round_off[i] = value * self.distance_per_value(i);
+            self.round_off[i] = value * self.distance_per_value(i) + of_the_state;
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Expression {
     pub depends: Depends,
     /// Whether a sum over an index stands anywhere inside.
     pub has_sum: bool,
+    /// Levels below it: definitions are shared, so this says more than the nesting of the text.
+    pub height: u32,
 }
 
 /// A range of an index, both ends included.
@@ -141,17 +143,20 @@ impl Expression {
             _ => 0,
         };
         let mut has_sum = matches!(kind, Kind::Sum(..));
+        let mut height = 0;
         kind.for_each_part(&mut |part| {
             depends |= part.depends;
             has_sum |= part.has_sum;
+            height = height.max(part.height + 1);
         });
-        Arc::new(Expression { kind, shape, span, depends, has_sum })
+        Arc::new(Expression { kind, shape, span, depends, has_sum, height })
     }
 
     /// A variable's member; what a variable is (position, momentum, state) is its own to say.
     pub fn variable(variable: usize, indices: Vec<Ex>, own: Depends, shape: Shape, span: Span) -> Ex {
         let depends = indices.iter().fold(own, |d, i| d | i.depends);
-        Arc::new(Expression { kind: Kind::Variable(variable, indices), shape, span, depends, has_sum: false })
+        let height = indices.iter().map(|i| i.height + 1).max().unwrap_or(0);
+        Arc::new(Expression { kind: Kind::Variable(variable, indices), shape, span, depends, has_sum: false, height })
     }
 
     /// The value of a number.

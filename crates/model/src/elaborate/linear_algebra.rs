@@ -6,6 +6,9 @@ use crate::graph::{Graph, Node};
 /// Largest matrix that `det` and `inverse` accept: they expand by minors, 2^n of them.
 pub const LARGEST_INVERSE: usize = 6;
 
+/// Components of a result from the arguments' shapes and components.
+pub type Lower = fn(&mut Graph, &[Shape], &[Vec<Node>]) -> Vec<Node>;
+
 /// A function from shaped arguments to a shaped result.
 pub struct Row {
     /// Which.
@@ -19,7 +22,7 @@ pub struct Row {
     /// The shape of the result, or `None` where the arguments do not fit.
     pub shape: fn(&[Shape]) -> Option<Shape>,
     /// The result's components from the arguments' shapes and components.
-    pub lower: fn(&mut Graph, &[Shape], &[Vec<Node>]) -> Vec<Node>,
+    pub lower: Lower,
 }
 
 macro_rules! linear {

@@ -15,14 +15,23 @@ use crate::graph::tape::Tape;
 use crate::graph::{Expression as GraphExpression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Rows of all the terms of one formula, at most.
 pub const MOST_ROWS: usize = 20_000_000;
+/// Index values that the ranges of one formula may run through, with those that filters leave out.
+const MOST_VISITED: usize = 2 * MOST_ROWS;
 /// Largest size or index: beyond, doubles no longer count in ones.
 pub const LARGEST_INDEX: f64 = 9.0e15;
 /// Nodes of one template, at most (a sum inside a nonlinear function is unrolled in its template).
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
+/// Nodes of all the templates of one formula, at most.
+const LARGEST_TEMPLATES: usize = 4_000_000;
+/// Summands of one formula that stand by themselves, at most.
+const MOST_PIECES: usize = 10_000;
+/// Numbers in a state, a parameter list, the outputs of a formula or its row table, at most: a few gigabytes.
+pub const MOST_NUMBERS: usize = 500_000_000;
 
 /// What lowering needs to know of the model around an expression.
 pub struct Context<'a> {
@@ -57,14 +66,15 @@ pub type Drawer<'a> = dyn FnMut(Draw) -> f64 + 'a;
 /// Findings that need index values: an index out of range, a size that is not whole, too many rows.
 pub fn lower(context: &Context, family: &Ranges, body: &Ex, draw: &mut Drawer) -> Result<Lowered, Diagnostic> {
     let mut pieces = Vec::new();
-    split(body, Piece { ranges: Vec::new(), wrappers: Vec::new(), body: body.clone(), offset: 0 }, &mut pieces);
+    split(body, Piece { ranges: Vec::new(), wrappers: Vec::new(), body: body.clone(), offset: 0 }, &mut pieces)?;
     let components = body.shape.len();
     let mut functional = Functional::default();
     let mut members = Vec::new();
     let mut count = 0;
     for (number, piece) in pieces.iter().enumerate() {
-        let mut builder = Builder { context, piece, components, classes: Vec::new(), rows: 0, draw };
-        let mut rows = RowLoop { family_depth: family.ranges.len(), member: 0, members: Vec::new() };
+        let choices = vec![Choice::default()];
+        let mut builder = Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draw };
+        let mut rows = RowLoop { family_depth: family.ranges.len(), member: 0, members: Vec::new(), visited: 0 };
         let loops: Vec<&Ranges> = std::iter::once(family).chain(&piece.ranges).collect();
         rows.run(&mut builder, &loops)?;
         functional.terms.extend(builder.classes.into_iter().map(|c| c.term));
@@ -74,11 +84,19 @@ pub fn lower(context: &Context, family: &Ranges, body: &Ex, draw: &mut Drawer) -
         }
     }
     functional.outputs = count * components;
+    if functional.outputs > MOST_NUMBERS {
+        return Err(too_many_numbers(functional.outputs, body.span));
+    }
     let symmetric_hint = match &functional.terms[..] {
         [only] if pieces.len() == 1 && pieces[0].ranges.is_empty() => Some((only.graph.clone(), only.roots.clone())),
         _ => None,
     };
     Ok(Lowered { functional, members, count, symmetric_hint })
+}
+
+/// A state, parameter or formula of more numbers than the limit.
+pub(super) fn too_many_numbers(count: usize, span: Span) -> Diagnostic {
+    Diagnostic::error(format!("these are {count} numbers, and the limit is {MOST_NUMBERS}"), span, "too many numbers")
 }
 
 /// One summand of a formula.
@@ -100,7 +118,7 @@ enum Wrapper {
 }
 
 /// Splits `e` at sums that stand in linear position.
-fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) {
+fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> {
     let with = |wrapper: Option<Wrapper>, body: &Ex| Piece {
         ranges: around.ranges.clone(),
         wrappers: around.wrappers.iter().cloned().chain(wrapper).collect(),
@@ -112,12 +130,13 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) {
         Kind::Sum(ranges, body) => {
             let mut piece = with(None, body);
             piece.ranges.push(ranges.clone());
-            split(body, piece, out);
+            split(body, piece, out)
         }
         Kind::Add(terms) if e.has_sum => {
             for (negative, term) in terms {
-                split(term, with(negative.then_some(Wrapper::Negate), term), out);
+                split(term, with(negative.then_some(Wrapper::Negate), term), out)?;
             }
+            Ok(())
         }
         Kind::Unary(Unary::Neg, a) if e.has_sum => split(a, with(Some(Wrapper::Negate), a), out),
         Kind::Scale(c, a) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
@@ -132,10 +151,17 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) {
                 let mut piece = with(None, entry);
                 piece.offset = offset;
                 offset += entry.shape.len();
-                split(entry, piece, out);
+                split(entry, piece, out)?;
             }
+            Ok(())
         }
-        _ => out.push(with(None, e)),
+        _ if out.len() == MOST_PIECES => {
+            Err(Diagnostic::error(format!("this formula has more than {MOST_PIECES} summands, with every `let` written out"), e.span, "too many"))
+        }
+        _ => {
+            out.push(with(None, e));
+            Ok(())
+        }
     }
 }
 
@@ -144,6 +170,8 @@ struct RowLoop {
     family_depth: usize,
     member: usize,
     members: Vec<i32>,
+    /// Index values gone through at every level: rows that a filter leaves out cost time as well.
+    visited: usize,
 }
 
 impl RowLoop {
@@ -170,8 +198,13 @@ impl RowLoop {
         row: &mut Vec<f64>,
     ) -> Result<(), Diagnostic> {
         let depth = row.len();
+        self.visited += 1;
+        if self.visited > MOST_VISITED {
+            return Err(Diagnostic::error(format!("the ranges run through more than {MOST_VISITED} index values"), builder.piece.body.span, "too many rows")
+                .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+        }
         for filter in &filters[depth] {
-            if names.evaluate(filter, row)? == 0.0 {
+            if names.checked(filter, row)? == 0.0 {
                 return Ok(());
             }
         }
@@ -214,7 +247,19 @@ struct IndexNames<'a> {
     bound: FxHashMap<IndexVariable, Node>,
     /// Compiled evaluations, by node.
     kernels: FxHashMap<Node, (Box<dyn Kernel>, Vec<f64>)>,
+    /// The ranges' ends and filters of the rows with what they need to be true.
+    known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
     work: Vec<f64>,
+}
+
+/// Results by expression, for those that are shared.
+type Memo = FxHashMap<*const Expression, Vec<Node>>;
+
+/// Where a walk over an index expression has been: shared expressions, with the condition that leads there.
+#[derive(Default)]
+struct Seen {
+    pairs: FxHashSet<(*const Expression, Node)>,
+    visits: usize,
 }
 
 impl<'a> IndexNames<'a> {
@@ -225,62 +270,205 @@ impl<'a> IndexNames<'a> {
             graph: Graph::new(),
             bound: FxHashMap::default(),
             kernels: FxHashMap::default(),
+            known: FxHashMap::default(),
             work: Vec::new(),
         }
     }
 
-    /// An index expression as a function of the row.
+    /// A scalar index expression as a function of the row.
     fn node(&mut self, e: &Ex) -> Node {
+        self.nodes(e, &mut Memo::default())[0]
+    }
+
+    /// The components of an expression of numbers and indices.
+    fn nodes(&mut self, e: &Ex, memo: &mut Memo) -> Vec<Node> {
+        let shared = Arc::strong_count(e) > 1;
+        if shared && let Some(known) = memo.get(&Arc::as_ptr(e)) {
+            return known.clone();
+        }
+        let nodes = self.new_nodes(e, memo);
+        if shared {
+            memo.insert(Arc::as_ptr(e), nodes.clone());
+        }
+        nodes
+    }
+
+    fn new_nodes(&mut self, e: &Ex, memo: &mut Memo) -> Vec<Node> {
         match &e.kind {
-            Kind::Number(v) => self.graph.constant(*v),
+            Kind::Number(v) => vec![self.graph.constant(*v)],
             Kind::Index(variable) => match self.bound.get(variable) {
-                Some(&node) => node,
+                Some(&node) => vec![node],
                 None => {
                     let k = self.rows.iter().position(|r| r == variable).expect("an index is used where it is bound");
-                    self.graph.state(k)
+                    vec![self.graph.state(k)]
                 }
             },
-            Kind::Unary(op, a) => {
-                let a = self.node(a);
-                self.graph.unary(*op, a)
-            }
+            Kind::Unary(op, a) => self.nodes(a, memo).into_iter().map(|a| self.graph.unary(*op, a)).collect(),
             Kind::Binary(op, a, b) => {
-                let (a, b) = (self.node(a), self.node(b));
-                match op {
+                let (a, b) = (self.nodes(a, memo)[0], self.nodes(b, memo)[0]);
+                vec![match op {
                     Binary::Pow => self.graph.pow(a, b),
                     _ => self.graph.binary(*op, a, b),
-                }
+                }]
             }
             Kind::Add(terms) => {
-                let zero = self.graph.zero();
-                terms.iter().fold(zero, |sum, (negative, term)| {
-                    let term = self.node(term);
-                    if *negative { self.graph.sub(sum, term) } else { self.graph.add(sum, term) }
-                })
+                let mut sum = vec![self.graph.zero(); e.shape.len()];
+                for (negative, term) in terms {
+                    for (s, t) in sum.iter_mut().zip(self.nodes(term, memo)) {
+                        *s = if *negative { self.graph.sub(*s, t) } else { self.graph.add(*s, t) };
+                    }
+                }
+                sum
+            }
+            Kind::Scale(c, a) => {
+                let c = self.nodes(c, memo)[0];
+                self.nodes(a, memo).into_iter().map(|a| self.graph.mul(c, a)).collect()
+            }
+            Kind::Divide(a, c) => {
+                let c = self.nodes(c, memo)[0];
+                self.nodes(a, memo).into_iter().map(|a| self.graph.div(a, c)).collect()
+            }
+            Kind::Product(a, b) => {
+                let (left, right) = (self.nodes(a, memo), self.nodes(b, memo));
+                product(&mut self.graph, a.shape, &left, &right)
             }
             Kind::Select(c, a, b) => {
-                let (c, a, b) = (self.node(c), self.node(a), self.node(b));
-                self.graph.select(c, a, b)
+                let (c, a, b) = (self.nodes(c, memo)[0], self.nodes(a, memo), self.nodes(b, memo));
+                a.into_iter().zip(b).map(|(a, b)| self.graph.select(c, a, b)).collect()
             }
-            // A `let` of indices and numbers; its own index values are checked where it is lowered.
-            Kind::Member(_, _, _, body) => self.node(body),
-            Kind::Component(vector, index) => self.pick(vector, index),
+            Kind::Stack(entries) => entries.iter().flat_map(|entry| self.nodes(entry, memo)).collect(),
+            Kind::Identity => identity(&mut self.graph, e.shape),
+            Kind::Linear(function, arguments) => {
+                let shapes: Vec<Shape> = arguments.iter().map(|a| a.shape).collect();
+                let values: Vec<Vec<Node>> = arguments.iter().map(|a| self.nodes(a, memo)).collect();
+                (function.row().lower)(&mut self.graph, &shapes, &values)
+            }
+            // A `let` of indices and numbers; its own index values are guarded.
+            Kind::Member(_, _, _, body) => self.nodes(body, memo),
+            Kind::Component(base, list) => {
+                let entries = self.nodes(base, memo);
+                let axes: Vec<Node> = list.iter().map(|index| self.nodes(index, memo)[0]).collect();
+                vec![self.pick(&entries, &axes, &base.shape.dimensions())]
+            }
             other => unreachable!("an index expression of numbers and indices, not {other:?}"),
         }
     }
 
     /// `(0.4, -0.8, 0.4)[s]`: a component picked by the row, as a chain of choices.
-    fn pick(&mut self, vector: &Ex, index: &[Ex]) -> Node {
-        let Kind::Stack(entries) = &vector.kind else { unreachable!("an index picks from a vector that is written out") };
-        let [index] = index else { unreachable!("a vector has one axis") };
-        let at = self.node(index);
+    fn pick(&mut self, entries: &[Node], axes: &[Node], sizes: &[usize]) -> Node {
+        let mut at = self.graph.zero();
+        for (&axis, &size) in axes.iter().zip(sizes) {
+            let (size, one) = (self.graph.constant(size as f64), self.graph.one());
+            let (before, here) = (self.graph.mul(at, size), self.graph.sub(axis, one));
+            at = self.graph.add(before, here);
+        }
         let mut result = self.graph.constant(f64::NAN);
-        for (k, entry) in entries.iter().enumerate() {
-            let (k, entry) = (self.graph.constant(k as f64 + 1.0), self.node(entry));
+        for (k, &entry) in entries.iter().enumerate() {
+            let k = self.graph.constant(k as f64);
             let here = self.graph.binary(Binary::Equal, at, k);
             result = self.graph.select(here, entry, result);
         }
         result
+    }
+
+    /// What must be true of the row where `e` stands: every component that it picks and every `let` member
+    /// that it uses exists.
+    fn guards_of(&mut self, e: &Ex, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
+        let always = self.graph.one();
+        self.collect(e, always, &mut Seen::default(), out)
+    }
+
+    /// [`IndexNames::guards_of`] where `when` is not 0.
+    fn collect(&mut self, e: &Ex, when: Node, seen: &mut Seen, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
+        if Arc::strong_count(e) > 1 && !seen.pairs.insert((Arc::as_ptr(e), when)) {
+            return Ok(());
+        }
+        seen.visits += 1;
+        if seen.visits > LARGEST_TEMPLATE {
+            return Err(Diagnostic::error(format!("this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"), e.span, "too large"));
+        }
+        match &e.kind {
+            Kind::Member(name, checks, filter, body) => {
+                for (index, _) in checks {
+                    self.collect(index, when, seen, out)?;
+                }
+                let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
+                // The ranges may use the let's own earlier indices: bind them to the values asked for.
+                let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
+                for ((_, range), &value) in checks.iter().zip(&values) {
+                    self.bound.insert(range.index, value);
+                    self.collect(&range.low, when, seen, out)?;
+                    self.collect(&range.high, when, seen, out)?;
+                    let between = Some((self.node(&range.low), self.node(&range.high)));
+                    out.push(Guard { name: name.clone(), when, value, between, span: e.span });
+                }
+                if let Some(filter) = filter {
+                    self.collect(filter, when, seen, out)?;
+                    let value = self.node(filter);
+                    out.push(Guard { name: name.clone(), when, value, between: None, span: e.span });
+                }
+                for ((_, range), outer) in checks.iter().zip(outer) {
+                    match outer {
+                        Some(node) => self.bound.insert(range.index, node),
+                        None => self.bound.remove(&range.index),
+                    };
+                }
+                // Of a body that is more than an index expression its own lowering takes care.
+                if body.is_index() {
+                    self.collect(body, when, seen, out)?;
+                }
+            }
+            Kind::Component(base, list) if e.is_index() => {
+                for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
+                    self.collect(index, when, seen, out)?;
+                    let value = self.node(index);
+                    let between = Some((self.graph.one(), self.graph.constant(size as f64)));
+                    out.push(Guard { name: "the list".to_string(), when, value, between, span: e.span });
+                }
+                self.collect(base, when, seen, out)?;
+            }
+            // A branch that is not taken need not exist.
+            Kind::Select(c, a, b) if c.is_index() => {
+                self.collect(c, when, seen, out)?;
+                let c = self.node(c);
+                let not = self.graph.unary(Unary::Not, c);
+                let (first, second) = (self.graph.binary(Binary::And, when, c), self.graph.binary(Binary::And, when, not));
+                self.collect(a, first, seen, out)?;
+                self.collect(b, second, seen, out)?;
+            }
+            kind => {
+                let mut result = Ok(());
+                kind.for_each_part(&mut |part| {
+                    if result.is_ok() {
+                        result = self.collect(part, when, seen, out);
+                    }
+                });
+                result?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the row meets a guard.
+    fn check(&mut self, guard: &Guard, row: &[f64]) -> Result<(), Diagnostic> {
+        if self.evaluate_node(guard.when, row) == 0.0 {
+            return Ok(());
+        }
+        let value = self.evaluate_node(guard.value, row);
+        let Some((low, high)) = guard.between else {
+            if value != 0.0 {
+                return Ok(());
+            }
+            let message = format!("'{}' has no member here{}", guard.name, self.with(row));
+            return Err(Diagnostic::error(message, guard.span, "left out by its condition"));
+        };
+        let [low, high] = [low, high].map(|n| self.evaluate_node(n, row));
+        let value = self.check_whole(value, guard.span, row, "an index")?;
+        if value < low || value > high {
+            let message = format!("index {value} of '{}' is outside {low}..{high}{}", guard.name, self.with(row));
+            return Err(Diagnostic::error(message, guard.span, "no such member"));
+        }
+        Ok(())
     }
 
     fn evaluate_node(&mut self, node: Node, row: &[f64]) -> f64 {
@@ -316,13 +504,25 @@ impl<'a> IndexNames<'a> {
         out[0]
     }
 
-    fn evaluate(&mut self, e: &Ex, row: &[f64]) -> Result<f64, Diagnostic> {
-        let node = self.node(e);
+    /// The value of a range's end or of a filter, with what it picks checked.
+    fn checked(&mut self, e: &Ex, row: &[f64]) -> Result<f64, Diagnostic> {
+        let key = Arc::as_ptr(e);
+        if !self.known.contains_key(&key) {
+            let mut guards = Vec::new();
+            self.guards_of(e, &mut guards)?;
+            let node = self.node(e);
+            self.known.insert(key, (node, guards));
+        }
+        let (node, count) = { let (node, guards) = &self.known[&key]; (*node, guards.len()) };
+        for k in 0..count {
+            let guard = self.known[&key].1[k].clone();
+            self.check(&guard, row)?;
+        }
         Ok(self.evaluate_node(node, row))
     }
 
     fn whole(&mut self, e: &Ex, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
-        let value = self.evaluate(e, row)?;
+        let value = self.checked(e, row)?;
         self.check_whole(value, e.span, row, what)
     }
 
@@ -354,18 +554,31 @@ enum Slot {
     Draw { draw: Draw, ordinal: u32 },
 }
 
-/// An index of a `let` family with the range that it must lie in.
+/// An index of a list or of a `let` family with the range that it must lie in, or the condition of a family
+/// that must hold.
+#[derive(Clone)]
 struct Guard {
     name: String,
+    /// Where this is 0, nothing is asked.
+    when: Node,
     value: Node,
-    low: Node,
-    high: Node,
+    /// `None` for a condition.
+    between: Option<(Node, Node)>,
     span: Span,
+}
+
+/// A place in the tree of decisions: rows that decide alike end at the same class.
+#[derive(Default)]
+struct Choice {
+    /// What is decided here, where anything is.
+    question: Option<Node>,
+    /// The next place, by the bits of the answer.
+    answers: FxHashMap<u64, usize>,
+    class: Option<usize>,
 }
 
 /// Rows that share a template.
 struct Class {
-    decisions: Vec<(Node, f64)>,
     guards: Vec<Guard>,
     slots: Vec<(Slot, Span)>,
     term: Term,
@@ -376,7 +589,13 @@ struct Builder<'a, 'd> {
     piece: &'a Piece,
     components: usize,
     classes: Vec<Class>,
+    /// The root is first.
+    choices: Vec<Choice>,
     rows: usize,
+    /// Entries of all row tables.
+    entries: usize,
+    /// Nodes of all templates.
+    written: usize,
     draw: &'a mut Drawer<'d>,
 }
 
@@ -388,22 +607,14 @@ impl Builder<'_, '_> {
             return Err(Diagnostic::error(format!("this needs more than {MOST_ROWS} rows"), self.piece.body.span, "too many rows")
                 .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
         }
-        let known = self.classes.iter().position(|class| class.decisions.iter().all(|&(node, value)| names.evaluate_node(node, row) == value));
-        let class = match known {
-            Some(k) => k,
-            None => {
-                let class = self.template(names, row)?;
-                self.classes.push(class);
-                self.classes.len() - 1
-            }
-        };
+        let class = self.class(names, row)?;
         let class = &mut self.classes[class];
+        self.entries += class.slots.len();
+        if self.entries > MOST_NUMBERS {
+            return Err(too_many_numbers(self.entries, self.piece.body.span));
+        }
         for guard in &class.guards {
-            let [value, low, high] = [guard.value, guard.low, guard.high].map(|n| names.evaluate_node(n, row));
-            if value < low || value > high {
-                let message = format!("index {value} of '{}' is outside {low}..{high}{}", guard.name, names.with(row));
-                return Err(Diagnostic::error(message, guard.span, "no such member"));
-            }
+            names.check(guard, row)?;
         }
         for (slot, span) in &class.slots {
             let entry = resolve(self.context, names, row, slot, *span, &mut class.term, self.draw)?;
@@ -413,7 +624,43 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    fn template(&self, names: &mut IndexNames, row: &[f64]) -> Result<Class, Diagnostic> {
+    /// The class of a row, new where no row has decided like this one.
+    fn class(&mut self, names: &mut IndexNames, row: &[f64]) -> Result<usize, Diagnostic> {
+        let mut at = 0;
+        while let Some(question) = self.choices[at].question {
+            let answer = names.evaluate_node(question, row).to_bits();
+            match self.choices[at].answers.get(&answer) {
+                Some(&next) => at = next,
+                None => break,
+            }
+        }
+        if let Some(class) = self.choices[at].class {
+            return Ok(class);
+        }
+        let (class, decisions) = self.template(names, row)?;
+        self.written += class.term.graph.len();
+        if self.written > LARGEST_TEMPLATES {
+            return Err(Diagnostic::error(format!("the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"), self.piece.body.span, "too large")
+                .help("a sum inside a nonlinear function is written out for each of its lengths"));
+        }
+        // The same questions come in the same order for all rows that have answered alike so far.
+        let mut at = 0;
+        for (question, answer) in decisions {
+            self.choices[at].question = Some(question);
+            let new = self.choices.len();
+            let next = *self.choices[at].answers.entry(answer.to_bits()).or_insert(new);
+            if next == new {
+                self.choices.push(Choice::default());
+            }
+            at = next;
+        }
+        self.choices[at].class = Some(self.classes.len());
+        self.classes.push(class);
+        Ok(self.classes.len() - 1)
+    }
+
+    /// The template of a row and the decisions that led to it.
+    fn template(&self, names: &mut IndexNames, row: &[f64]) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
         let mut lowering = Lowering {
             names,
             row,
@@ -425,6 +672,7 @@ impl Builder<'_, '_> {
             memo: FxHashMap::default(),
             scope: 0,
             scopes: 0,
+            steps: 0,
         };
         let mut roots = lowering.lower(&self.piece.body)?;
         for wrapper in self.piece.wrappers.iter().rev() {
@@ -449,12 +697,12 @@ impl Builder<'_, '_> {
                 Slot::Number(_) | Slot::Table { .. } | Slot::Draw { .. } => Source::Number,
             })
             .collect();
-        Ok(Class {
-            decisions: lowering.decisions,
+        let class = Class {
             guards: lowering.guards,
             slots: lowering.slots,
             term: Term { graph: lowering.graph, roots, slots, table: Vec::new(), first_output: Vec::new(), numbers: Vec::new() },
-        })
+        };
+        Ok((class, lowering.decisions))
     }
 }
 
@@ -526,6 +774,8 @@ struct Lowering<'l, 'a> {
     memo: FxHashMap<(*const Expression, u32), Vec<Node>>,
     scope: u32,
     scopes: u32,
+    /// Terms of inner sums gone through.
+    steps: usize,
 }
 
 impl Lowering<'_, '_> {
@@ -550,7 +800,7 @@ impl Lowering<'_, '_> {
     fn indices(&mut self, list: &[Ex]) -> Result<Vec<Node>, Diagnostic> {
         list.iter()
             .map(|e| {
-                self.check_members(e)?;
+                self.guard(e)?;
                 Ok(self.names.node(e))
             })
             .collect()
@@ -563,7 +813,7 @@ impl Lowering<'_, '_> {
     fn lower(&mut self, e: &Ex) -> Result<Vec<Node>, Diagnostic> {
         // What no inner sum binds means the same in every scope of this row.
         let scope = if e.depends & super::expression::INDEX == 0 { 0 } else { self.scope };
-        let key = (std::sync::Arc::as_ptr(e), scope);
+        let key = (Arc::as_ptr(e), scope);
         if let Some(nodes) = self.memo.get(&key) {
             return Ok(nodes.clone());
         }
@@ -578,7 +828,7 @@ impl Lowering<'_, '_> {
 
     fn lower_new(&mut self, e: &Ex) -> Result<Vec<Node>, Diagnostic> {
         if e.depends & super::expression::INDEX != 0 && e.is_index() && e.shape == Shape::Scalar {
-            self.check_members(e)?;
+            self.guard(e)?;
             let node = self.names.node(e);
             return Ok(vec![match self.names.graph.value(node) {
                 Some(v) => self.graph.constant(v),
@@ -602,7 +852,7 @@ impl Lowering<'_, '_> {
                     .collect())
             }
             Kind::Table(table, column, row) => {
-                let row = self.names.node(row);
+                let row = self.indices(std::slice::from_ref(row))?[0];
                 Ok(vec![self.slot(Slot::Table { table: *table, column: *column, row }, e.span)])
             }
             Kind::Draw(draw) => {
@@ -614,8 +864,8 @@ impl Lowering<'_, '_> {
                     })
                     .collect())
             }
-            Kind::Member(name, checks, filter, body) => {
-                self.check_member(name, checks, filter.as_ref(), e.span)?;
+            Kind::Member(_, _, _, body) => {
+                self.guard(e)?;
                 self.lower(body)
             }
             Kind::Unary(op, a) => {
@@ -649,21 +899,12 @@ impl Lowering<'_, '_> {
                 Ok(a.into_iter().map(|a| self.graph.div(a, c)).collect())
             }
             Kind::Product(a, b) => {
-                let Shape::Matrix(k, l) = a.shape else { unreachable!("checked") };
-                let columns = b.shape.len() / l;
-                let (a, b) = (self.lower(a)?, self.lower(b)?);
-                let mut product = Vec::with_capacity(k * columns);
-                for i in 0..k {
-                    for j in 0..columns {
-                        let column: Vec<Node> = (0..l).map(|m| b[m * columns + j]).collect();
-                        product.push(self.graph.dot(&a[i * l..(i + 1) * l], &column));
-                    }
-                }
-                Ok(product)
+                let (left, right) = (self.lower(a)?, self.lower(b)?);
+                Ok(product(&mut self.graph, a.shape, &left, &right))
             }
             Kind::Select(c, a, b) => {
                 if c.is_index() {
-                    self.check_members(c)?;
+                    self.guard(c)?;
                     let condition = self.names.node(c);
                     return if self.decide(condition) != 0.0 { self.lower(a) } else { self.lower(b) };
                 }
@@ -681,7 +922,7 @@ impl Lowering<'_, '_> {
             Kind::Component(base, list) => {
                 let mut position = 0;
                 for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
-                    self.check_members(index)?;
+                    self.guard(index)?;
                     let node = self.names.node(index);
                     let value = self.decide(node);
                     let value = self.names.check_whole(value, index.span, self.row, "an index")?;
@@ -691,13 +932,21 @@ impl Lowering<'_, '_> {
                     }
                     position = position * size + value as usize - 1;
                 }
-                Ok(vec![self.lower(base)?[position]])
+                // Of a variable or parameter only the component that is picked becomes a slot.
+                let component = position as u32;
+                Ok(vec![match &base.kind {
+                    Kind::Variable(variable, list) => {
+                        let indices = self.indices(list)?;
+                        self.slot(Slot::Variable { variable: *variable, component, indices }, base.span)
+                    }
+                    Kind::Parameter(parameter, list) => {
+                        let indices = self.indices(list)?;
+                        self.slot(Slot::Parameter { parameter: *parameter, component, indices }, base.span)
+                    }
+                    _ => self.lower(base)?[position],
+                }])
             }
-            Kind::Identity => {
-                let Shape::Matrix(n, _) = e.shape else { unreachable!("checked") };
-                let (zero, one) = (self.graph.zero(), self.graph.one());
-                Ok((0..n * n).map(|i| if i / n == i % n { one } else { zero }).collect())
-            }
+            Kind::Identity => Ok(identity(&mut self.graph, e.shape)),
             Kind::Linear(function, arguments) => {
                 let shapes: Vec<Shape> = arguments.iter().map(|a| a.shape).collect();
                 let mut values = Vec::with_capacity(arguments.len());
@@ -718,7 +967,13 @@ impl Lowering<'_, '_> {
     /// A sum inside a nonlinear function: written out, its length a decision.
     fn inner_sum(&mut self, ranges: &[Range], filter: Option<&Ex>, body: &Ex, sum: &mut [Node]) -> Result<(), Diagnostic> {
         let [range, rest @ ..] = ranges else {
+            self.steps += 1;
+            if self.steps > LARGEST_TEMPLATE {
+                return Err(Diagnostic::error(format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"), body.span, "too long to write out")
+                    .help("sums that are only added up are not limited like this"));
+            }
             if let Some(filter) = filter {
+                self.guard(filter)?;
                 let node = self.names.node(filter);
                 if self.decide(node) == 0.0 {
                     return Ok(());
@@ -729,6 +984,8 @@ impl Lowering<'_, '_> {
             }
             return Ok(());
         };
+        self.guard(&range.low)?;
+        self.guard(&range.high)?;
         let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
         for (node, what) in [(low, "the first value of a range"), (high, "the last value of a range")] {
             let value = self.names.evaluate_node(node, self.row);
@@ -756,48 +1013,31 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// The index values of every `let` member inside an index expression.
-    fn check_members(&mut self, e: &Ex) -> Result<(), Diagnostic> {
-        match &e.kind {
-            Kind::Member(name, checks, filter, _) => self.check_member(name, checks, filter.as_ref(), e.span)?,
-            Kind::Component(vector, index) => {
-                let [value, low, high] = [self.names.node(&index[0]), self.names.graph.one(), self.names.graph.constant(vector.shape.len() as f64)];
-                self.guards.push(Guard { name: "the list".to_string(), value, low, high, span: e.span });
-            }
-            _ => {}
+    /// Has every row checked for what `e` picks.
+    fn guard(&mut self, e: &Ex) -> Result<(), Diagnostic> {
+        match e.kind {
+            Kind::Number(_) | Kind::Index(_) => Ok(()),
+            _ => self.names.guards_of(e, &mut self.guards),
         }
-        let mut result = Ok(());
-        e.kind.for_each_part(&mut |part| {
-            if result.is_ok() {
-                result = self.check_members(part);
-            }
-        });
-        result
     }
+}
 
-    fn check_member(&mut self, name: &str, checks: &[(Ex, Range)], filter: Option<&Ex>, span: Span) -> Result<(), Diagnostic> {
-        // The ranges may use the let's own earlier indices: bind them to the values asked for.
-        let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.names.bound.get(&r.index).copied()).collect();
-        let values: Vec<Node> = checks.iter().map(|(index, _)| self.names.node(index)).collect();
-        for ((_, range), &value) in checks.iter().zip(&values) {
-            self.names.bound.insert(range.index, value);
-            let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
-            self.guards.push(Guard { name: name.to_string(), value, low, high, span });
+/// Matrix times vector or matrix.
+fn product(g: &mut Graph, left: Shape, a: &[Node], b: &[Node]) -> Vec<Node> {
+    let Shape::Matrix(k, l) = left else { unreachable!("checked") };
+    let columns = b.len() / l;
+    let mut product = Vec::with_capacity(k * columns);
+    for i in 0..k {
+        for j in 0..columns {
+            let column: Vec<Node> = (0..l).map(|m| b[m * columns + j]).collect();
+            product.push(g.dot(&a[i * l..(i + 1) * l], &column));
         }
-        let mut result = Ok(());
-        if let Some(filter) = filter {
-            let node = self.names.node(filter);
-            if self.decide(node) == 0.0 {
-                let message = format!("'{name}' has no member here{}", self.names.with(self.row));
-                result = Err(Diagnostic::error(message, span, "left out by its condition"));
-            }
-        }
-        for ((_, range), outer) in checks.iter().zip(outer) {
-            match outer {
-                Some(node) => self.names.bound.insert(range.index, node),
-                None => self.names.bound.remove(&range.index),
-            };
-        }
-        result
     }
+    product
+}
+
+fn identity(g: &mut Graph, shape: Shape) -> Vec<Node> {
+    let Shape::Matrix(n, _) = shape else { unreachable!("checked") };
+    let (zero, one) = (g.zero(), g.one());
+    (0..n * n).map(|i| if i / n == i % n { one } else { zero }).collect()
 }

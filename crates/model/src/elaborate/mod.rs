@@ -11,7 +11,7 @@ mod statements;
 mod terms;
 mod velocity;
 
-use crate::syntax::Reading;
+use crate::syntax::{MAX_DIAGNOSTICS, Reading};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
@@ -38,11 +38,17 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
     let mut diagnostics = statements::replace(&mut file, &environment.replacements);
     let mut elaborator = Elaborator::new(&file, environment.read_table);
     elaborator.poisoned = reading.unread.iter().map(|n| n.text.clone()).collect();
-    elaborator.complete = reading.diagnostics.is_empty();
+    elaborator.complete = reading.diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = elaborator.model(environment.draw);
     diagnostics.append(&mut elaborator.diagnostics);
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
     diagnostics.dedup();
+    if diagnostics.len() > MAX_DIAGNOSTICS {
+        let next = diagnostics[MAX_DIAGNOSTICS - 1].span;
+        diagnostics.truncate(MAX_DIAGNOSTICS - 1);
+        let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
+        diagnostics.push(Diagnostic::error(message, next, "the next one").help("correct the first ones and try again"));
+    }
     let good = diagnostics.iter().all(|d| d.severity != Severity::Error);
     (model.filter(|_| good), diagnostics)
 }
@@ -96,6 +102,9 @@ impl std::ops::Deref for TableEntry {
     }
 }
 
+/// A definition's statement and the addresses of its arguments.
+type Application = (usize, Vec<usize>);
+
 struct Elaborator<'a> {
     file: &'a ast::File,
     read_table: &'a dyn Fn(&str) -> Result<String, String>,
@@ -108,6 +117,14 @@ struct Elaborator<'a> {
     sizes: FxHashMap<usize, Option<i64>>,
     sizes_entered: Vec<usize>,
     parameters: Vec<ParameterEntry>,
+    /// Whether the families of the parameters have been read.
+    parameters_known: bool,
+    /// Whether those of the variables have.
+    variables_known: bool,
+    /// What a definition has used before it was known.
+    premature: Depends,
+    /// Parameters, each after those that it uses.
+    parameter_order: Vec<usize>,
     variables: Vec<VariableEntry>,
     tables: Vec<TableEntry>,
     hamiltonian: Option<usize>,
@@ -115,7 +132,7 @@ struct Elaborator<'a> {
     /// Definitions without arguments, read once.
     defined: FxHashMap<usize, Option<Ex>>,
     /// Definitions with arguments, by the arguments' addresses; the arguments are kept alive with them.
-    applied: FxHashMap<(usize, Vec<usize>), (Option<Ex>, Vec<Ex>)>,
+    applied: FxHashMap<Application, (Option<Ex>, Vec<Ex>)>,
     entered: Vec<usize>,
     /// Circles that have been reported, by the place of their first definition.
     recursive: FxHashSet<Span>,
@@ -136,6 +153,10 @@ impl<'a> Elaborator<'a> {
             sizes: FxHashMap::default(),
             sizes_entered: Vec::new(),
             parameters: Vec::new(),
+            parameters_known: false,
+            variables_known: false,
+            premature: 0,
+            parameter_order: Vec::new(),
             variables: Vec::new(),
             tables: Vec::new(),
             hamiltonian: None,

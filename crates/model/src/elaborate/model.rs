@@ -22,7 +22,9 @@ pub struct Family {
 impl Family {
     /// Number of members.
     pub fn members(&self) -> usize {
-        self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize).product()
+        let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
+        // An empty range first: the others may be of any length then.
+        if counts().any(|c| c == 0) { 0 } else { counts().product() }
     }
 
     /// Number of scalars.

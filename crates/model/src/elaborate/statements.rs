@@ -1,10 +1,11 @@
 //! Statements: declarations, then values, then formulas.
 
 use super::expression::{self, Depends, Ex, Expression, Kind, Ranges};
-use super::lower::{self, Context, Drawer, Lowered, MOST_ROWS};
+use super::lower::{self, Context, Drawer, Lowered, MOST_NUMBERS, MOST_ROWS};
 use super::model::{Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
 use super::names::{Declared, Scope, Symbol};
 use super::shape::Shape;
+use super::terms::DEEPEST;
 use super::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name, velocity};
 use crate::functional::Functional;
 use crate::syntax::ast::{self, ShapeExpr, StatementKind};
@@ -75,6 +76,7 @@ impl Elaborator<'_> {
         }
         self.parameter_families();
         self.variable_families();
+        self.variables_known = true;
         self.parameter_expressions();
         let initial = self.initial_expressions();
         let hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
@@ -87,11 +89,9 @@ impl Elaborator<'_> {
                 StatementKind::Constraint { name, family, left, right } => constraints.extend(self.constraint(name, family, left, right)),
                 StatementKind::Integral { name, family, value } => integrals.extend(self.quantity(name, family, value, "an integral")),
                 StatementKind::Observe { name, family, value } => observables.extend(self.quantity(name, family, value, "an observable")),
-                StatementKind::Let { name, family, parameters, value } if parameters.is_empty() => {
-                    // Read even where it is not used, so that its mistakes are found.
-                    if self.symbols.get(&name.text).is_some_and(|d| d.span == name.span) {
-                        self.unused_let(statement, family, value);
-                    }
+                // Read even where it is not used, so that its mistakes are found.
+                StatementKind::Let { name, family, parameters, value } if parameters.is_empty() && self.declares(name) => {
+                    self.unused_let(statement, family, value);
                 }
                 _ => {}
             }
@@ -283,15 +283,16 @@ impl Elaborator<'_> {
                 self.parameters[number].ranges = ranges;
             }
         }
+        self.parameters_known = true;
         // A parameter's shape follows from its value, which may use other parameters: in order of need.
         let mut state = vec![0u8; self.parameters.len()];
         for number in 0..self.parameters.len() {
-            self.parameter_value(number, &mut state);
+            self.parameter_value(number, &mut state, 0);
         }
     }
 
     /// Reads parameter `number` after those that it uses.
-    fn parameter_value(&mut self, number: usize, state: &mut Vec<u8>) {
+    fn parameter_value(&mut self, number: usize, state: &mut Vec<u8>, depth: usize) {
         const READING: u8 = 1;
         const READ: u8 = 2;
         if state[number] == READ {
@@ -304,19 +305,25 @@ impl Elaborator<'_> {
             state[number] = READ;
             return;
         }
+        if depth > DEEPEST {
+            self.report(Diagnostic::error(format!("parameter '{}' stands at the end of more than {DEEPEST} that use each other", name.text), name.span, "too deep"));
+            self.parameters[number].family = None;
+            state[number] = READ;
+            return;
+        }
         state[number] = READING;
         let mut used = Vec::new();
         names_in(value, &mut used);
         for used in used {
             match self.symbols.get(&used).map(|d| d.symbol) {
-                Some(Symbol::Parameter(other)) => self.parameter_value(other, state),
+                Some(Symbol::Parameter(other)) => self.parameter_value(other, state, depth + 1),
                 Some(Symbol::Definition(definition)) => {
                     // A let of parameters: what it uses comes first too.
                     let mut inner = Vec::new();
-                    self.names_behind(definition, &mut inner, &mut Vec::new());
+                    self.names_behind(definition, &mut inner);
                     for name in inner {
                         if let Some(Symbol::Parameter(other)) = self.symbols.get(&name).map(|d| d.symbol) {
-                            self.parameter_value(other, state);
+                            self.parameter_value(other, state, depth + 1);
                         }
                     }
                 }
@@ -327,6 +334,7 @@ impl Elaborator<'_> {
             return; // found to be recursive on the way
         }
         state[number] = READ;
+        self.parameter_order.push(number);
         let ranges = self.parameters[number].ranges.clone();
         let mut scope = Scope::new(expression::PARAMETER | expression::INDEX | expression::TABLE, "a parameter");
         bind(&mut scope, family, &ranges);
@@ -342,20 +350,23 @@ impl Elaborator<'_> {
         }
     }
 
-    fn names_behind(&self, definition: usize, names: &mut Vec<String>, seen: &mut Vec<usize>) {
-        if seen.contains(&definition) {
-            return;
-        }
-        seen.push(definition);
-        let (StatementKind::Let { value, .. } | StatementKind::Integral { value, .. } | StatementKind::Observe { value, .. }) = &self.file.statements[definition].kind else { return };
-        let mut used = Vec::new();
-        names_in(value, &mut used);
-        for name in &used {
-            if let Some(Symbol::Definition(other)) = self.symbols.get(name).map(|d| d.symbol) {
-                self.names_behind(other, names, seen);
+    /// The names that a definition and those behind it use.
+    fn names_behind(&self, definition: usize, names: &mut Vec<String>) {
+        let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
+        let mut stack = vec![definition];
+        while let Some(definition) = stack.pop() {
+            let (StatementKind::Let { value, .. } | StatementKind::Integral { value, .. } | StatementKind::Observe { value, .. }) = &self.file.statements[definition].kind else { continue };
+            let mut used = Vec::new();
+            names_in(value, &mut used);
+            for name in &used {
+                if let Some(Symbol::Definition(other)) = self.symbols.get(name).map(|d| d.symbol)
+                    && seen.insert(other)
+                {
+                    stack.push(other);
+                }
             }
+            names.extend(used);
         }
-        names.extend(used);
     }
 
     fn parameter_expressions(&mut self) {
@@ -603,6 +614,11 @@ impl Elaborator<'_> {
         Some(Checked { name: name.clone(), ranges: ranges?, value })
     }
 
+    /// Whether this is the place that counts for a name, not a second declaration.
+    fn declares(&self, name: &ast::Name) -> bool {
+        self.symbols.get(&name.text).is_some_and(|d| d.span == name.span)
+    }
+
     fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {
         let everything = expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | expression::DRAW;
         let mut scope = Scope::new(everything, "a let");
@@ -680,9 +696,13 @@ impl Elaborator<'_> {
         let mut first = 0;
         for entry in &self.parameters {
             let family = entry.family.clone()?;
-            let len = family.len();
+            let (len, span) = (family.len(), family.span);
             parameters.push(Parameter { family, first });
             first += len;
+            if first > MOST_NUMBERS {
+                self.report(lower::too_many_numbers(first, span));
+                return None;
+            }
         }
         // Variables: positions, then momenta in the order of their coordinates; or states.
         let mut order: Vec<usize> = (0..self.variables.len()).filter(|&v| !matches!(self.variables[v].role, VariableRole::Momentum { .. })).collect();
@@ -694,7 +714,12 @@ impl Elaborator<'_> {
         let mut dimension = 0;
         for (number, &v) in order.iter().enumerate() {
             place[v] = (number, dimension);
-            dimension += self.variables[v].family.as_ref()?.len();
+            let family = self.variables[v].family.as_ref()?;
+            dimension += family.len();
+            if dimension > MOST_NUMBERS {
+                self.report(lower::too_many_numbers(dimension, family.span));
+                return None;
+            }
         }
         if dimension == 0 {
             let span = self.variables[order[0]].span;
@@ -722,10 +747,9 @@ impl Elaborator<'_> {
 
         // Parameter values, each after those that it uses.
         let mut values = vec![0.0; first];
-        let mut done = vec![false; self.parameters.len()];
-        while let Some(next) = (0..self.parameters.len()).find(|&k| !done[k] && self.parameters[k].value.as_ref().is_some_and(|e| uses(e).iter().all(|&u| done[u]))) {
+        for &next in &self.parameter_order {
             let entry = &self.parameters[next];
-            let value = entry.value.as_ref().expect("just seen");
+            let Some(value) = entry.value.as_ref() else { continue };
             if let Some(l) = lowered(&entry.ranges, value, draw) {
                 let numbers = l.functional.evaluate(0.0, &[], &values);
                 let start = parameters[next].first;
@@ -735,7 +759,6 @@ impl Elaborator<'_> {
                     self.diagnostics.push(Diagnostic::error(format!("parameter '{name}' is {bad}"), span, "not a finite number"));
                 }
             }
-            done[next] = true;
         }
 
         let mut state = vec![0.0; dimension];
@@ -744,7 +767,7 @@ impl Elaborator<'_> {
             let family = &families[v];
             let start = place[v].1;
             let numbers = match e.value() {
-                Some(number) if family.len() > 0 => vec![number; family.len()],
+                Some(number) if !family.is_empty() => vec![number; family.len()],
                 _ => match lowered(ranges, e, draw) {
                     Some(l) => l.functional.evaluate(0.0, &[], &values),
                     None => continue,
@@ -854,23 +877,6 @@ fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &Ranges) {
     for (name, range) in written.ranges.iter().zip(&ranges.ranges) {
         scope.locals.push((name.name.text.clone(), Expression::new(Kind::Index(range.index), Shape::Scalar, range.span)));
     }
-}
-
-/// The parameters that an expression uses.
-fn uses(e: &Ex) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut stack = vec![e.clone()];
-    while let Some(e) = stack.pop() {
-        if !seen.insert(std::sync::Arc::as_ptr(&e)) {
-            continue;
-        }
-        if let Kind::Parameter(number, _) = e.kind {
-            found.push(number);
-        }
-        e.kind.for_each_part(&mut |part| stack.push(part.clone()));
-    }
-    found
 }
 
 /// The names in an expression as written.

@@ -3,9 +3,11 @@
 use super::Elaborator;
 use super::expression::{self, Draw, Ex, Expression, Kind, Range, Ranges};
 use super::linear_algebra::FUNCTIONS;
+use super::lower::{LARGEST_INDEX, LARGEST_TEMPLATE};
 use super::names::{self, Scope, Symbol};
 use super::shape::Shape;
 use crate::graph::op::{Binary, Unary};
+use crate::syntax::MAX_DIAGNOSTICS;
 use crate::syntax::ast::{self, BinaryOperator, ExprKind, StatementKind, UnaryOperator};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
@@ -16,8 +18,15 @@ pub const DEEPEST: usize = 1500;
 pub const MOST_EXPRESSIONS: usize = 2_000_000;
 
 impl Elaborator<'_> {
+    /// Keeps a finding; beyond what is shown, one more to say so.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() > MAX_DIAGNOSTICS
     }
 
     /// Checks `e`; `None` where an error has been reported.
@@ -32,7 +41,19 @@ impl Elaborator<'_> {
             self.expression_kind(e, scope)
         };
         self.depth -= 1;
-        result
+        let checked = result?;
+        if checked.height as usize > DEEPEST {
+            return self.once("too deep", Diagnostic::error(format!("this is nested more than {DEEPEST} deep, with every `let` written out"), e.span, "too deep"));
+        }
+        // What a product of matrices costs is known before it is written out.
+        let operations = match &checked.kind {
+            Kind::Product(a, b) => a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len(),
+            _ => checked.shape.len(),
+        };
+        if operations > LARGEST_TEMPLATE {
+            return self.once("too wide", Diagnostic::error(format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"), e.span, "too large"));
+        }
+        Some(checked)
     }
 
     /// Reports a finding that would repeat itself only once.
@@ -130,7 +151,7 @@ impl Elaborator<'_> {
             return None;
         }
         if let Some(v) = checked.value()
-            && v.fract() != 0.0
+            && (v.fract() != 0.0 || v.abs() > LARGEST_INDEX)
         {
             self.report(Diagnostic::error(format!("an index must be an integer, and this is {v}"), e.span, "not an integer"));
             return None;
@@ -214,6 +235,9 @@ impl Elaborator<'_> {
             }
             Symbol::Parameter(number) => {
                 self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
+                if self.parameters[number].family.is_none() && !self.parameters_known {
+                    self.premature |= expression::PARAMETER;
+                }
                 let family = self.parameters[number].family.clone()?;
                 let (own, rest) = self.family_indices(&family, indices, span, scope)?;
                 let e = Expression::new(Kind::Parameter(number, own), family.shape, span);
@@ -222,6 +246,9 @@ impl Elaborator<'_> {
             Symbol::Variable(number) => {
                 let own = self.variables[number].depends;
                 self.allow(own, &format!("the {} '{name}'", self.variables[number].what()), span, scope)?;
+                if self.variables[number].family.is_none() && !self.variables_known {
+                    self.premature |= own;
+                }
                 let family = self.variables[number].family.clone()?;
                 let (indices, rest) = self.family_indices(&family, indices, span, scope)?;
                 let e = Expression::variable(number, indices, own, family.shape, span);
@@ -257,7 +284,7 @@ impl Elaborator<'_> {
     }
 
     fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) {
-        if self.poisoned.contains(name) {
+        if self.poisoned.contains(name) || self.is_full() {
             return; // it stands in a statement that could not be read: that is the error
         }
         let mut diagnostic = Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
@@ -761,6 +788,7 @@ impl Elaborator<'_> {
         inner.locals = parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
         let result = self.value(value, &mut inner);
         self.leave();
+        self.check_premature(&name.text, span, scope)?;
         // Keep the arguments alive as long as their addresses are keys.
         self.applied.insert(key, (result.clone(), values));
         let result = result?;
@@ -791,9 +819,15 @@ impl Elaborator<'_> {
                 Some(known) => known.clone(),
                 None => {
                     self.enter(statement, span)?;
-                    let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | expression::DRAW, "a let");
+                    // A let may stand for an initial value; an integral or observable is a quantity of every moment.
+                    let draw = match &self.file.statements[statement].kind {
+                        StatementKind::Let { .. } => expression::DRAW,
+                        _ => 0,
+                    };
+                    let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | draw, "a definition");
                     let result = self.value(value, &mut inner);
                     self.leave();
+                    self.check_premature(name, span, scope)?;
                     self.defined.insert(statement, result.clone());
                     result
                 }
@@ -817,6 +851,7 @@ impl Elaborator<'_> {
                 inner.locals = family.ranges.iter().map(|r| r.name.text.clone()).zip(values.iter().cloned()).collect();
                 let body = self.value(value, &mut inner);
                 self.leave();
+                self.check_premature(name, span, scope)?;
                 let result = match (ranges, body) {
                     (Some(ranges), Some(body)) => {
                         let shape = body.shape;
@@ -844,6 +879,7 @@ impl Elaborator<'_> {
                 let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "the Hamiltonian");
                 let result = self.value(value, &mut inner);
                 self.leave();
+                self.check_premature("H", span, scope)?;
                 self.defined.insert(statement, result.clone());
                 result
             }
@@ -851,6 +887,20 @@ impl Elaborator<'_> {
         let e = known?;
         self.check_use(&e, "H", span, scope)?;
         Some(e)
+    }
+
+    /// A definition that uses what is not read yet where sizes, ranges, shapes and parameters are.
+    fn check_premature(&mut self, name: &str, span: Span, scope: &Scope) -> Option<()> {
+        let needs = self.premature;
+        if needs == 0 {
+            return Some(());
+        }
+        if needs & !scope.allowed != 0 {
+            self.premature = 0;
+            let what = if needs == expression::PARAMETER { "a parameter" } else { "the state or on time" };
+            self.allow(needs, &format!("'{name}', which depends on {what},"), span, scope);
+        }
+        None
     }
 
     /// A definition that depends on more than may be used here.

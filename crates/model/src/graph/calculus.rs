@@ -1,6 +1,7 @@
 //! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional derivatives, and
 //! what mechanics makes of them. Every pass visits a node once.
 
+use super::op::{Binary, Unary};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
@@ -21,21 +22,30 @@ impl Graph {
             active.insert(node, is_active);
         }
         let mut adjoints: FxHashMap<Node, Node> = FxHashMap::default();
+        // Where a node counts: only in the branches of selects that use it (`None`: everywhere). Elsewhere it
+        // may have no derivative, and 0 · NaN must not reach the sum: if(x > 0, sqrt(x), 0).
+        let mut masks: FxHashMap<Node, Option<Node>> = FxHashMap::default();
         let one = self.one();
         adjoints.insert(y, one);
+        masks.insert(y, None);
         let mut result = Vec::new();
         for &node in order.iter().rev() {
             if !active[&node] {
                 continue;
             }
             let Some(&bar) = adjoints.get(&node) else { continue };
-            let mut contribute = |g: &mut Graph, argument: Node, amount: Node| {
+            let mask = masks[&node];
+            let mut contribute = |g: &mut Graph, argument: Node, amount: Node, mask: Option<Node>| {
                 if active[&argument] && !g.is_zero(amount) {
-                    let total = match adjoints.get(&argument) {
-                        Some(&old) => g.add(old, amount),
-                        None => amount,
+                    let (total, mask) = match adjoints.get(&argument) {
+                        Some(&old) => {
+                            let both = masks[&argument].zip(mask);
+                            (g.add(old, amount), both.map(|(a, b)| if a == b { a } else { g.binary(Binary::Or, a, b) }))
+                        }
+                        None => (amount, mask),
                     };
                     adjoints.insert(argument, total);
+                    masks.insert(argument, mask);
                 }
             };
             match self.expression(node) {
@@ -43,8 +53,8 @@ impl Graph {
                 Expression::Input(input) => result.push((input, bar)),
                 Expression::Unary(op, a) => {
                     if let [Some(d)] = op.partials(self, a, node) {
-                        let amount = self.mul(bar, d);
-                        contribute(self, a, amount);
+                        let amount = self.masked_product(mask, bar, d);
+                        contribute(self, a, amount, mask);
                     }
                 }
                 Expression::Binary(op, a, b) => {
@@ -52,16 +62,20 @@ impl Graph {
                     let [da, db] = self.partials_where(op, a, b, node, active[&a], active[&b]);
                     for (argument, d) in [(a, da), (b, db)] {
                         if let Some(d) = d {
-                            let amount = self.mul(bar, d);
-                            contribute(self, argument, amount);
+                            let amount = self.masked_product(mask, bar, d);
+                            contribute(self, argument, amount, mask);
                         }
                     }
                 }
                 Expression::Select(c, a, b) => {
-                    let zero = self.zero();
+                    let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
                     let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
-                    contribute(self, a, to_a);
-                    contribute(self, b, to_b);
+                    let [in_a, in_b] = [c, not].map(|c| match mask {
+                        Some(m) => self.binary(Binary::And, m, c),
+                        None => c,
+                    });
+                    contribute(self, a, to_a, Some(in_a));
+                    contribute(self, b, to_b, Some(in_b));
                 }
             }
         }
@@ -70,7 +84,19 @@ impl Graph {
         result
     }
 
-    fn partials_where(&mut self, op: super::op::Binary, a: Node, b: Node, y: Node, need_a: bool, need_b: bool) -> [Option<Node>; 2] {
+    /// bar·d, and 0 where the mask is false, whatever d is there.
+    fn masked_product(&mut self, mask: Option<Node>, bar: Node, d: Node) -> Node {
+        let product = self.mul(bar, d);
+        match mask {
+            Some(mask) if self.value(d).is_none() => {
+                let zero = self.zero();
+                self.select(mask, product, zero)
+            }
+            _ => product,
+        }
+    }
+
+    fn partials_where(&mut self, op: Binary, a: Node, b: Node, y: Node, need_a: bool, need_b: bool) -> [Option<Node>; 2] {
         let [da, db] = op.partials(self, a, b, y);
         [da.filter(|_| need_a), db.filter(|_| need_b)]
     }

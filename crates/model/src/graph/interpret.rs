@@ -142,9 +142,11 @@ impl Program {
                     let (operation, arguments) = Operation::of(instruction).expect("numbers and parameters are in the prologue");
                     let arguments = arguments.map(|a| slot[a as usize]);
                     // Arguments are read before the result is written, so a dead argument's slot may take it.
+                    let dying = free.len();
                     for a in instruction.arguments() {
                         let s = slot[a as usize];
-                        if last_use[a as usize] == i && s >= first_temporary && !free.contains(&s) {
+                        // An argument may stand twice in one instruction.
+                        if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s) {
                             free.push(s);
                         }
                     }

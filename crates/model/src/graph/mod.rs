@@ -316,7 +316,7 @@ impl Graph {
             _ => {
                 let half = self.integer_power(a, e / 2);
                 let square = self.mul(half, half);
-                if e % 2 == 0 { square } else { self.mul(square, a) }
+                if e.is_multiple_of(2) { square } else { self.mul(square, a) }
             }
         }
     }

@@ -4,6 +4,11 @@
 
 use super::{Graph, Node};
 
+/// The partial derivative of an operation of one argument, from (argument, result).
+type Partials1 = fn(&mut Graph, (Node, Node)) -> [Option<Node>; 1];
+/// The partial derivatives of an operation of two arguments, from (first, second, result).
+type Partials2 = fn(&mut Graph, (Node, Node, Node)) -> [Option<Node>; 2];
+
 macro_rules! operations {
     (
         $(#[$meta:meta])* $kind:ident;
@@ -53,7 +58,7 @@ operations! {
     /// Operations of one argument.
     Unary;
     evaluate (x) (x) : fn(f64) -> f64;
-    partials (x, y) (x, y) -> 1 : fn(&mut Graph, (Node, Node)) -> [Option<Node>; 1];
+    partials (x, y) (x, y) -> 1 : Partials1;
     Neg, "-", "negation", |x| -x, |g, (_, _)| [Some(g.constant(-1.0))];
     Sqrt, "sqrt", "square root", |x| x.sqrt(), |g, (_, y)| { let half = g.constant(0.5); [Some(g.div(half, y))] };
     Sin, "sin", "sine of an angle in radians", |x| x.sin(), |g, (x, _)| [Some(g.unary(Unary::Cos, x))];
@@ -75,7 +80,7 @@ operations! {
     /// Operations of two arguments.
     Binary;
     evaluate (a, b) (a, b) : fn(f64, f64) -> f64;
-    partials (a, b, y) (a, b, y) -> 2 : fn(&mut Graph, (Node, Node, Node)) -> [Option<Node>; 2];
+    partials (a, b, y) (a, b, y) -> 2 : Partials2;
     Add, "+", "sum", |a, b| a + b, |g, (_, _, _)| { let one = g.one(); [Some(one), Some(one)] };
     Sub, "-", "difference", |a, b| a - b, |g, (_, _, _)| { let (one, minus) = (g.one(), g.constant(-1.0)); [Some(one), Some(minus)] };
     Mul, "*", "product", |a, b| a * b, |_, (a, b, _)| [Some(b), Some(a)];

@@ -3,7 +3,7 @@
 use super::unrolled::{Scalar, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
-use crate::graph::interpret::{Backend, Interpreter};
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Node};
 use crate::numeric::{self, Gram, Points, Row};
@@ -66,20 +66,42 @@ pub enum Irregular {
     },
 }
 
+/// Nodes and sparse gradients of a graph, compiled to be looked at in many points.
+pub struct Probe<'a> {
+    nodes: usize,
+    gradients: Vec<&'a Gradient>,
+    kernel: Box<dyn Kernel>,
+    bound: Vec<f64>,
+}
+
+impl<'a> Probe<'a> {
+    /// Compiles them for states of length `states`.
+    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&'a Gradient], states: usize, parameters: &[f64]) -> Probe<'a> {
+        let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
+        let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
+        let kernel = Interpreter.compile(&Tape::new(graph, &outputs, states, parameters.len())).expect("the interpreter never refuses");
+        let bound = kernel.bind(parameters);
+        Probe { nodes: nodes.len(), gradients: gradients.to_vec(), kernel, bound }
+    }
+
+    /// The nodes' values and the gradients as rows at (t, x).
+    pub fn at(&self, t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
+        let mut out = vec![0.0; self.kernel.outputs()];
+        self.kernel.run(&self.bound, t, x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
+        let mut entries = out.split_off(self.nodes).into_iter();
+        let row = |r: &&Gradient| r.iter().map(|&(c, _)| (c, entries.next().expect("one for each node"))).collect();
+        (out, self.gradients.iter().map(row).collect())
+    }
+}
+
 /// Evaluates nodes of a graph at (t, x).
 pub fn evaluate(graph: &Graph, nodes: &[Node], t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
-    let kernel = Interpreter.compile(&Tape::new(graph, nodes, x.len(), parameters.len())).expect("the interpreter never refuses");
-    let bound = kernel.bind(parameters);
-    let mut out = vec![0.0; nodes.len()];
-    kernel.run(&bound, t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
-    out
+    Probe::new(graph, nodes, &[], x.len(), parameters).at(t, x).0
 }
 
 /// Evaluates sparse gradients at (t, x).
 pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], parameters: &[f64]) -> Vec<Row> {
-    let nodes: Vec<Node> = rows.iter().flat_map(|r| r.iter().map(|&(_, n)| n)).collect();
-    let mut values = evaluate(graph, &nodes, t, x, parameters).into_iter();
-    rows.iter().map(|r| r.iter().map(|&(c, _)| (c, values.next().expect("one for each node"))).collect()).collect()
+    Probe::new(graph, &[], rows, x.len(), parameters).at(t, x).1
 }
 
 /// `count` random points near the initial state: each component moves by up to a third of its size plus a
@@ -88,17 +110,17 @@ pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let x = &model.initial;
     let mean = (x.iter().map(|v| v * v).sum::<f64>() / x.len() as f64).sqrt().max(1e-3);
     let mut points = Points::new(seed);
-    (0..count).map(|_| x.iter().map(|v| v + (v.abs() + mean) / 3.0 * points.next()).collect()).collect()
+    (0..count).map(|_| x.iter().map(|v| v + (v.abs() + mean) / 3.0 * points.draw()).collect()).collect()
 }
 
-/// Moves a point onto f = 0 by Gauss–Newton steps of least change; `None` where that fails.
-pub fn onto_set(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], t: f64, start: &[f64], parameters: &[f64]) -> Option<Vec<f64>> {
+/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change; `None` where that
+/// fails.
+pub fn onto_set(probe: &Probe, t: f64, start: &[f64]) -> Option<Vec<f64>> {
     let mut x = start.to_vec();
     let norm = |v: &[f64]| v.iter().map(|a| a * a).sum::<f64>().sqrt();
     let scale = norm(start).max(1.0);
     for _ in 0..50 {
-        let f = evaluate(graph, nodes, t, &x, parameters);
-        let rows = evaluate_rows(graph, gradients, t, &x, parameters);
+        let (f, rows) = probe.at(t, &x);
         let y = Gram::new(&rows, 1e-14).solve(&f);
         let mut step = 0.0f64;
         for (row, y) in rows.iter().zip(&y) {
@@ -115,7 +137,7 @@ pub fn onto_set(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], t: f64, 
         }
     }
     // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
-    (norm(&evaluate(graph, nodes, t, &x, parameters)) < 1e-10 * scale).then_some(x)
+    (norm(&probe.at(t, &x).0) < 1e-10 * scale).then_some(x)
 }
 
 /// Looks at a model's constraints.
@@ -164,13 +186,13 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
     let nodes: Vec<Node> = hidden.iter().map(|h| h.node).collect();
     let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).chain([&unrolled.hamiltonian_gradient]).collect();
     let mut vanishes = vec![true; all.len()];
+    let probe = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
     for x in ambient_points(model, 4, 0x51de) {
-        let values = evaluate(&unrolled.graph, &nodes, 0.3, &x, &model.parameter_values);
-        let rows = evaluate_rows(&unrolled.graph, &gradients, 0.3, &x, &model.parameter_values);
+        let (values, rows) = probe.at(0.3, &x);
         let (h_row, g_rows) = rows.split_last().expect("H is last");
         for (k, value) in values.iter().enumerate() {
             // Σ |G_i| |∂H/∂p_i|: what would have to cancel.
-            let size: f64 = g_rows[k].iter().map(|&(i, d)| d.abs() * h_row.iter().find(|&&(j, _)| j == i + n).map_or(0.0, |&(_, e)| e.abs())).sum();
+            let size: f64 = g_rows[k].iter().map(|&(i, d)| d.abs() * h_row.binary_search_by_key(&(i + n), |&(j, _)| j).map_or(0.0, |at| h_row[at].1.abs())).sum();
             if value.abs() > 1e-12 * size || !value.is_finite() {
                 vanishes[k] = false;
             }
@@ -191,13 +213,14 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
     let nodes: Vec<Node> = all.iter().map(|s| s.node).collect();
     let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).collect();
     let mut points = vec![model.initial.clone()];
+    let constraints = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
     for start in ambient_points(model, 4, 0xc0de) {
-        points.extend(onto_set(&unrolled.graph, &nodes, &gradients, 0.0, &start, &model.parameter_values));
+        points.extend(onto_set(&constraints, 0.0, &start));
     }
+    let probe = Probe::new(&unrolled.graph, &brackets, &gradients, model.dimension(), &model.parameter_values);
     let (mut all_zero, mut regular, mut lowest) = (true, true, m);
     for x in &points {
-        let c = evaluate(&unrolled.graph, &brackets, 0.0, x, &model.parameter_values);
-        let rows = evaluate_rows(&unrolled.graph, &gradients, 0.0, x, &model.parameter_values);
+        let (c, rows) = probe.at(0.0, x);
         let size = rows.iter().map(|r| numeric::dot(r, r)).fold(0.0f64, f64::max);
         if c.iter().any(|v| v.abs() > 1e-10 * size) {
             all_zero = false;

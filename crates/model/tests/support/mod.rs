@@ -3,19 +3,39 @@
 
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::{Environment, elaborate};
+use holonome_model::functional::Term;
+use holonome_model::syntax::ast::{Expr, Name, StatementKind};
 use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::syntax::span::Span;
 
 /// Reads and checks a model.
 pub fn check(text: &str) -> (Option<Model>, Vec<Diagnostic>) {
+    check_with(text, &|path| Err(format!("{path} is not there")), &[])
+}
+
+/// [`check`] for a model whose tables are in a folder of the project.
+pub fn check_in(folder: &str, text: &str) -> (Option<Model>, Vec<Diagnostic>) {
+    check_with(text, &|path| Ok(file(&format!("{folder}/{path}"))), &[])
+}
+
+/// [`check`] with tables and with replacements (`--set NAME=EXPR`). Draws are 0.125, 0.25, …
+pub fn check_with(
+    text: &str,
+    read_table: &dyn Fn(&str) -> Result<String, String>,
+    set: &[(&str, &str)],
+) -> (Option<Model>, Vec<Diagnostic>) {
     let reading = holonome_model::syntax::read(text);
     let mut draws = 0;
     let mut environment = Environment {
-        read_table: &|path| Err(format!("{path} is not there")),
+        read_table,
         draw: &mut |_| {
             draws += 1;
             0.125 * f64::from(draws)
         },
-        replacements: Vec::new(),
+        replacements: set
+            .iter()
+            .map(|(name, value)| (Name { text: name.to_string(), span: Span::default() }, expression(value)))
+            .collect(),
     };
     let (model, mut diagnostics) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics;
@@ -34,4 +54,33 @@ pub fn model(text: &str) -> Model {
 pub fn file(path: &str) -> String {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// The models of a folder of the project: name and text, in order.
+pub fn files(folder: &str) -> Vec<(String, String)> {
+    let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
+    let mut names: Vec<String> =
+        std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|n| n.ends_with(".holo"));
+    names.sort();
+    names.into_iter().map(|n| (n.clone(), file(&format!("{folder}/{n}")))).collect()
+}
+
+fn expression(text: &str) -> Expr {
+    let (file, diagnostics) = holonome_model::syntax::parse(&format!("let v = {text}"));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    match file.statements.into_iter().next().map(|s| s.kind) {
+        Some(StatementKind::Let { value, .. }) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A term with one of its rows.
+pub fn only(term: &Term, row: usize) -> Term {
+    let width = term.slots.len();
+    Term {
+        table: term.table[row * width..(row + 1) * width].to_vec(),
+        first_output: vec![term.first_output[row]],
+        ..term.clone()
+    }
 }

@@ -1,0 +1,440 @@
+//! What the command line promises about its output: JSON keys and their order, exit codes, folders, streams.
+
+mod common;
+
+use common::{Answer, Folder, keys, number, repository};
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+
+const KEYS: [&str; 8] = ["model", "method", "t", "steps", "state", "drift", "cost", "out"];
+const COST: [&str; 7] =
+    ["field", "gradient", "hessian", "linear_solves", "newton_iterations", "rejected", "wall_seconds"];
+
+/// The summary's keys: the promised ones first, in their order.
+#[track_caller]
+fn check_keys(summary: &Value) {
+    assert_eq!(keys(summary)[..KEYS.len()], KEYS, "{summary}");
+    assert_eq!(keys(&summary["cost"]), COST);
+}
+
+#[test]
+fn the_summary_of_a_constrained_hamiltonian() {
+    let folder = Folder::new();
+    let options = "--method feedback:euler --step 1e-3 --until 2 --gain rod=50,rod.hidden=12.5,H=50,J=50";
+    let answer = folder.pendulum(&format!("{options} --json")).ok();
+    let summary = answer.json();
+    check_keys(&summary);
+    assert_eq!(summary["model"], "spherical-pendulum");
+    assert_eq!(summary["method"], "feedback:euler");
+    assert_eq!(summary["out"], "runs/spherical-pendulum-1");
+    assert_eq!((number(&summary, "/t"), summary["steps"].as_u64()), (2.0, Some(2000)));
+    assert_eq!(summary["cost"]["field"].as_u64(), Some(2000));
+    assert_eq!(keys(&summary["state"]), ["q", "p"]);
+    assert_eq!(keys(&summary["drift"]), ["hamiltonian", "constraints", "hidden", "integrals"]);
+    let drift = &summary["drift"];
+    assert_eq!(keys(&drift["hamiltonian"]), ["initial", "final", "max"]);
+    assert_eq!((keys(&drift["constraints"]), keys(&drift["hidden"])), (vec!["rod"], vec!["rod"]));
+    assert_eq!(keys(&drift["constraints"]["rod"]), ["final", "max"]);
+    assert_eq!(keys(&drift["hidden"]["rod"]), ["final", "max"]);
+    assert_eq!(keys(&drift["integrals"]), ["J"]);
+    assert_eq!(keys(&drift["integrals"]["J"]), ["initial", "final", "max"]);
+    assert_eq!(number(drift, "/hamiltonian/initial"), 1.0); // H of (0,1,0), (1,0,-1): 1/2 + 1/2 + 0
+    assert_eq!(number(drift, "/integrals/J/initial"), -1.0);
+    // The drift is the deviation of the state that stands beside it.
+    let q: Vec<f64> = serde_json::from_value(summary["state"]["q"].clone()).unwrap();
+    let p: Vec<f64> = serde_json::from_value(summary["state"]["p"].clone()).unwrap();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let rounding = 1e-14; // a few operations on numbers of order 1
+    assert!((number(drift, "/constraints/rod/final") - (dot(&q, &q) - 1.0).abs()).abs() < rounding);
+    assert!((number(drift, "/hidden/rod/final") - (2.0 * dot(&q, &p)).abs()).abs() < rounding);
+    assert!((number(drift, "/hamiltonian/final") - (0.5 * dot(&p, &p) + q[2] - 1.0).abs()).abs() < rounding);
+    for (kind, name) in [("constraints", "rod"), ("hidden", "rod"), ("integrals", "J")] {
+        let entry = &drift[kind][name];
+        assert!(number(entry, "/max") >= number(entry, "/final") && number(entry, "/final") > 0.0, "{entry}");
+    }
+    // The human half went to stderr.
+    assert!(answer.stderr.contains("Hamiltonian") && answer.stderr.contains("runs/spherical-pendulum-1"), "{answer:?}");
+}
+
+#[test]
+fn the_maximum_of_a_drift_counts_every_step() {
+    let folder = Folder::new();
+    // Two samples, both at the turning points of the drift's size; the largest drift lies between them.
+    let run = "run models/kepler.holo --method plain:rk4 --step 0.05 --until 70.25";
+    let few = folder.summary(&format!("{run} --samples 2"));
+    let many = folder.summary(&format!("{run} --every 0.05"));
+    assert_eq!(few["drift"], many["drift"]);
+    let (names, rows) = folder.samples("runs/kepler-2");
+    let column = names.iter().position(|name| name == "H").unwrap();
+    let largest = rows.iter().map(|row| (row[column] - rows[0][column]).abs()).fold(0.0, f64::max);
+    assert!((number(&many, "/drift/hamiltonian/max") / largest - 1.0).abs() < 1e-6, "{largest:e} {many}");
+    assert!(number(&few, "/drift/hamiltonian/max") > 1.5 * number(&few, "/drift/hamiltonian/final"), "{few}");
+}
+
+#[test]
+fn the_summaries_of_other_kinds_of_models() {
+    let folder = Folder::new();
+    // A vector field: no hamiltonian, no hidden constraints; matrices as rows; vector integrals with vector initials.
+    let body = folder.summary("run models/rigid-body.holo --until 1");
+    check_keys(&body);
+    assert_eq!(keys(&body["drift"]), ["constraints", "integrals"]);
+    assert_eq!(keys(&body["state"]), ["R", "w"]);
+    assert_eq!(body["state"]["R"].as_array().map(Vec::len), Some(3));
+    assert_eq!(body["state"]["R"][0].as_array().map(Vec::len), Some(3));
+    assert_eq!(keys(&body["drift"]["integrals"]), ["E", "Pi"]);
+    assert_eq!(body["drift"]["integrals"]["Pi"]["initial"], serde_json::json!([3.0, 2.0, 1.0]));
+    // No constraints: the keys are there, and empty.
+    let kepler = folder.summary("run models/kepler.holo --until 1");
+    assert_eq!(keys(&kepler["drift"]), ["hamiltonian", "constraints", "hidden", "integrals"]);
+    assert_eq!((keys(&kepler["drift"]["constraints"]).len(), keys(&kepler["drift"]["hidden"]).len()), (0, 0));
+    // Several coordinates: positions first, in the order of the file.
+    let double = folder.summary("run models/double-pendulum.holo --until 1");
+    assert_eq!(keys(&double["state"]), ["r1", "r2", "p1", "p2"]);
+    assert_eq!(keys(&double["drift"]["constraints"]), ["upper", "lower"]);
+    assert_eq!(keys(&double["drift"]["hidden"]), ["upper", "lower"]);
+    // Families: the index first, one drift for the family.
+    let chain = folder.summary("run models/chain.holo --set n=4 --until 0.5");
+    assert_eq!(chain["state"]["r"].as_array().map(Vec::len), Some(4));
+    assert_eq!(chain["state"]["p"][3].as_array().map(Vec::len), Some(2));
+    assert_eq!(keys(&chain["drift"]["constraints"]), ["anchor", "link"]);
+    // A scalar is a number.
+    let scalar = "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\n";
+    folder.write("scalar.holo", scalar);
+    let summary = folder.summary("run scalar.holo --until 1");
+    assert!((number(&summary, "/state/x") - 1f64.cos()).abs() < 1e-8, "{summary}");
+    // Without invariants.
+    folder.write("decay.holo", "state x = 1\nx' = -x\n");
+    let summary = folder.summary("run decay.holo --method plain:dop853 --until 1");
+    assert!((number(&summary, "/state/x") - (-1f64).exp()).abs() < 1e-8, "{summary}");
+}
+
+#[test]
+fn numbers_are_printed_exactly() {
+    let folder = Folder::new();
+    let summary = folder.summary("run models/spherical-pendulum.holo --until 3");
+    let (names, rows) = folder.samples("runs/spherical-pendulum-1");
+    let last = rows.last().unwrap();
+    for (k, component) in ["x", "y", "z"].iter().enumerate() {
+        for variable in ["q", "p"] {
+            let column = names.iter().position(|name| *name == format!("{variable}.{component}")).unwrap();
+            let printed = number(&summary, &format!("/state/{variable}/{k}"));
+            assert!(printed.to_bits() == last[column].to_bits(), "{variable}.{component}: {printed} {}", last[column]);
+        }
+    }
+}
+
+#[test]
+fn quiet_and_json_keep_the_streams_apart() {
+    let folder = Folder::new();
+    let talking = folder.pendulum("--until 1").ok();
+    assert!(talking.stdout.is_empty() && talking.stderr.contains("holonome export"), "{talking:?}");
+    let silent = folder.pendulum("--until 1 --quiet").ok();
+    assert!(silent.stdout.is_empty() && silent.stderr.is_empty(), "{silent:?}");
+    let json = folder.pendulum("--until 1 --quiet --json").ok();
+    assert!(json.stderr.is_empty(), "{json:?}");
+    json.json();
+    for command in [
+        "check models/chain.holo",
+        "methods",
+        "show syntax models/chain.holo",
+        "show model models/chain.holo",
+        "show graph models/kepler.holo",
+        "show tape models/kepler.holo",
+        "export runs/spherical-pendulum-1 --csv one.csv",
+        "resume runs/spherical-pendulum-1",
+    ] {
+        let object = folder.run(&format!("{command} --json")).ok().json();
+        assert!(!keys(&object).is_empty(), "{command}");
+    }
+    // An error is still said, in both ways.
+    let failed = folder.run("run models/none.holo --json --quiet");
+    assert_eq!(failed.code, Some(2));
+    assert!(failed.stderr.contains("models/none.holo"), "{failed:?}");
+    assert_eq!(failed.json()["error"]["kind"], "read");
+}
+
+#[test]
+fn every_help_shows_examples_that_work() {
+    let folder = Folder::new();
+    let mut tried = 0;
+    folder.pendulum("--quiet").ok(); // what `export` and `resume` show is a run of that name
+    for command in ["run", "check", "methods", "show", "export", "resume"] {
+        let help = folder.run(&format!("{command} --help")).ok();
+        assert!(help.stderr.is_empty());
+        let examples: Vec<&str> = help
+            .stdout
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with(&format!("holonome {command}")))
+            .collect();
+        assert!(help.stdout.contains("Example") && !examples.is_empty(), "{}", help.stdout);
+        for example in examples {
+            folder.run(example.trim_start_matches("holonome ")).ok();
+            tried += 1;
+        }
+    }
+    assert!(tried >= 8);
+    let help = folder.run("--help").ok();
+    let example = help.stdout.lines().find(|line| line.starts_with("  holonome ")).expect("an example");
+    folder.run(example.trim().trim_start_matches("holonome ")).ok();
+    assert!(folder.run("--version").ok().stdout.starts_with("holonome "));
+    assert_eq!(folder.run("").code, Some(2));
+}
+
+#[test]
+fn runs_are_numbered_and_never_overwritten() {
+    let folder = Folder::new();
+    let out = |options: &str| folder.summary(&format!("run models/kepler.holo --until 0.1 {options}"))["out"].clone();
+    assert_eq!([out(""), out(""), out("")], ["runs/kepler-1", "runs/kepler-2", "runs/kepler-3"]);
+    fs::remove_dir_all(folder.path("runs/kepler-2")).unwrap();
+    assert_eq!(out(""), "runs/kepler-2", "the smallest free number");
+    assert_eq!(out(""), "runs/kepler-4");
+    assert_eq!(out("--out deep/in/folders"), "deep/in/folders");
+    fs::create_dir(folder.path("empty")).unwrap();
+    assert_eq!(out("--out empty"), "empty");
+    let before = fs::read(folder.path("empty/zarr.json")).unwrap();
+    let run = |options: &str| folder.run(&format!("run models/kepler.holo --until 0.1 --quiet {options}"));
+    run("--out empty").refused(&["empty", "not empty"]);
+    assert_eq!(before, fs::read(folder.path("empty/zarr.json")).unwrap());
+    folder.write("file", "x");
+    run("--out file").refused(&["file"]);
+    run("--out file/below").refused(&["file"]);
+    run("--out /proc/nowhere/at/all").refused(&["/proc"]);
+    let unwritable = folder.run("run models/kepler.holo --until 0.1 --out file/below --json --quiet");
+    assert_eq!((unwritable.code, unwritable.json()["error"]["kind"].as_str()), (Some(2), Some("unwritable")));
+    assert_eq!(fs::read(folder.path("file")).unwrap(), b"x");
+    assert!(!folder.path("runs/kepler-5").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn unreadable_models() {
+    let folder = Folder::new();
+    folder.write("empty.holo", "").write("comment.holo", "# nothing\n").write("bytes.holo", b"parameter m = \xff\n");
+    folder.write("nul.holo", b"\0\0").write("latin.holo", b"# caf\xe9\ncoordinate q = 1\n");
+    for command in ["run", "check", "show model"] {
+        let run = |file: &str| folder.run(&format!("{command} {file}"));
+        run("models/none.holo").refused(&["models/none.holo", "No such file"]);
+        run("models").refused(&["models", "directory"]);
+        run("empty.holo").refused(&["empty.holo:1:1", "coordinate"]);
+        run("comment.holo").refused(&["comment.holo", "coordinate"]);
+        run("bytes.holo").refused(&["bytes.holo:1:15", "UTF-8", "0xff"]);
+        run("latin.holo").refused(&["latin.holo:1:6", "UTF-8", "0xe9"]);
+        run("nul.holo").refused(&["nul.holo:1:1"]);
+    }
+    assert!(!folder.path("runs").exists());
+    // Another editor's habits are no mistakes.
+    let text = "\u{feff}coordinate q = 1\r\nmomentum p of q\r\nhamiltonian p^2/2 + q^2/2\r\n";
+    folder.write("windows.holo", text);
+    folder.run("run windows.holo --until 1").ok();
+}
+
+#[test]
+fn failures_are_objects_for_programs() {
+    let folder = Folder::new();
+    let error = |arguments: &str, code: i32| {
+        let answer = folder.run(&format!("{arguments} --json"));
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        let object = answer.json();
+        assert_eq!(keys(&object), ["error"]);
+        assert_eq!(keys(&object["error"])[..2], ["kind", "message"], "{object}");
+        assert!(object["error"]["message"].as_str().is_some_and(|message| message.len() > 10), "{object}");
+        assert!(!answer.stderr.is_empty());
+        object["error"].clone()
+    };
+    let kind = |arguments: &str| error(arguments, 2)["kind"].as_str().unwrap().to_string();
+    assert_eq!(kind("run"), "usage");
+    assert!(error("run", 2)["message"].as_str().unwrap().contains("<MODEL>"));
+    assert_eq!(kind("run models/kepler.holo --until soon"), "usage");
+    assert_eq!(kind("fly models/kepler.holo"), "usage");
+    assert_eq!(kind("run models/none.holo"), "read");
+    assert_eq!(kind("run models/kepler.holo --until -1"), "option");
+    assert_eq!(kind("run models/kepler.holo --method leapfrog"), "method");
+    assert_eq!(kind("resume runs/none"), "not-a-run");
+    assert_eq!(kind("export models --csv x.csv"), "not-a-run");
+    folder.write("bad.holo", "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + pz\nhamiltonian qq\n");
+    let model = error("run bad.holo", 2);
+    assert_eq!(model["kind"], "model");
+    let diagnostics = model["diagnostics"].as_array().unwrap();
+    let lines: Vec<_> = diagnostics.iter().map(|d| d["line"].as_u64().unwrap()).collect();
+    assert!(lines.contains(&3) && lines.contains(&4), "all at once: {model}");
+}
+
+#[test]
+fn what_check_tells() {
+    let folder = Folder::new();
+    let report = folder.summary("check models/spherical-pendulum.holo");
+    assert_eq!(number(&report, "/dimension"), 6.0);
+    assert_eq!(number(&report, "/degrees_of_freedom"), 2.0);
+    assert_eq!(report["invariants"], serde_json::json!(["rod", "rod.hidden", "H", "J"]));
+    assert_eq!(report["constraints"][0]["kind"], "holonomic");
+    assert_eq!(report["separable"], true);
+    let text = folder.run("check models/double-pendulum.holo").ok().stdout;
+    for fragment in ["upper", "lower", "mass matrix", "2 degrees of freedom", "corrected", "momentum p1 of r1"] {
+        assert!(text.contains(fragment), "no {fragment:?} in {text}");
+    }
+    assert_eq!(folder.run("check models/kepler.holo --quiet").ok().stdout, "");
+    // The rank of Kepler's seven invariants is five: no mistake, but worth a note.
+    let rank = &folder.summary("check models/kepler.holo")["rank"];
+    assert_eq!((number(rank, "/rank"), number(rank, "/count")), (5.0, 7.0));
+    // A claimed integral that is none is a warning, and the run goes on.
+    let text = fs::read_to_string(folder.path("models/spherical-pendulum.holo")).unwrap();
+    folder.write("claim.holo", format!("{text}\nintegral S = q.x + p.y\n"));
+    let answer = folder.run("check claim.holo").ok();
+    assert!(answer.stderr.contains("warning") && answer.stderr.contains('S'), "{answer:?}");
+    folder.run("run claim.holo --method plain:dop853 --until 1").ok();
+}
+
+#[test]
+fn the_methods_and_the_stages() {
+    let folder = Folder::new();
+    let methods = folder.run("methods").ok().stdout;
+    let names = "euler midpoint heun rk4 bs3 dopri5 tsit5 dop853 plain feedback corrected projection";
+    for name in names.split(' ') {
+        assert!(methods.contains(name), "{name}");
+    }
+    let table = folder.summary("methods");
+    let dop853 = table["schemes"].as_array().unwrap().iter().find(|row| row["name"] == "dop853").unwrap();
+    assert_eq!((dop853["order"].as_u64(), dop853["adaptive"].as_bool()), (Some(8), Some(true)));
+    // Every method that the table names runs.
+    for scheme in table["schemes"].as_array().unwrap() {
+        for treatment in table["treatments"].as_array().unwrap() {
+            let method = format!("{}:{}", treatment["name"].as_str().unwrap(), scheme["name"].as_str().unwrap());
+            let run = format!("run models/spherical-pendulum.holo --method {method} --step 0.01 --until 1");
+            let drift = number(&folder.summary(&run), "/drift/constraints/rod/max");
+            // One step of Euler at speed v leaves the sphere by (h v)², over 100 steps; v² = 2 − 2z is at most 4 here.
+            assert!(drift < 100.0 * 1e-4 * 4.0, "{method}: {drift:e}");
+        }
+    }
+    for (stage, fragment) in [("syntax", "rod"), ("model", "rod"), ("graph", "invariant rod"), ("tape", "x[")] {
+        let text = folder.run(&format!("show {stage} models/planar-pendulum.holo")).ok().stdout;
+        assert!(text.lines().count() > 5 && text.contains(fragment), "{stage}: {text}");
+    }
+    folder.run("show dream models/planar-pendulum.holo").refused(&["dream", "syntax", "tape"]);
+    // A file with mistakes still has a tree, and its mistakes are told.
+    folder.write("bad.holo", "parameter m = 1\nparameter = 2\n");
+    let broken = folder.run("show syntax bad.holo");
+    assert_eq!(broken.code, Some(2));
+    assert!(broken.stdout.contains('m') && broken.stderr.contains("bad.holo:2"), "{broken:?}");
+    let broken = folder.run("show syntax bad.holo --json");
+    assert_eq!(broken.json()["error"]["kind"], "model");
+}
+
+#[test]
+fn projected_euler_starts_from_rest() {
+    let folder = Folder::new();
+    for model in ["planar-pendulum", "double-pendulum"] {
+        folder.run(&format!("run models/{model}.holo --method projection:euler --step 0.01 --until 1")).ok();
+    }
+}
+
+#[test]
+fn exports() {
+    let folder = Folder::new();
+    folder.summary("run models/chain.holo --set n=3 --until 1 --samples 5");
+    let to_stdout = folder.run("export runs/chain-1 --csv -").ok();
+    assert!(to_stdout.stderr.is_empty());
+    let to_file = folder.run("export runs/chain-1 --csv chain.csv --json").ok();
+    assert_eq!(to_file.json()["samples"], 5);
+    assert_eq!(fs::read_to_string(folder.path("chain.csv")).unwrap(), to_stdout.stdout);
+    let header = to_stdout.stdout.lines().next().unwrap();
+    assert!(
+        header.starts_with("t,r[1].x,r[1].y,r[2].x") && header.contains(",H,") && header.ends_with("height"),
+        "{header}"
+    );
+    assert_eq!(folder.times("runs/chain-1"), [0.0, 0.25, 0.5, 0.75, 1.0]);
+    let both = folder.run("export runs/chain-1 --csv - --json");
+    assert_eq!((both.code, both.json()["error"]["kind"].as_str()), (Some(2), Some("option")));
+    folder.run("export runs/chain-1 --csv nowhere/x.csv").refused(&["nowhere/x.csv"]);
+    folder.run("export runs/chain-1 --csv models").refused(&["models"]);
+    folder.run("export runs/chain-1").refused(&["--csv"]);
+    // An existing file is replaced, and a failed export leaves it.
+    folder.write("chain.csv", "old");
+    folder.run("export runs/chain-2 --csv chain.csv").refused(&["runs/chain-2"]);
+    assert_eq!(fs::read(folder.path("chain.csv")).unwrap(), b"old");
+    folder.run("export runs/chain-1 --csv chain.csv --quiet").ok();
+    assert_eq!(fs::read_to_string(folder.path("chain.csv")).unwrap(), to_stdout.stdout);
+}
+
+#[test]
+fn resuming_a_finished_run_says_so() {
+    let folder = Folder::new();
+    let summary = folder.summary("run models/kepler.holo --until 1");
+    let resumed = folder.run("resume runs/kepler-1 --json").ok();
+    assert!(resumed.stderr.contains("finished"), "{resumed:?}");
+    assert_eq!(resumed.json(), summary, "the summary that the run printed");
+    let resumed = folder.run("resume runs/kepler-1").ok();
+    assert!(resumed.stdout.is_empty() && resumed.stderr.contains("finished"), "{resumed:?}");
+    folder.run("resume runs/kepler-7").refused(&["runs/kepler-7"]);
+    folder.run("resume models").refused(&["models", "not a stored run"]);
+}
+
+#[test]
+fn a_closed_pipe_is_no_mistake() {
+    let folder = Folder::new();
+    folder.summary("run models/chain.holo --until 1");
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for arguments in [
+        "methods",
+        "check models/chain.holo",
+        "show tape models/chain.holo",
+        "show syntax models/chain.holo --json",
+        "export runs/chain-1 --csv -",
+        "run models/kepler.holo --until 1 --json",
+        "resume runs/chain-1 --json",
+        "--help",
+    ] {
+        let child = folder.command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let answer = Answer::new(child.wait_with_output().unwrap()).ok();
+        assert!(!answer.stderr.contains("error"), "{arguments}: {answer:?}");
+        let child = folder.command(arguments).stdout(Stdio::piped()).stderr(closed()).spawn().unwrap();
+        Answer::new(child.wait_with_output().unwrap()).ok();
+    }
+    let child = folder.command("run models/none.holo --json").stderr(closed()).stdout(Stdio::piped()).spawn().unwrap();
+    let answer = Answer::new(child.wait_with_output().unwrap());
+    assert_eq!((answer.code, answer.json()["error"]["kind"].as_str()), (Some(2), Some("read")));
+    // A full disk is a mistake, also behind stdout.
+    for arguments in
+        ["run models/kepler.holo --until 1 --json", "show tape models/kepler.holo", "export runs/chain-1 --csv -"]
+    {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let child = folder.command(arguments).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let answer = Answer::new(child.wait_with_output().unwrap());
+        assert!(answer.code == Some(1) && answer.stderr.contains("space"), "{arguments}: {answer:?}");
+    }
+}
+
+#[test]
+fn every_malformed_model_of_the_suite_is_refused_and_told() {
+    let folder = Folder::new();
+    let mut seen = 0;
+    for entry in fs::read_dir(repository().join("suite/errors")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "holo") {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let expected =
+            if String::from_utf8_lossy(&bytes).lines().any(|line| line.starts_with("#! error")) { 2 } else { 0 };
+        let answer = Answer::new(folder.command("check --json").arg(&path).output().unwrap());
+        assert_eq!(answer.code, Some(expected), "{}: {answer:?}", path.display());
+        let object = answer.json();
+        if expected == 2 {
+            // The text shows the place and the offending line, for each finding of the object.
+            assert_eq!(object["error"]["kind"], "model", "{object}");
+            for finding in object["error"]["diagnostics"].as_array().unwrap() {
+                let place = format!(":{}:{}", finding["line"], finding["column"]);
+                assert!(answer.stderr.contains(&place), "{}: no {place} in {}", path.display(), answer.stderr);
+                assert!(answer.stderr.contains(finding["message"].as_str().unwrap()), "{answer:?}");
+            }
+        } else {
+            assert!(answer.stderr.contains("warning"), "{answer:?}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 200, "{seen}");
+}

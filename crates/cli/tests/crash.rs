@@ -1,0 +1,251 @@
+//! Runs that are killed, stopped, out of space, or that diverge: what is left can be read, and resumed to the same bytes.
+
+mod common;
+
+use common::{Answer, Folder, keys, number};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Long enough for at least one checkpoint (one a second) on a fast machine.
+const RUNS: [(&str, &str); 5] = [
+    ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 2000 --samples 20001"),
+    (
+        "feedback-fixed",
+        "models/kepler.holo --method feedback:euler --step 1e-3 --until 1000 --samples 5001 --gain L=4,A=2",
+    ),
+    ("corrected-adaptive", "models/spherical-pendulum.holo --until 60000 --samples 30001"),
+    ("feedback-adaptive", "models/rigid-body.holo --method feedback:tsit5 --until 2500 --samples 5001"),
+    (
+        "projection-fixed",
+        "models/double-pendulum.holo --method projection:rk4 --step 0.01 --until 6000 --samples 20001",
+    ),
+];
+
+/// The contents of all chunks of a run, by file.
+fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for chunk in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = chunk.strip_prefix(run).unwrap().display().to_string();
+            if name.contains("/c.") || name.contains("/c/") {
+                all.insert(name, fs::read(&chunk).unwrap());
+            }
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn same_chunks(a: &Path, b: &Path) {
+    let (a, b) = (chunks(a), chunks(b));
+    assert!(a.len() > 3, "{:?}", a.keys());
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    let different: Vec<_> = a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    assert!(different.is_empty(), "{different:?}");
+}
+
+/// A summary without what may differ between two runs of the same.
+fn comparable(mut summary: Value) -> Value {
+    let object = summary.as_object_mut().unwrap();
+    object.remove("out");
+    object["cost"].as_object_mut().unwrap().remove("wall_seconds");
+    summary
+}
+
+fn spawn(folder: &Folder, arguments: &str) -> Child {
+    folder.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+fn wait_for(condition: impl Fn() -> bool, child: &mut Child) {
+    let start = Instant::now();
+    while !condition() && child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited too long");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn killed_and_resumed(name: &str) {
+    let folder = Folder::new();
+    let run = RUNS.iter().find(|run| run.0 == name).unwrap().1;
+    let whole = folder.summary(&format!("run {run} --out whole"));
+    let (killed, mut kills) = (folder.path("killed"), 0);
+    // Just created; after its first checkpoint; resumed and cut off at odd moments; resumed once more.
+    let mut child = spawn(&folder, &format!("run {run} --out killed"));
+    for stage in 0..4 {
+        let before = fs::metadata(killed.join("checkpoint.json")).and_then(|file| file.modified()).ok();
+        let checkpoint =
+            || fs::metadata(killed.join("checkpoint.json")).and_then(|file| file.modified()).ok() != before;
+        match stage {
+            0 => wait_for(|| killed.join("zarr.json").exists(), &mut child),
+            1 | 3 => wait_for(checkpoint, &mut child),
+            _ => sleep(Duration::from_millis(137)),
+        }
+        child.kill().unwrap(); // SIGKILL
+        let ended_before = child.wait().unwrap().code().is_some();
+        kills += usize::from(!ended_before);
+        // Whatever is there can be read, and is the beginning of the whole.
+        let (names, rows) = folder.samples("killed");
+        assert!(names.len() > 5);
+        if stage == 1 && !ended_before {
+            assert!(!rows.is_empty(), "a checkpoint keeps samples");
+        }
+        let (_, all) = if rows.is_empty() { (vec![], vec![]) } else { folder.samples("whole") };
+        assert!(rows.iter().zip(&all).all(|(a, b)| a == b), "{name}, stage {stage}");
+        child = spawn(&folder, "resume killed --json");
+    }
+    let end = Answer::new(child.wait_with_output().unwrap()).ok();
+    assert!(kills >= 2, "{name} ends too soon to be killed");
+    same_chunks(&folder.path("whole"), &killed);
+    assert_eq!(comparable(end.json()), comparable(whole), "{name}");
+    // Nothing is left behind of the writes that were cut off.
+    let leftovers = Command::new("find").arg(&killed).args(["-name", ".tmp*"]).output().unwrap().stdout;
+    assert!(leftovers.is_empty(), "{}", String::from_utf8_lossy(&leftovers));
+}
+
+#[test]
+fn killed_plain_fixed() {
+    killed_and_resumed("plain-fixed");
+}
+
+#[test]
+fn killed_feedback_fixed() {
+    killed_and_resumed("feedback-fixed");
+}
+
+#[test]
+fn killed_corrected_adaptive() {
+    killed_and_resumed("corrected-adaptive");
+}
+
+#[test]
+fn killed_feedback_adaptive() {
+    killed_and_resumed("feedback-adaptive");
+}
+
+#[test]
+fn killed_projection_fixed() {
+    killed_and_resumed("projection-fixed");
+}
+
+#[test]
+fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
+    let folder = Folder::new();
+    for (name, run) in [RUNS[2], RUNS[0]] {
+        let whole = folder.summary(&format!("run {run} --out {name}"));
+        let out = format!("stopped-{name}");
+        let mut child = spawn(&folder, &format!("run {run} --json --out {out}"));
+        wait_for(|| folder.path(&out).join("zarr.json").exists(), &mut child);
+        sleep(Duration::from_millis(300));
+        signal(&child, "-INT");
+        let stopped = Answer::new(child.wait_with_output().unwrap());
+        assert_eq!(stopped.code, Some(130), "{stopped:?}");
+        assert!(stopped.stderr.contains(&format!("holonome resume {out}")), "{stopped:?}");
+        let summary = stopped.json();
+        assert_eq!(summary["interrupted"], true);
+        assert!(number(&summary, "/t") < number(&whole, "/t"));
+        // All samples up to there are stored.
+        let times = folder.times(&out);
+        let spacing = number(&whole, "/t") / (if name == RUNS[0].0 { 20_000.0 } else { 30_000.0 });
+        let last = *times.last().unwrap();
+        assert!(last <= number(&summary, "/t") && last > number(&summary, "/t") - 1.001 * spacing, "{last} {summary}");
+        let resumed = folder.run(&format!("resume {out} --json")).ok();
+        assert!(resumed.stderr.contains("goes on at t = "), "{resumed:?}");
+        assert_eq!(comparable(resumed.json()), comparable(whole));
+        same_chunks(&folder.path(name), &folder.path(&out));
+    }
+}
+
+#[test]
+fn two_processes_do_not_write_to_one_run() {
+    let folder = Folder::new();
+    let mut child = spawn(&folder, &format!("run {} --out busy", RUNS[0].1));
+    wait_for(|| folder.path("busy/zarr.json").exists(), &mut child);
+    let second = folder.run("resume busy --json");
+    assert_eq!((second.code, second.json()["error"]["kind"].as_str()), (Some(2), Some("in-use")));
+    folder.run(&format!("run {} --out busy", RUNS[0].1)).refused(&["busy"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
+    let folder = Folder::new();
+    // `ulimit -f` in units of 1024 bytes: the chunks of the time (40 kB) fit, those of q (120 kB) do not when full.
+    let limited = |limit: u32, arguments: &str| {
+        let mut bash = Command::new("bash");
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" {arguments}");
+        bash.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+        Answer::new(bash.output().unwrap())
+    };
+    let run = "run models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 2000 --samples 5001";
+    let full = limited(64, &format!("{run} --json --out full"));
+    assert_eq!(full.code, Some(1), "{full:?}");
+    let error = full.json()["error"].clone();
+    assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("disk-full"), Some("full")), "{error}");
+    assert!(full.stderr.contains("space"), "{full:?}");
+    // What fitted is readable, and the run can go on when there is space.
+    let (_, rows) = folder.samples("full");
+    let summary = folder.run("resume full --json").ok().json();
+    let whole = folder.summary(&format!("{run} --out whole"));
+    assert_eq!(comparable(summary), comparable(whole));
+    same_chunks(&folder.path("whole"), &folder.path("full"));
+    let (_, all) = folder.samples("whole");
+    assert!(rows.iter().zip(&all).all(|(a, b)| a == b));
+    // Full from the start: no folder, and no mistake of the user's.
+    let start = limited(0, &format!("{run} --json --out start"));
+    assert!(start.code == Some(1) && start.json()["error"]["kind"] == "disk-full", "{start:?}");
+    assert!(!folder.path("start").exists());
+    let export = folder.run("export whole --csv /dev/full --json");
+    assert!(export.code == Some(1) && export.json()["error"]["kind"] == "disk-full", "{export:?}");
+}
+
+#[test]
+fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
+    let folder = Folder::new();
+    // x = 1/(1 − t).
+    folder.write("blow-up.holo", "state x = 1\nx' = x^2\n");
+    let failed = |arguments: &str| {
+        let answer = folder.run(&format!("run {arguments} --json"));
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        assert!(answer.stderr.contains("holonome export"), "{answer:?}");
+        answer.json()["error"].clone()
+    };
+    let error = failed("blow-up.holo --method plain:dopri5 --until 2 --samples 201 --out adaptive");
+    assert_eq!(keys(&error)[..3], ["kind", "message", "t"], "{error}");
+    assert!(["step-collapsed", "non-finite"].contains(&error["kind"].as_str().unwrap()), "{error}");
+    assert!((number(&error, "/t") - 1.0).abs() < 1e-4, "{error}");
+    let (_, rows) = folder.samples("adaptive");
+    assert!((99..=101).contains(&rows.len()), "all samples before t = 1: {}", rows.len());
+    for row in rows.iter().take(99) {
+        assert!((row[1] * (1.0 - row[0]) - 1.0).abs() < 1e-4, "{row:?}");
+    }
+    let error = failed("blow-up.holo --method plain:euler --step 0.1 --until 10 --out fixed");
+    assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("non-finite"), Some("fixed")), "{error}");
+    let times = folder.times("fixed");
+    // The field at the last good state is what is not finite: that state is stored.
+    assert!(times.len() > 10 && *times.last().unwrap() <= number(&error, "/t"), "{times:?} {error}");
+    assert!(error.get("constraint").is_none(), "the field is no constraint: {error}");
+    let text = folder.run("export fixed --csv -").ok().stdout;
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    // Resumed, it fails again in the same way.
+    let again = folder.run("resume fixed --json");
+    assert_eq!((again.code, &again.json()["error"]["t"]), (Some(1), &error["t"]));
+    assert_eq!(folder.times("fixed"), times);
+    // A projection that cannot be done names its constraint.
+    let error = failed("models/spherical-pendulum.holo --method projection:euler --step 5 --out projected");
+    if error["kind"] == "projection-not-converged" {
+        for key in ["t", "constraint", "iterations", "residual", "out"] {
+            assert!(keys(&error).contains(&key), "{key}: {error}");
+        }
+    }
+    assert_eq!(folder.times("projected")[0], 0.0);
+}

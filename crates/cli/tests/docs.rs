@@ -1,0 +1,400 @@
+//! The documentation is true: its models load, its commands run and print what it shows, its tables list what the
+//! source has, its links lead somewhere.
+//!
+//! What the fenced blocks of README.md and docs/*.md mean here:
+//!
+//! - `holo`: a model that loads without a warning; `holo fails`: one that is refused;
+//! - `console`: lines `$ command`, each followed by what it prints, with `…` for what is left out;
+//!   `console fails`: the same for commands that exit with 2;
+//! - `sh`: commands; those of `holonome` are run;
+//! - `python`: run at the end, where HOLONOME_PYTHON names a Python with xarray;
+//! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own where there is one, otherwise written for
+//!   the commands that follow;
+//! - `<!-- $ command -->` above a block: it is what this command prints.
+//!
+//! All blocks of a page share one folder, in their order. Numbers may differ from those printed, words may not. After a
+//! change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the pages.
+
+mod common;
+
+use common::{Folder, repository};
+use holonome::method::{SCHEMES, TREATMENTS};
+use holonome::model;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+
+const PAGES: [&str; 5] = ["README.md", "docs/guide.md", "docs/language.md", "docs/methods.md", "docs/storage.md"];
+
+fn read(page: &str) -> String {
+    fs::read_to_string(repository().join(page)).unwrap()
+}
+
+/// A fenced block of a page.
+struct Block {
+    /// What stands after the fence: the language and a word for this test.
+    info: String,
+    /// What the comment above it says.
+    label: Option<String>,
+    /// Its lines within the page, fences left out.
+    lines: std::ops::Range<usize>,
+    text: String,
+}
+
+fn blocks(page: &str, text: &str) -> Vec<Block> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        if let Some(info) = lines[at].strip_prefix("```") {
+            let length = lines[at + 1..].iter().position(|line| *line == "```");
+            let end = at + 1 + length.unwrap_or_else(|| panic!("{page}:{}: the block is not closed", at + 1));
+            let above = at.checked_sub(1).map_or("", |line| lines[line]);
+            let label = above.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+            let text = lines[at + 1..end].iter().map(|line| format!("{line}\n")).collect();
+            out.push(Block { info: info.to_string(), label: label.map(String::from), lines: at + 1..end, text });
+            at = end;
+        }
+        at += 1;
+    }
+    out
+}
+
+/// The arguments of a `holonome` command line, or nothing for another program's.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    let rest = line.strip_prefix("holonome ").or_else(|| line.strip_prefix("cargo run --release -- "))?;
+    let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
+    for c in rest.chars() {
+        match c {
+            '"' => (quoted, begun) = (!quoted, true),
+            ' ' if !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            c => {
+                assert!(quoted || !"|<>&;'$`\\".contains(c), "`{line}` needs a shell, which these tests have not");
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    Some(words)
+}
+
+/// Runs a command line and returns what a terminal would show.
+#[track_caller]
+fn run(folder: &Folder, line: &str, code: i32) -> String {
+    let arguments = arguments(line).unwrap_or_else(|| panic!("`{line}` is no command of holonome"));
+    let output = folder.command("").args(arguments).output().unwrap();
+    let text = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(code), "`{line}` printed\n{text}");
+    text.trim_end().lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The words of a line, with `#` for numbers and groups of digits.
+fn words(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line.trim();
+    while let Some(c) = rest.chars().next() {
+        let signed = rest.strip_prefix('-').filter(|_| !out.ends_with(char::is_alphanumeric)).unwrap_or(rest);
+        if signed.starts_with(|c: char| c.is_ascii_digit()) && !out.ends_with(char::is_alphabetic) {
+            let number = |c: char| c.is_ascii_digit() || c == '.';
+            rest = signed.trim_start_matches(number);
+            let exponent = rest.strip_prefix("e-").or_else(|| rest.strip_prefix('e'));
+            if let Some(digits) = exponent.filter(|e| e.starts_with(|c: char| c.is_ascii_digit())) {
+                rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+            }
+            if !out.ends_with("# ") && !out.ends_with('#') {
+                out.push('#');
+            }
+        } else {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                ' ' if out.ends_with(' ') => {}
+                // How long an underline is depends on numbers.
+                '-' | '^' if out.ends_with(c) => {}
+                c => out.push(c),
+            }
+        }
+    }
+    out.trim().to_string()
+}
+
+/// Whether a page shows what a command printed; `…` stands for any lines, or for the rest of its line.
+fn shows(shown: &str, printed: &str) -> bool {
+    fn same(shown: &str, printed: &str) -> bool {
+        shown.strip_suffix('…').map_or(shown == printed, |start| printed.starts_with(start))
+    }
+    fn matches(shown: &[String], printed: &[String]) -> bool {
+        match shown.split_first() {
+            None => printed.is_empty(),
+            Some((first, rest)) if first == "…" => (0..=printed.len()).any(|skip| matches(rest, &printed[skip..])),
+            Some((first, rest)) => {
+                printed.first().is_some_and(|line| same(first, line)) && matches(rest, &printed[1..])
+            }
+        }
+    }
+    let lines = |text: &str| text.trim_end().lines().map(words).collect::<Vec<_>>();
+    matches(&lines(shown), &lines(printed))
+}
+
+/// A JSON object for a page: one key a line down to `depth`, the rest in one line.
+fn pretty(value: &Value, depth: usize, indent: usize) -> String {
+    match value.as_object().filter(|object| depth > 0 && !object.is_empty()) {
+        None => value.to_string().replace("\":", "\": ").replace(",\"", ", \""),
+        Some(object) => {
+            let pad = " ".repeat(indent + 2);
+            let entries = object.iter().map(|(key, v)| format!("{pad}\"{key}\": {}", pretty(v, depth - 1, indent + 2)));
+            format!("{{\n{}\n{}}}", entries.collect::<Vec<_>>().join(",\n"), " ".repeat(indent))
+        }
+    }
+}
+
+/// Keys with their nesting; numbers and texts do not count.
+fn skeleton(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(object.iter().map(|(k, v)| (k.clone(), skeleton(v))).collect()),
+        Value::Array(list) => Value::Array(list.iter().map(skeleton).collect()),
+        _ => Value::Null,
+    }
+}
+
+/// Runs a page: every block in its order, in one folder.
+fn check_page(page: &str) {
+    let text = read(page);
+    let bless = std::env::var_os("HOLONOME_BLESS").is_some();
+    let folder = Folder::new();
+    let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    let mut python = Vec::new();
+    for block in blocks(page, &text) {
+        let place = format!("{page}:{}", block.lines.start);
+        let (kind, fails) = match block.info.split_once(' ') {
+            Some((kind, "fails")) => (kind, true),
+            Some((_, other)) => panic!("{place}: what is `{other}`?"),
+            None => (block.info.as_str(), false),
+        };
+        let code = if fails { 2 } else { 0 };
+        let command = block.label.as_deref().and_then(|label| label.strip_prefix("$ "));
+        match (kind, command, block.label.as_deref()) {
+            ("json", Some(command), _) => {
+                let printed: Value = serde_json::from_str(&run(&folder, command, code)).unwrap();
+                let shown: Value = serde_json::from_str(&block.text).unwrap_or_default();
+                if skeleton(&shown) != skeleton(&printed) {
+                    assert!(bless, "{place}: `{command}` printed\n{}", pretty(&printed, 2, 0));
+                    replaced.push((block.lines, pretty(&printed, 2, 0) + "\n"));
+                }
+            }
+            (_, Some(command), _) => {
+                let printed = run(&folder, command, code);
+                if !shows(&block.text, &printed) {
+                    assert!(bless, "{place}: `{command}` printed\n{printed}");
+                    replaced.push((block.lines, printed));
+                }
+            }
+            ("holo", None, label) => {
+                let name = label.unwrap_or("block.holo");
+                if repository().join(name).exists() {
+                    assert_eq!(block.text, read(name), "{place}: not the text of {name}");
+                }
+                folder.write(name, &block.text);
+                let printed = run(&folder, &format!("holonome check {name}"), code);
+                assert!(fails || !printed.contains("warning"), "{place}:\n{printed}");
+            }
+            ("console", None, None) => {
+                let mut shown = block.text.lines().peekable();
+                let mut all = String::new();
+                while let Some(line) = shown.next() {
+                    let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("{place}: no command: {line}"));
+                    let mut expected = String::new();
+                    while let Some(line) = shown.next_if(|line| !line.starts_with("$ ")) {
+                        expected.push_str(line);
+                        expected.push('\n');
+                    }
+                    if command.starts_with("cargo ") {
+                        // What it prints is the next block, where it runs without building.
+                        assert!(arguments(command).is_some() && expected.is_empty(), "{place}: {command}");
+                        all.push_str(&format!("{line}\n"));
+                        continue;
+                    }
+                    let printed = run(&folder, command, code);
+                    let good = shows(&expected, &printed);
+                    assert!(good || bless, "{place}: `{command}` printed\n{printed}");
+                    all.push_str(&format!("{line}\n{}", if good { &expected } else { &printed }));
+                }
+                if all != block.text {
+                    replaced.push((block.lines, all));
+                }
+            }
+            ("sh", None, None) => {
+                for line in block.text.lines() {
+                    let program = line.split(' ').next().unwrap_or_default();
+                    match arguments(line) {
+                        Some(_) => drop(run(&folder, line, code)),
+                        None if program.contains('/') => {
+                            assert!(repository().join(program).exists(), "{place}: {program}")
+                        }
+                        None => {}
+                    }
+                }
+            }
+            ("python", None, None) => python.push((place, block.text)),
+            ("text", None, Some(name)) => drop(folder.write(name, &block.text)),
+            ("text", None, None) => {}
+            _ => panic!("{place}: a block of kind `{}`", block.info),
+        }
+    }
+    match std::env::var_os("HOLONOME_PYTHON") {
+        None if !python.is_empty() => eprintln!("SKIPPED: the Python of {page}, because HOLONOME_PYTHON is not set"),
+        None => {}
+        Some(program) => {
+            for (place, code) in python {
+                let mut command = Command::new(&program);
+                command.arg("-c").arg(&code).current_dir(folder.path("")).stdin(Stdio::null());
+                let output = command.output().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+                assert!(output.status.success(), "{place}:\n{}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
+    }
+    if !replaced.is_empty() {
+        let mut lines: Vec<String> = text.lines().map(|line| format!("{line}\n")).collect();
+        for (range, new) in replaced.into_iter().rev() {
+            lines.splice(range, [new]);
+        }
+        fs::write(repository().join(page), lines.concat()).unwrap();
+    }
+}
+
+#[test]
+fn the_readme_is_true() {
+    check_page("README.md");
+}
+
+#[test]
+fn the_guide_is_true() {
+    check_page("docs/guide.md");
+}
+
+#[test]
+fn the_language_page_is_true() {
+    check_page("docs/language.md");
+}
+
+#[test]
+fn the_methods_page_is_true() {
+    check_page("docs/methods.md");
+}
+
+#[test]
+fn the_storage_page_is_true() {
+    check_page("docs/storage.md");
+}
+
+/// The rows of the tables below a heading, as cells without the header.
+fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let text = read(page);
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("{page}: no {heading}"));
+    let section = section.split("\n## ").next().unwrap();
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect();
+    let rows: Vec<Vec<String>> = section.lines().filter(|line| line.starts_with('|')).map(cells).collect();
+    let rule = rows.iter().position(|row: &Vec<String>| row[0].starts_with("---")).unwrap();
+    rows[rule + 1..].to_vec()
+}
+
+/// The words that stand in backticks, up to the first character that is none of a name's.
+fn quoted(cell: &str) -> Vec<String> {
+    let name = |quoted: &str| quoted.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_string();
+    cell.split('`').skip(1).step_by(2).map(name).collect()
+}
+
+#[test]
+fn the_language_page_lists_every_statement_and_function() {
+    let page = "docs/language.md";
+    let statements: Vec<String> = rows(page, "Statements").iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    let mut expected: Vec<String> = model::syntax::words::STATEMENT_WORDS.map(String::from).to_vec();
+    expected.push("NAME".to_string()); // NAME' = EXPR
+    assert_eq!(statements.iter().collect::<BTreeSet<_>>(), expected.iter().collect::<BTreeSet<_>>());
+
+    let listed: BTreeSet<String> = rows(page, "Functions").iter().flat_map(|row| quoted(&row[0])).collect();
+    let known = model::elaborate::names::function_names();
+    let known: BTreeSet<String> = known.into_iter().map(String::from).collect();
+    assert_eq!(listed, known);
+    let reserved: BTreeSet<String> = model::syntax::words::FUNCTIONS.map(String::from).into();
+    assert_eq!(known, reserved, "functions are reserved words");
+}
+
+#[test]
+fn the_language_page_states_the_limits() {
+    use model::{elaborate, syntax, treatment};
+    let numbers: Vec<String> = rows("docs/language.md", "Limits").into_iter().map(|row| row[1].clone()).collect();
+    for (what, limit) in [
+        ("nesting", syntax::MAX_NESTING),
+        ("height", syntax::MAX_HEIGHT),
+        ("rows", elaborate::lower::MOST_ROWS),
+        ("operations", treatment::unrolled::LARGEST_UNROLLED),
+        ("constraints", treatment::unrolled::MOST_CONSTRAINTS),
+    ] {
+        assert!(numbers.contains(&limit.to_string()), "{what}: {limit} is not among {numbers:?}");
+    }
+    let inverse = elaborate::linear_algebra::LARGEST_INVERSE;
+    assert!(numbers.contains(&format!("{inverse} by {inverse}")), "{numbers:?}");
+}
+
+#[test]
+fn the_methods_page_lists_every_method() {
+    let bases = rows("docs/methods.md", "Bases");
+    let names: Vec<String> = bases.iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    assert_eq!(names, SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>());
+    for (row, scheme) in bases.iter().zip(SCHEMES) {
+        assert_eq!(row[1], scheme.order.to_string(), "{}", scheme.name);
+        assert_eq!(row[2], if scheme.adaptive { "adaptive" } else { "fixed" }, "{}", scheme.name);
+        let interval = scheme.tableau().real_stability_interval();
+        assert_eq!(row[3], format!("{interval:.2}"), "{}: the limit r", scheme.name);
+    }
+    let treatments: Vec<String> =
+        rows("docs/methods.md", "Treatments").iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    for facts in TREATMENTS {
+        assert!(treatments.contains(&facts.name.to_string()), "{treatments:?} lack {}", facts.name);
+    }
+}
+
+#[test]
+fn the_readme_and_continuous_integration_run_the_same_tests() {
+    let command = "scripts/test";
+    let readme = read("README.md");
+    assert!(blocks("README.md", &readme).iter().any(|b| b.info == "sh" && b.text == format!("{command}\n")));
+    assert_eq!(read(".ci/run").lines().last(), Some(command));
+}
+
+#[test]
+fn links_lead_somewhere_and_lines_are_short() {
+    for page in PAGES.into_iter().chain(["ARCHITECTURE.md", "CHANGELOG.md"]) {
+        let text = read(page);
+        let folder = repository().join(page).parent().unwrap().to_path_buf();
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if target.starts_with("http") {
+                continue;
+            }
+            let path = if file.is_empty() { repository().join(page) } else { folder.join(file) };
+            assert!(path.exists(), "{page}: {target} does not exist");
+            let heading = |line: &str| {
+                let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+                line.starts_with('#') && title == anchor
+            };
+            assert!(anchor.is_empty() || fs::read_to_string(&path).unwrap().lines().any(heading), "{page}: {target}");
+        }
+        let mut fenced = false;
+        for (number, line) in text.lines().enumerate() {
+            fenced ^= line.starts_with("```");
+            // What a program prints has the width that it has.
+            let long = line.chars().count() > 110 && !fenced;
+            assert!(!long, "{page}:{}: {} characters", number + 1, line.chars().count());
+        }
+    }
+}

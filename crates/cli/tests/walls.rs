@@ -1,0 +1,160 @@
+//! The walls between the crates, and the map that describes them (ARCHITECTURE.md).
+
+mod common;
+
+use common::repository;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Crates that read or write a file format, whole or by prefix.
+const FORMATS: [&str; 14] = [
+    "arrow",
+    "bincode",
+    "ciborium",
+    "csv",
+    "hdf5",
+    "json",
+    "netcdf",
+    "npy",
+    "parquet",
+    "ron",
+    "serde_json",
+    "serde_yaml",
+    "toml",
+    "zarr",
+];
+
+/// Crates that talk to a terminal.
+const TERMINAL: [&str; 4] = ["anyhow", "clap", "ctrlc", "indicatif"];
+
+/// The workspace's packages, as cargo knows them.
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// What a package depends on when it is built, tests apart.
+fn dependencies(packages: &[Value], name: &str) -> Vec<String> {
+    let package = packages.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no package {name}"));
+    let list = package["dependencies"].as_array().unwrap();
+    list.iter().filter(|d| d["kind"] != "dev").map(|d| d["name"].as_str().unwrap().to_string()).collect()
+}
+
+fn is_format(name: &str) -> bool {
+    FORMATS.iter().any(|format| name == *format || name.starts_with(&format!("{format}-")) || name.starts_with("zarr"))
+}
+
+/// Every Rust file below a folder of the repository.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.push(path);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(&repository().join(folder), &mut out);
+    assert!(!out.is_empty(), "no sources in {folder}");
+    out
+}
+
+/// Lines of code that hold one of `words`, with their places; comments do not count.
+fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in sources(folder) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if words.iter().any(|word| code.contains(word)) {
+                found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_two_halves_know_neither_each_other_nor_file_formats() {
+    let packages = packages();
+    for half in ["holonome-model", "holonome-integrate"] {
+        for name in dependencies(&packages, half) {
+            assert!(!name.starts_with("holonome"), "{half} depends on {name}");
+            assert!(!is_format(&name), "{half} depends on the file format {name}");
+            assert!(!TERMINAL.contains(&name.as_str()), "{half} depends on {name}, which is for programs");
+        }
+    }
+    // The numeric half derives `Serialize` for the state that a run continues from; the symbolic half stores nothing.
+    assert!(!dependencies(&packages, "holonome-model").contains(&"serde".to_string()));
+}
+
+#[test]
+fn the_two_halves_read_no_files() {
+    for folder in ["crates/model/src", "crates/integrate/src"] {
+        let found = lines_with(folder, &["std::fs", "fs::read", "File::open", "File::create"]);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}
+
+#[test]
+fn the_library_talks_to_no_terminal() {
+    for name in dependencies(&packages(), "holonome") {
+        assert!(!TERMINAL.contains(&name.as_str()), "holonome depends on {name}, which is for programs");
+    }
+    let found = lines_with("crates/holonome/src", &["println!", "print!(", "process::exit"]);
+    let found: Vec<_> = found.into_iter().filter(|line| !line.contains("/tests/")).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_command_line_knows_only_the_library() {
+    let own: Vec<String> =
+        dependencies(&packages(), "holonome-cli").into_iter().filter(|name| name.starts_with("holonome")).collect();
+    assert_eq!(own, ["holonome"]);
+}
+
+#[test]
+fn unsafe_code_is_forbidden_everywhere() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).unwrap();
+    assert!(read("Cargo.toml").contains("unsafe_code = \"forbid\""));
+    for package in packages() {
+        let manifest = fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{} sets its own lints", package["name"]);
+    }
+    let openings: Vec<String> =
+        ["{", "fn", "impl", "trait", "extern"].map(|next| format!("{} {next}", "unsafe")).to_vec();
+    let openings: Vec<&str> = openings.iter().map(String::as_str).collect();
+    let found = lines_with("crates", &openings);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_map_names_what_exists() {
+    let map = fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let paths: Vec<&str> = map
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|quoted| quoted.starts_with("crates/") || quoted.starts_with("docs/") || quoted.starts_with("scripts/"))
+        .collect();
+    assert!(paths.len() > 30, "only {} paths found", paths.len());
+    for path in paths.into_iter().chain(["models", "suite", "fuzz", "docs"]) {
+        assert!(repository().join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
+    }
+    for package in packages() {
+        let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();
+        let folder = folder.strip_prefix(repository()).unwrap().display().to_string();
+        assert!(map.contains(&format!("`{folder}`")), "ARCHITECTURE.md does not describe {folder}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs models through the library, in folders that are removed at the end.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use holonome::store::StoredRun;
+use holonome::{Control, Error, Gains, Problem, RunOptions, Settings, Simulation, Summary};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A model of the repository's `models` folder, with `set`.
+pub fn model(name: &str, set: &[(&str, &str)]) -> Problem {
+    load(&repository().join("models").join(format!("{name}.holo")), set).unwrap()
+}
+
+pub fn load(path: &Path, set: &[(&str, &str)]) -> Result<Problem, Error> {
+    let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    Problem::load(path, &Settings { set, ..Settings::default() })
+}
+
+/// A finished run and its samples, which last as long as this.
+pub struct Finished {
+    pub summary: Summary,
+    pub folder: PathBuf,
+}
+
+impl Finished {
+    /// The samples of one array, row by row.
+    pub fn array(&self, name: &str) -> Vec<Vec<f64>> {
+        let run = StoredRun::open(&self.folder).unwrap();
+        let numbers = run.read(name).unwrap();
+        numbers.chunks(numbers.len() / run.samples()).map(<[f64]>::to_vec).collect()
+    }
+
+    pub fn times(&self) -> Vec<f64> {
+        StoredRun::open(&self.folder).unwrap().times().unwrap()
+    }
+
+    /// The final state as one list, in the order of the model.
+    pub fn state(&self) -> Vec<f64> {
+        self.summary.state.values().flat_map(numbers).collect()
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("holonome-library-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut simulation = Simulation::new(problem, RunOptions { out: Some(folder.clone()), ..options })?;
+    let summary = simulation.run(&mut |_| Control::Continue)?;
+    Ok(Finished { summary, folder })
+}
+
+/// Options in the words of the command line.
+pub fn options(text: &str) -> RunOptions {
+    let mut options = RunOptions::default();
+    let mut words = text.split_whitespace();
+    while let Some(option) = words.next() {
+        let value = words.next().unwrap_or_else(|| panic!("{option} without a value"));
+        let number = || value.parse::<f64>().unwrap();
+        match option {
+            "--method" => options.method = value.to_string(),
+            "--step" => options.step = Some(number()),
+            "--until" => options.until = number(),
+            "--rtol" => options.rtol = number(),
+            "--atol" => options.atol = number(),
+            "--samples" => options.samples = Some(value.parse().unwrap()),
+            "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
+            "--reference" => options.reference = Some(value.to_string()),
+            other => panic!("{other} is not known here"),
+        }
+    }
+    options
+}
+
+/// All numbers in a JSON value, in their order.
+pub fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(list) => list.iter().flat_map(numbers).collect(),
+        Value::Object(object) => object.values().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap_or_else(|| panic!("{number} is no number"))],
+    }
+}
+
+/// The Euclidean distance.
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}

@@ -1,0 +1,421 @@
+//! The language, case by case: text and the numbers that it means. What is not a model stands in
+//! `suite/errors`.
+
+mod support;
+
+use holonome_model::elaborate::expression::Draw;
+use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::elaborate::{Environment, elaborate, names};
+use std::f64::consts::PI;
+
+/// The value of an expression at q = (3, 4), v = (1, 2, 2), s = 2, t = 0.5.
+fn value(expression: &str) -> Vec<f64> {
+    let text = format!(
+        "coordinate q : R^2 = (3, 4)\nmomentum p of q = (-1, 0.5)\ncoordinate v : R^3 = (1, 2, 2)\nmomentum w of v\ncoordinate s = 2\nmomentum ps of s\n\
+         coordinate A : R^(2,2) = matrix((1, 2), (3, 4))\nmomentum PA of A\nparameter c = (10, 20, 30)\nsize n = 3\nhamiltonian 0*s\nobserve o = {expression}\n"
+    );
+    let (model, findings) = support::check(&text);
+    let model = model.unwrap_or_else(|| panic!("{expression}: {findings:#?}"));
+    model.observables[0].functional.evaluate(0.5, &model.initial, &model.parameter_values)
+}
+
+/// Compares up to four roundings of the larger number: one for each operation of the longest cases, which
+/// are small integers otherwise.
+fn assert_near(got: &[f64], expected: &[f64], what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}: {got:?}");
+    for (a, b) in got.iter().zip(expected) {
+        assert!((a - b).abs() <= 4.0 * f64::EPSILON * b.abs(), "{what}: {got:?} instead of {expected:?}");
+    }
+}
+
+fn check(cases: &[(&str, &[f64])]) {
+    for (expression, expected) in cases {
+        assert_near(&value(expression), expected, expression);
+    }
+}
+
+#[test]
+fn numbers_and_precedence() {
+    check(&[
+        ("1", &[1.0]),
+        ("0.5", &[0.5]),
+        ("1e-3", &[1e-3]),
+        ("2.5e6", &[2.5e6]),
+        ("1/400", &[0.0025]),
+        ("pi", &[PI]),
+        ("t", &[0.5]),
+        // Unary minus is looser than powers and tighter than products.
+        ("-s^2", &[-4.0]),
+        ("(-s)^2", &[4.0]),
+        ("2^-1", &[0.5]),
+        ("2^3^2", &[512.0]),
+        ("(2^3)^2", &[64.0]),
+        ("s^-s", &[0.25]),
+        ("-2*-s", &[4.0]),
+        ("1 - 2 - 3", &[-4.0]),
+        ("1 - (2 - 3)", &[2.0]),
+        ("2/4/2", &[0.25]),
+        ("2/4*2", &[1.0]),
+        ("2 + 3*s^2", &[14.0]),
+        ("--s", &[2.0]),
+        ("1 +\n  s", &[3.0]),
+        ("(1 + # a comment\n s)", &[3.0]),
+        ("dot(q,\n q)", &[25.0]),
+        // Conditions: or, and, not, comparisons.
+        ("if(1 < 2 and 2 < 1 or 1 == 1, 1, 0)", &[1.0]),
+        ("if(1 < 2 and (2 < 1 or 1 == 1), 1, 0)", &[1.0]),
+        ("if(1 == 1 or 1 == 1 and 1 == 2, 1, 0)", &[1.0]),
+        ("if(not 1 == 2 and 1 == 1, 1, 0)", &[1.0]),
+        ("if(not (1 == 2 or 1 == 1), 1, 0)", &[0.0]),
+        ("if(s + 1 < s*2, 1, 0)", &[1.0]),
+        ("if(s != 2, 1, 0) + if(s >= 2, 10, 0) + if(s > 2, 100, 0) + if(s <= 2, 1000, 0)", &[1010.0]),
+    ]);
+}
+
+#[test]
+fn shapes_and_components() {
+    check(&[
+        ("q", &[3.0, 4.0]),
+        ("(q)", &[3.0, 4.0]),
+        ("(s)", &[2.0]),
+        ("(q.x, s, q.y)", &[3.0, 2.0, 4.0]),
+        ("q[2]", &[4.0]),
+        ("v.z - v[1]", &[1.0]),
+        ("(5, 6, 7)[2]", &[6.0]),
+        ("(q + q).y", &[8.0]),
+        ("c[3]", &[30.0]),
+        ("c[n - 1]", &[20.0]),
+        ("A", &[1.0, 2.0, 3.0, 4.0]),
+        ("A[2,1]", &[3.0]),
+        ("A[1,n - 1]", &[2.0]),
+        ("matrix(q, (5, 6))", &[3.0, 4.0, 5.0, 6.0]),
+        ("matrix((1, 2, 3), (4, 5, 6))[2,3]", &[6.0]),
+        ("(A*q)[2]", &[25.0]),
+        ("2*q", &[6.0, 8.0]),
+        ("q*2", &[6.0, 8.0]),
+        ("q/2", &[1.5, 2.0]),
+        ("-q", &[-3.0, -4.0]),
+        ("q + (1, 1) - q/2", &[2.5, 3.0]),
+        ("s*A", &[2.0, 4.0, 6.0, 8.0]),
+        ("A/2 - A", &[-0.5, -1.0, -1.5, -2.0]),
+        ("A*q", &[11.0, 25.0]),
+        ("A*A", &[7.0, 10.0, 15.0, 22.0]),
+        ("matrix((1, 2, 3), (4, 5, 6))*v", &[11.0, 26.0]),
+        ("if(s > 1, q, (0, 0))", &[3.0, 4.0]),
+        ("if(s < 1, A, identity(2))", &[1.0, 0.0, 0.0, 1.0]),
+    ]);
+}
+
+/// Every function that a user can call stands in this table; one that is listed in the engine and missing
+/// here fails `no_function_is_left_out`.
+const FUNCTIONS: &[(&str, &[f64])] = &[
+    ("sqrt(q.x^2 + q.y^2)", &[5.0]),
+    ("sin(s)", &[0.909_297_426_825_681_7]),
+    ("cos(s)", &[-0.416_146_836_547_142_4]),
+    ("tan(s)", &[-2.185_039_863_261_519]),
+    ("asin(1/s)", &[PI / 6.0]),
+    ("acos(1/s)", &[PI / 3.0]),
+    ("atan(s)", &[1.107_148_717_794_090_4]),
+    ("atan2(1, -1)", &[0.75 * PI]),
+    ("atan2(-s, s)", &[-PI / 4.0]),
+    ("sinh(s)", &[3.626_860_407_847_019]),
+    ("cosh(s)", &[3.762_195_691_083_631_4]),
+    ("tanh(s)", &[0.964_027_580_075_816_9]),
+    ("exp(s)", &[7.389_056_098_930_65]),
+    ("log(s)", &[std::f64::consts::LN_2]),
+    ("abs(-s) + abs(s)", &[4.0]),
+    ("min(s, 3) + 10*min(3, s)", &[22.0]),
+    ("max(s, 3) + 10*max(3, s)", &[33.0]),
+    ("pow(s, 10)", &[1024.0]),
+    ("pow(s, 0.5)", &[std::f64::consts::SQRT_2]),
+    ("dot(q, (1, 10))", &[43.0]),
+    ("dot(A, A)", &[30.0]),
+    ("cross(v, (1, 0, 0))", &[0.0, 2.0, -2.0]),
+    ("norm(v)", &[3.0]),
+    ("norm(2*matrix((1, 2), (2, 0)))", &[6.0]),
+    ("outer(q, v)", &[3.0, 6.0, 6.0, 4.0, 8.0, 8.0]),
+    ("hat(v)*(1, 0, 0)", &[0.0, 2.0, -2.0]),
+    ("hat(v)", &[0.0, -2.0, 2.0, 2.0, 0.0, -1.0, -2.0, 1.0, 0.0]),
+    ("transpose(matrix((1, 2, 3), (4, 5, 6)))", &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]),
+    ("trace(A)", &[5.0]),
+    ("det(A)", &[-2.0]),
+    ("det(matrix((2, 0, 1), (1, 3, 0), (0, 1, 4)))", &[25.0]),
+    ("inverse(A)", &[-2.0, 1.0, 1.5, -0.5]),
+    ("inverse(diag(1, 2, 4, 8, 16, 32))[6,6]", &[1.0 / 32.0]),
+    ("identity(n)[3,3] + identity(2)[1,2]", &[1.0]),
+    ("diag(1, s)", &[1.0, 0.0, 0.0, 2.0]),
+    ("diag(q)", &[3.0, 0.0, 0.0, 4.0]),
+    ("diag(s)", &[2.0]),
+    ("matrix(q, q)", &[3.0, 4.0, 3.0, 4.0]),
+    ("if(s == 2, 7, 8)", &[7.0]),
+    ("sum(i in 1..n : c[i])", &[60.0]),
+];
+
+#[test]
+fn every_function() {
+    check(FUNCTIONS);
+}
+
+#[test]
+fn no_function_is_left_out() {
+    for name in names::function_names() {
+        // Draws stand in initial values only; they have a test of their own.
+        let tested =
+            ["normal", "uniform"].contains(&name) || FUNCTIONS.iter().any(|(e, _)| e.contains(&format!("{name}(")));
+        assert!(tested, "{name}");
+    }
+}
+
+#[test]
+fn inverses_of_any_size_are_inverses() {
+    // A matrix with every entry its own, up to the largest that is taken.
+    for n in 1..=6usize {
+        let rows: Vec<String> = (1..=n)
+            .map(|i| {
+                format!(
+                    "({})",
+                    (1..=n)
+                        .map(|j| format!("{}", ((7 * i * j + 3 * i + j) % 11) as f64 + if i == j { 20.0 } else { 0.0 }))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )
+            })
+            .collect();
+        let m = if n == 1 { "diag(28)".to_string() } else { format!("matrix({})", rows.join(", ")) };
+        let product = value(&format!("{m}*inverse({m})"));
+        for (k, v) in product.iter().enumerate() {
+            let expected = if k / n == k % n { 1.0 } else { 0.0 };
+            // Diagonally dominant: condition below 20; cofactors take about 2^n roundings.
+            assert!((v - expected).abs() < 64.0 * 20.0 * f64::EPSILON, "{n}: {product:?}");
+        }
+    }
+}
+
+/// Parameters, sizes and the initial state.
+fn model(text: &str) -> Model {
+    support::model(text)
+}
+
+fn hamiltonian(model: &Model) -> f64 {
+    let Dynamics::Hamiltonian(f, _) = &model.dynamics else { panic!("no hamiltonian") };
+    f.evaluate(0.0, &model.initial, &model.parameter_values)[0]
+}
+
+const REST: &str = "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2\n";
+
+#[test]
+fn parameters_in_any_order_and_of_any_shape() {
+    let m = model(&format!(
+        "parameter b = 2*a\nparameter a = n + 1\nsize n = m*2\nsize m = 3\nparameter c[s in 1..3] = (0.4, -0.8, 0.4)[s]*a\nparameter I = diag(3, 2, 1)\nparameter w = I*(1, 1, k)\nlet k = b + 1\n{REST}"
+    ));
+    let expected =
+        [14.0, 7.0, 0.4 * 7.0, -0.8 * 7.0, 0.4 * 7.0, 3.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0, 3.0, 2.0, 15.0];
+    assert_near(&m.parameter_values, &expected, "parameters");
+    assert_eq!(m.sizes, [("m".to_string(), 3), ("n".to_string(), 6)]);
+    // A parameter called R: shapes live apart from values.
+    let m =
+        model("parameter R = 2\nparameter k = 5\ncoordinate q : R^2 = (R, k)\nmomentum p of q\nhamiltonian R*q.x\n");
+    assert_eq!(hamiltonian(&m), 4.0);
+    // A size as a dimension.
+    let m = model(
+        "size k = 2\nsize l = k + 1\ncoordinate q : R^k = (1, 2)\nmomentum p of q\ncoordinate B : R^(k,l) = matrix((1, 2, 3), (4, 5, 6))\nmomentum PB of B\nhamiltonian q.y + B[2,3]\n",
+    );
+    assert_eq!(hamiltonian(&m), 8.0);
+}
+
+#[test]
+fn replacements() {
+    let text = "size n = 2\nparameter a = 1\nparameter b = 10*a\ncoordinate x[i in 1..n] : R^2 = (i, a)\nmomentum p of x\nhamiltonian b*sum(i in 1..n : x[i].x) + p[1].y\n";
+    for (set, expected) in [
+        (vec![], 30.0),
+        (vec![("a", "2")], 60.0),
+        (vec![("n", "4")], 100.0),
+        (vec![("b", "a + n")], 9.0),
+        (vec![("x", "(i^2, 0)")], 50.0),
+        (vec![("p", "(0, 5*i)")], 35.0),
+        (vec![("a", "2"), ("n", "3"), ("b", "7")], 42.0),
+    ] {
+        let (m, findings) = support::check_with(text, &|_| Err(String::new()), &set);
+        assert_eq!(hamiltonian(&m.unwrap_or_else(|| panic!("{findings:?}"))), expected, "{set:?}");
+    }
+    let (m, findings) = support::check_with(text, &|_| Err(String::new()), &[("aa", "2")]);
+    assert!(
+        m.is_none() && findings[0].help.as_deref().is_some_and(|h| h == "these can be set: n, a, b, x, p"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn names_hide_names() {
+    check(&[
+        // Indices and the parameters of lets hide outer names, t and functions included.
+        ("sum(s in 1..3 : s) + s", &[8.0]),
+        ("sum(t in 1..3 : t) + t", &[6.5]),
+        ("sum(q in 1..2 : q*q)", &[5.0]),
+        ("sum(i in 1..2, j in 1..i : sum(i in 5..5 : i) + j)", &[5.0 * 3.0 + 1.0 + 1.0 + 2.0]),
+        ("sum(i in 1..3 : sum(i in i..3 : i))", &[6.0 + 5.0 + 3.0]),
+    ]);
+    let with = |lets: &str, e: &str| {
+        let m = model(&format!("{lets}\ncoordinate q = 3\nmomentum p of q = 5\nhamiltonian {e}\n"));
+        hamiltonian(&m)
+    };
+    assert_eq!(with("let f(q) = q^2", "f(2) + q"), 7.0);
+    assert_eq!(with("let f(t) = 2*t", "f(q)"), 6.0);
+    assert_eq!(with("let f(p, q) = p - q", "f(q, p)"), -2.0);
+    assert_eq!(with("let f(a) = a + q\nlet g(q) = f(10*q)", "g(1)"), 13.0);
+    assert_eq!(with("let H2 = H - q", "p"), 5.0);
+    assert_eq!(with("let f(a) = sum(i in 1..2 : a*i)", "sum(i in 1..2 : f(i))"), 9.0);
+    // An argument may be a vector or a matrix, and a let may return one.
+    assert_eq!(with("let f(a, b) = a*b\nlet m = diag(1, 2)", "f(m, (q, p)).y + f(2, (1, 1)).x"), 12.0);
+}
+
+#[test]
+fn momenta_and_velocities() {
+    let m = model(
+        "size n = 3\ncoordinate x[a in 1..n, s in 1..2] = 10*a + s\nmomentum p[k, l] of x = k - l\ncoordinate r[i in 1..2] : R^2 = (i, 0)\nmomentum u of r = (0, i)\ncoordinate y = 7\nmomentum py of y\nhamiltonian 0*y\n",
+    );
+    let q = [11.0, 12.0, 21.0, 22.0, 31.0, 32.0, 1.0, 0.0, 2.0, 0.0, 7.0];
+    let p = [0.0, -1.0, 1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 2.0, 0.0];
+    assert_eq!(m.initial, [q, p].concat());
+    // p = M v, by masses that come from a parameter, with a vector potential, and coupled.
+    let m = model(
+        "parameter m = 3\ncoordinate q : R^2 = (1, 2)\nvelocity v of q = (5, -1)\nhamiltonian dot(p_q, p_q)/(2*m) + q.x\n",
+    );
+    assert_near(&m.initial, &[1.0, 2.0, 15.0, -3.0], "masses");
+    let m = model(
+        "coordinate q : R^2 = (1, 2)\nvelocity v of q = (5, -1)\nlet A = (-q.y, q.x)\nhamiltonian dot(p_q - A, p_q - A)/2\n",
+    );
+    assert_near(&m.initial, &[1.0, 2.0, 3.0, 0.0], "p = v + A");
+    let m = model(
+        "parameter M = matrix((2, 1, 0), (1, 3, 1), (0, 1, 4))\ncoordinate q : R^3 = (0, 0, 0)\nvelocity v of q = (1, 2, -1)\nhamiltonian dot(p_q, inverse(M)*p_q)/2\n",
+    );
+    // Cofactors and a 3 × 3 elimination of a matrix of condition 3.
+    for (a, b) in m.initial[3..].iter().zip([4.0, 6.0, -2.0]) {
+        assert!((a - b).abs() < 1e-14 * 6.0, "{:?}", m.initial);
+    }
+    let m = model(
+        "size n = 3\nparameter m[i in 1..n] = i\ncoordinate r[i in 1..n] : R^2 = (i, 0)\nvelocity v[k] of r = (k, 1)\nhamiltonian sum(i in 1..n : dot(p_r[i], p_r[i])/(2*m[i]))\n",
+    );
+    assert_near(&m.initial[6..], &[1.0, 1.0, 4.0, 2.0, 9.0, 3.0], "a family");
+    // Springs between neighbours in the mass matrix: one connected block.
+    let m = model(
+        "size n = 40\ncoordinate x[i in 1..n] = 0\nvelocity v[i] of x = i\nhamiltonian sum(i in 1..n : p_x[i]^2) + sum(i in 2..n : p_x[i]*p_x[i-1])/2\n",
+    );
+    let p = &m.initial[40..];
+    for i in 0..40 {
+        let left = if i > 0 { p[i - 1] } else { 0.0 };
+        let right = if i < 39 { p[i + 1] } else { 0.0 };
+        let v = 2.0 * p[i] + (left + right) / 2.0;
+        // Diagonally dominant, condition 3: a few roundings of 40.
+        assert!((v - (i + 1) as f64).abs() < 1e-13, "{v}");
+    }
+}
+
+#[test]
+fn draws_are_independent() {
+    let text = "coordinate a = normal()\nmomentum pa of a = uniform()\ncoordinate x[i in 1..3] : R^2 = (normal(), normal())\nmomentum p of x = (uniform(), i)\nlet d = normal()\ncoordinate b : R^2 = (d, d)\nmomentum pb of b\nhamiltonian 0*a\n";
+    let reading = holonome_model::syntax::read(text);
+    let (mut normal, mut uniform) = (0, 0);
+    let mut environment = Environment {
+        read_table: &|_| Err(String::new()),
+        draw: &mut |which| match which {
+            Draw::Normal => {
+                normal += 1;
+                f64::from(normal)
+            }
+            Draw::Uniform => {
+                uniform += 1;
+                -f64::from(uniform)
+            }
+        },
+        replacements: Vec::new(),
+    };
+    let (m, findings) = elaborate(&reading, &mut environment);
+    let m = m.unwrap_or_else(|| panic!("{findings:?}"));
+    let mut drawn: Vec<f64> = m.initial.clone();
+    drawn.retain(|v| v.fract() == 0.0 && *v != 0.0);
+    let x = &m.initial[1..7];
+    // Every member and component has a draw of its own; a let that is used twice in one value is one draw.
+    let mut sorted = x.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    assert_eq!(sorted.len(), 6, "{:?}", m.initial);
+    assert_eq!(m.initial[7], m.initial[8], "{:?}", m.initial);
+    assert_eq!(normal, 1 + 6 + 1);
+    assert_eq!(uniform, 1 + 3);
+}
+
+#[test]
+fn tables() {
+    let read = |path: &str| {
+        if path == "data/bodies.csv" {
+            Ok("mass, \"x\",vx\n1,2,3\n\n4,5,-6e-1\n".to_string())
+        } else {
+            Err("no".to_string())
+        }
+    };
+    let text = "table body = \"data/bodies.csv\"\nsize n = 2\nparameter m[i in 1..n] = body.mass[i]\ncoordinate x[i in 1..n] = body.x[i]\nmomentum p[i] of x = body.mass[i]*body.vx[n + 1 - i]\nhamiltonian sum(i in 1..n : body.mass[i]*x[i]) + body.vx[2]\n";
+    let (m, findings) = support::check_with(text, &read, &[]);
+    let m = m.unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(m.parameter_values, [1.0, 4.0]);
+    assert_eq!(m.initial, [2.0, 5.0, -0.6, 12.0]);
+    assert_eq!(hamiltonian(&m), 2.0 + 20.0 - 0.6);
+}
+
+#[test]
+fn state_models() {
+    let m = model(
+        "size n = 3\nstate x[i in 1..n] : R^2 = (i, -i)\nstate R : R^(2,2) = identity(2)\nstate s = 4\nx[k]' = (x[k].y, k*x[k].x + t)\nR' = R*matrix((0, -1), (1, 0))\ns' = -s + sum(i in 1..n : x[i].x)\nconstraint c : transpose(R)*R = identity(2)\nintegral e = s^2\n",
+    );
+    let Dynamics::Field(f) = &m.dynamics else { panic!("a field") };
+    let rate = f.evaluate(0.5, &m.initial, &m.parameter_values);
+    assert_eq!(rate, [-1.0, 1.5, -2.0, 4.5, -3.0, 9.5, 0.0, -1.0, 1.0, 0.0, 2.0]);
+    assert_eq!((m.degrees(), m.dimension()), (0, 11));
+    assert_eq!(m.constraints[0].functional.evaluate(0.0, &m.initial, &[]), [0.0; 4]);
+}
+
+#[test]
+fn constraints_integrals_and_observables() {
+    let m = model(
+        "parameter l = 2\ncoordinate q : R^2 = (0, -2)\nmomentum p of q = (3, 0)\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = l^2 + 1\nconstraint pivot : q = (0.1*t, 0)\nconstraint nothing : q.x = 0\nintegral J = q.x*p.y - q.y*p.x\nintegral P = p\nobserve energy = H\nobserve twice = 2*energy + J\nobserve both[i in 1..2] = q[i]*i\n",
+    );
+    let at = |k: usize, t: f64| m.constraints[k].functional.evaluate(t, &m.initial, &m.parameter_values);
+    // Left minus right.
+    assert_eq!(at(0, 0.0), [-1.0]);
+    assert_eq!(at(1, 2.0), [-0.2, -2.0]);
+    assert_eq!(at(2, 0.0), [0.0]);
+    let observed: Vec<Vec<f64>> =
+        m.observables.iter().map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values)).collect();
+    assert_eq!(observed, [vec![2.5], vec![11.0], vec![0.0, -4.0]]);
+    assert_eq!(m.observables[2].member_name(1), "both[2]");
+    let integrals: Vec<Vec<f64>> =
+        m.integrals.iter().map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values)).collect();
+    assert_eq!(integrals, [vec![6.0], vec![3.0, 0.0]]);
+    assert!(!m.explicit_time);
+    assert!(model("coordinate q = 0\nmomentum p of q\nlet f = sin(t)\nhamiltonian p^2/2 + q*f\n").explicit_time);
+}
+
+#[test]
+fn order_does_not_matter() {
+    // The statements of the spherical pendulum backwards give the same model.
+    let text = support::file("models/spherical-pendulum.holo");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.reverse();
+    let (a, b) = (model(&text), model(&(lines.join("\n") + "\n")));
+    assert_eq!(a.initial, b.initial);
+    assert_eq!(hamiltonian(&a), hamiltonian(&b));
+    assert_eq!(a.constraints.len(), b.constraints.len());
+}
+
+#[test]
+fn names_may_be_of_any_script() {
+    let m = model(
+        "parameter ω = 2\nparameter 質量 = 3\nparameter m_1 = 1\ncoordinate θ = 0.5\nmomentum p_θ of θ = 1\nhamiltonian p_θ^2/(2*質量*m_1) + 質量*ω^2*θ^2/2\nintegral größe = p_θ\n",
+    );
+    assert_near(&[hamiltonian(&m)], &[1.0 / 6.0 + 1.5], "unicode");
+    // Case matters; a name may begin with a reserved word.
+    let m = model(
+        "parameter a = 1\nparameter A = 2\nparameter sin_1 = 3\nparameter ifx = 4\ncoordinate q = 0\nmomentum p of q\nhamiltonian a + 10*A + 100*sin_1 + 1000*ifx\n",
+    );
+    assert_eq!(hamiltonian(&m), 4321.0);
+}
