@@ -6,7 +6,13 @@ use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
 #[derive(Parser)]
-#[command(name = "holonome", version, about, arg_required_else_help = true, after_help = "Example:\n  holonome run models/spherical-pendulum.holo")]
+#[command(
+    name = "holonome",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "Example:\n  holonome run models/spherical-pendulum.holo"
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -15,7 +21,9 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Integrate one trajectory.
-    #[command(after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json")]
+    #[command(
+        after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json"
+    )]
     Run(RunArguments),
     /// Tell what the engine derived from a model, and what stands against it.
     #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]

@@ -50,7 +50,9 @@ fn main() -> ExitCode {
 /// A mistake of the program itself is said as such, and is an error like any other for who called it.
 fn report_panics(json: bool) {
     std::panic::set_hook(Box::new(move |panic| {
-        say!("internal error: {panic}\n  this is a mistake in holonome, not in your model: please report it together with the model\n");
+        say!(
+            "internal error: {panic}\n  this is a mistake in holonome, not in your model: please report it together with the model\n"
+        );
         if json {
             print_json(&json!({"error": {"kind": "internal", "message": panic.to_string()}}));
         }

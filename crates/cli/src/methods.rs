@@ -14,19 +14,34 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
             json!({"name": s.name, "order": s.order, "symmetric": s.symmetric, "symplectic": s.symplectic, "explicit": s.explicit,
                 "adaptive": s.adaptive, "needs": s.needs, "description": s.description, "source": s.citation})
         });
-        let treatments = TREATMENTS.iter().map(|t| json!({"name": t.name, "needs": t.needs, "description": t.description, "source": t.citation}));
+        let treatments = TREATMENTS
+            .iter()
+            .map(|t| json!({"name": t.name, "needs": t.needs, "description": t.description, "source": t.citation}));
         print_json(&json!({"schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>()}));
         return Ok(ExitCode::SUCCESS);
     }
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-    let mut rows = vec![["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"].map(String::from).to_vec()];
     for s in SCHEMES {
-        rows.push(vec![s.name.into(), s.order.to_string(), yes(s.symplectic), yes(s.symmetric), yes(s.explicit), yes(s.adaptive), s.needs.into()]);
+        rows.push(vec![
+            s.name.into(),
+            s.order.to_string(),
+            yes(s.symplectic),
+            yes(s.symmetric),
+            yes(s.explicit),
+            yes(s.adaptive),
+            s.needs.into(),
+        ]);
     }
-    let mut out = String::from("METHOD is BASE or TREATMENT:BASE, for example corrected:dop853 (the default).\n\nBases:\n");
+    let mut out =
+        String::from("METHOD is BASE or TREATMENT:BASE, for example corrected:dop853 (the default).\n\nBases:\n");
     out.push_str(&columns(&rows));
     out.push_str("\nTreatments:\n");
-    let rows: Vec<Vec<String>> = TREATMENTS.iter().map(|t| vec![t.name.to_string(), t.description.to_string(), format!("needs {}", t.needs)]).collect();
+    let rows: Vec<Vec<String>> = TREATMENTS
+        .iter()
+        .map(|t| vec![t.name.to_string(), t.description.to_string(), format!("needs {}", t.needs)])
+        .collect();
     out.push_str(&columns(&rows));
     out.push_str("\nSources:\n");
     let rows: Vec<Vec<String>> = SCHEMES

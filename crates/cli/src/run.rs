@@ -39,7 +39,11 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
         Err(summary) => {
             if !arguments.output.quiet {
                 let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
-                say!("{} is finished (t = {t} after {} steps): there is nothing to resume\n", arguments.run.display(), count(steps));
+                say!(
+                    "{} is finished (t = {t} after {} steps): there is nothing to resume\n",
+                    arguments.run.display(),
+                    count(steps)
+                );
             }
             if arguments.output.json {
                 print_json(&summary);
@@ -53,7 +57,9 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     let run = open_run(&arguments.run)?;
     if arguments.csv.as_os_str() == "-" {
         if arguments.output.json {
-            return Err(Error::option("--csv - and --json both want stdout: name a file for the CSV, or leave --json out"));
+            return Err(Error::option(
+                "--csv - and --json both want stdout: name a file for the CSV, or leave --json out",
+            ));
         }
         return match csv::write(&run, std::io::stdout().lock()) {
             // Whoever closed the pipe has read enough.
@@ -66,7 +72,9 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         say!("{} samples of {} in {}\n", count(run.samples() as u64), arguments.run.display(), arguments.csv.display());
     }
     if arguments.output.json {
-        print_json(&serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}));
+        print_json(
+            &serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}),
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,7 +85,11 @@ fn show_warnings(problem: &Problem, output: OutputArguments) {
     }
     say!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
     if let Some(moved) = &problem.projected {
-        say!("the initial state was moved onto the constraint set: positions by {}, momenta by {}\n", small(moved.position), small(moved.momentum));
+        say!(
+            "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
+            small(moved.position),
+            small(moved.momentum)
+        );
     }
 }
 
@@ -129,12 +141,16 @@ impl Bar {
 
     fn show(&mut self, progress: &Progress) {
         let first = *self.first.get_or_insert(progress.steps);
-        if !self.wanted || self.started.elapsed() < SHORT || (self.bar.is_some() && self.shown.elapsed() < Duration::from_millis(100)) {
+        if !self.wanted
+            || self.started.elapsed() < SHORT
+            || (self.bar.is_some() && self.shown.elapsed() < Duration::from_millis(100))
+        {
             return;
         }
         self.shown = Instant::now();
         let bar = self.bar.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template("  [{bar:30}] {msg}  {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style = ProgressStyle::with_template("  [{bar:30}] {msg}  {eta} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(Bar::TICKS).with_style(style.progress_chars("=> "))
         });
         bar.set_position((progress.t / progress.until * Bar::TICKS as f64) as u64);
@@ -153,11 +169,18 @@ impl Bar {
 /// The closing table.
 fn describe(summary: &Summary) -> String {
     let mut out = if summary.interrupted {
-        format!("{} by {}: stopped at t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
+        format!(
+            "{} by {}: stopped at t = {} after {} steps\n",
+            summary.model,
+            summary.method,
+            summary.t,
+            count(summary.steps)
+        )
     } else {
         format!("{} by {}: t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
     };
-    let mut rows = vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
+    let mut rows =
+        vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
     let mut drift: Vec<_> = summary.drift.iter().collect();
     drift.sort_by_key(|d| d.kind != InvariantKind::Hamiltonian); // H first, the rest as in the model
     for d in drift {
@@ -180,14 +203,21 @@ fn describe(summary: &Summary) -> String {
     }
     let cost = &summary.cost;
     let mut parts = vec![format!("{} field evaluations", count(cost.field))];
-    for (what, n) in [("rejected steps", cost.rejected), ("linear solves", cost.linear_solves), ("Newton iterations", cost.newton_iterations)] {
+    for (what, n) in [
+        ("rejected steps", cost.rejected),
+        ("linear solves", cost.linear_solves),
+        ("Newton iterations", cost.newton_iterations),
+    ] {
         if n > 0 {
             parts.push(format!("{} {what}", count(n)));
         }
     }
     out.push_str(&format!("  cost: {}, {:.3} s\n", parts.join(", "), summary.wall_seconds));
     if let Some((max, mean)) = summary.stability {
-        out.push_str(&format!("  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n", summary.gain.as_deref().unwrap_or_default()));
+        out.push_str(&format!(
+            "  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n",
+            summary.gain.as_deref().unwrap_or_default()
+        ));
     }
     out.push_str(&format!("  stored in {}\n", summary.out.display()));
     out.push_str(&next(summary, &summary.out));
@@ -206,9 +236,12 @@ fn next(summary: &Summary, path: &Path) -> String {
 fn shorten(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
-        other => other.as_f64().map_or_else(|| other.to_string(), |v| {
-            let text = format!("{v:.6}");
-            text.trim_end_matches('0').trim_end_matches('.').to_string()
-        }),
+        other => other.as_f64().map_or_else(
+            || other.to_string(),
+            |v| {
+                let text = format!("{v:.6}");
+                text.trim_end_matches('0').trim_end_matches('.').to_string()
+            },
+        ),
     }
 }

@@ -95,7 +95,10 @@ impl System for CompiledSystem {
 
     fn work_len(&self) -> usize {
         let derivative = self.derivative.as_ref().map_or(0, |d| d.work_len() + 2 * self.dimension);
-        [self.field.work_len(), self.values.work_len(), self.jacobian.work_len(), derivative].into_iter().max().unwrap_or(0)
+        [self.field.work_len(), self.values.work_len(), self.jacobian.work_len(), derivative]
+            .into_iter()
+            .max()
+            .unwrap_or(0)
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {

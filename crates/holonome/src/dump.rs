@@ -28,13 +28,21 @@ pub fn model(model: &Model) -> String {
             Role::State => "state".to_string(),
         };
         let end = v.first + v.family.len();
-        let _ = writeln!(w, "{role} {} = x[{}..{end}], initially {}", family(&v.family), v.first, list(&model.initial[v.first..end]));
+        let _ = writeln!(
+            w,
+            "{role} {} = x[{}..{end}], initially {}",
+            family(&v.family),
+            v.first,
+            list(&model.initial[v.first..end])
+        );
     }
     match &model.dynamics {
         Dynamics::Hamiltonian(h, _) => functional(w, "hamiltonian", h),
         Dynamics::Field(f) => functional(w, "field", f),
     }
-    for (word, quantities) in [("constraint", &model.constraints), ("integral", &model.integrals), ("observe", &model.observables)] {
+    for (word, quantities) in
+        [("constraint", &model.constraints), ("integral", &model.integrals), ("observe", &model.observables)]
+    {
         for q in quantities {
             functional(w, &format!("{word} {}", quantity(q)), &q.functional);
         }
@@ -43,14 +51,20 @@ pub fn model(model: &Model) -> String {
 }
 
 fn family(f: &Family) -> String {
-    let indices: Vec<String> = f.indices.iter().zip(&f.bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}")).collect();
+    let indices: Vec<String> =
+        f.indices.iter().zip(&f.bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}")).collect();
     let indices = if indices.is_empty() { String::new() } else { format!("[{}]", indices.join(", ")) };
     format!("{}{indices} : {}", f.name, f.shape)
 }
 
 fn quantity(q: &Quantity) -> String {
-    let members = if q.indices.is_empty() { String::new() } else { format!("[{}], {} members", q.indices.join(", "), q.members) };
-    let independent = if q.components.len() == q.shape.len() { String::new() } else { format!(", {} independent components", q.components.len()) };
+    let members =
+        if q.indices.is_empty() { String::new() } else { format!("[{}], {} members", q.indices.join(", "), q.members) };
+    let independent = if q.components.len() == q.shape.len() {
+        String::new()
+    } else {
+        format!(", {} independent components", q.components.len())
+    };
     format!("{}{members} : {}{independent}", q.name, q.shape)
 }
 

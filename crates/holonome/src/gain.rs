@@ -16,9 +16,18 @@ impl std::str::FromStr for Gains {
             return Ok(Gains::Auto);
         }
         let number = |value: &str| -> Result<f64, Error> {
-            let bad = || Error::option(format!("the gain '{}' is not a number: write --gain auto, --gain 50 or --gain rod=50,H=10", value.trim()));
+            let bad = || {
+                Error::option(format!(
+                    "the gain '{}' is not a number: write --gain auto, --gain 50 or --gain rod=50,H=10",
+                    value.trim()
+                ))
+            };
             let gain: f64 = value.trim().parse().map_err(|_| bad())?;
-            if gain.is_finite() && gain >= 0.0 { Ok(gain) } else { Err(Error::option(format!("a gain must be finite and not negative, and this is {gain}"))) }
+            if gain.is_finite() && gain >= 0.0 {
+                Ok(gain)
+            } else {
+                Err(Error::option(format!("a gain must be finite and not negative, and this is {gain}")))
+            }
         };
         if !text.contains('=') {
             return number(text).map(Gains::Uniform);
@@ -53,7 +62,9 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
                     None if names.is_empty() => "the model has no invariants".to_string(),
                     None => format!("the invariants are {}", names.join(", ")),
                 };
-                return Err(Error::option(format!("--gain names '{unknown}', which is no invariant of this model: {hint}")));
+                return Err(Error::option(format!(
+                    "--gain names '{unknown}', which is no invariant of this model: {hint}"
+                )));
             }
             Ok(names.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
         }
@@ -74,7 +85,8 @@ pub fn by_row(groups: &[f64], field: &Field) -> Gain {
 
 /// The groups as a user lists them: `rod 50, rod.hidden 12.5`.
 pub fn describe(groups: &[f64], field: &Field) -> String {
-    let list: Vec<String> = field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();
+    let list: Vec<String> =
+        field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();
     list.join(",")
 }
 

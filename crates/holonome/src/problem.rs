@@ -58,7 +58,10 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
     let read = |source| Error::Read { path: path.to_path_buf(), source };
     let size = std::fs::metadata(path).map_err(read)?.len();
     if size > LARGEST_FILE {
-        return Err(Error::option(format!("{} has {size} bytes; a model file may have {LARGEST_FILE}", path.display())));
+        return Err(Error::option(format!(
+            "{} has {size} bytes; a model file may have {LARGEST_FILE}",
+            path.display()
+        )));
     }
     let bytes = std::fs::read(path).map_err(read)?;
     let name = path.display().to_string();
@@ -69,7 +72,12 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
             let bytes = error.into_bytes();
             // Replacement characters do not move what stands before the first bad byte.
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            let diagnostic = Diagnostic::error("this byte is not text (UTF-8)", Span::new(at, at + '\u{fffd}'.len_utf8()), format!("byte 0x{:02x}", bytes[at])).help("save the file as UTF-8");
+            let diagnostic = Diagnostic::error(
+                "this byte is not text (UTF-8)",
+                Span::new(at, at + '\u{fffd}'.len_utf8()),
+                format!("byte 0x{:02x}", bytes[at]),
+            )
+            .help("save the file as UTF-8");
             Err(Error::Model { text: Box::new(Source::new(&name, &text)), diagnostics: vec![diagnostic] })
         }
     }
@@ -107,17 +115,33 @@ impl Problem {
     ///
     /// # Errors
     /// Everything that is wrong with it, at once.
-    pub fn from_text(name: &str, text: &str, tables: &BTreeMap<String, String>, settings: &Settings) -> Result<Problem, Error> {
-        let read_table = |table: &str| tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string());
+    pub fn from_text(
+        name: &str,
+        text: &str,
+        tables: &BTreeMap<String, String>,
+        settings: &Settings,
+    ) -> Result<Problem, Error> {
+        let read_table =
+            |table: &str| tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string());
         Problem::check(name.to_string(), Source::new(&format!("{name}.holo"), text), settings, &read_table)
     }
 
-    fn check(name: String, source: Source, settings: &Settings, read_table: &(dyn Fn(&str) -> Result<String, String> + Sync)) -> Result<Problem, Error> {
+    fn check(
+        name: String,
+        source: Source,
+        settings: &Settings,
+        read_table: &(dyn Fn(&str) -> Result<String, String> + Sync),
+    ) -> Result<Problem, Error> {
         let settings = settings.clone();
         with_deep_stack(move || Problem::check_here(name, source, settings, read_table))?
     }
 
-    fn check_here(name: String, mut source: Source, settings: Settings, read_table: &dyn Fn(&str) -> Result<String, String>) -> Result<Problem, Error> {
+    fn check_here(
+        name: String,
+        mut source: Source,
+        settings: Settings,
+        read_table: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Problem, Error> {
         let reading = syntax::read(source.text());
         let mut diagnostics = reading.diagnostics.clone();
         let mut replacements = Vec::new();
@@ -150,14 +174,17 @@ impl Problem {
         };
         let mut projected = None;
         if settings.project_initial {
-            let moved = consistency::project_initial(&model).map_err(|reason| Error::option(format!("--project-initial: {reason}")))?;
+            let moved = consistency::project_initial(&model)
+                .map_err(|reason| Error::option(format!("--project-initial: {reason}")))?;
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
         let mut examined = consistency::examine(&model);
         examined.diagnostics.splice(0..0, diagnostics);
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
-        examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| Diagnostic { severity, ..d }));
+        examined
+            .diagnostics
+            .extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| Diagnostic { severity, ..d }));
         examined.diagnostics.sort_by_key(|d| d.span.start);
         if !examined.is_sound() {
             let all = examined.diagnostics.into_iter().chain(examined.redundant).collect();
@@ -174,17 +201,25 @@ impl Problem {
 
 /// The parsed value of one `--set`. The text is read as a `let` that stands behind the file, so that what is
 /// wrong with it is shown like everything else.
-fn replacement(source: &mut Source, target: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<(ast::Name, ast::Expr)> {
+fn replacement(
+    source: &mut Source,
+    target: &str,
+    text: &str,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(ast::Name, ast::Expr)> {
     const KEYWORD: &str = "let ";
     // A name that is no name still has to be parsed as one: it is checked against the model's names later.
     let shown = format!("{target}={text}");
     let start = source.append("--set", &shown, KEYWORD.len());
     let value_start = start + target.len() + 1;
-    let padded = format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));
+    let padded =
+        format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));
     let reading = syntax::read(&padded);
     diagnostics.extend(reading.diagnostics);
     match reading.file.statements.into_iter().next()?.kind {
-        StatementKind::Let { value, .. } => Some((ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) }, value)),
+        StatementKind::Let { value, .. } => {
+            Some((ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) }, value))
+        }
         _ => None,
     }
 }

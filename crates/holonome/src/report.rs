@@ -8,9 +8,9 @@ use holonome_model::elaborate::model::{Dynamics, Model, Role};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::Gram;
+use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, onto_set};
-use holonome_model::treatment::Field;
 use serde_json::{Value, json};
 
 /// One constraint.
@@ -107,7 +107,8 @@ impl Report {
             constraints: constraint_rows(model, structure),
             mass: mass(model),
             explicit_time: model.explicit_time,
-            invariants: field.map_or(Vec::new(), |(f, _)| f.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect()),
+            invariants: field
+                .map_or(Vec::new(), |(f, _)| f.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect()),
             rank,
             nonzeros: field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             operations: field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations()),
@@ -125,7 +126,11 @@ impl Report {
         out.push_str(&format!(" with {} variables", self.dimension));
         if let Some(dof) = self.degrees_of_freedom {
             let degrees = if dof == 1 { "degree" } else { "degrees" };
-            out.push_str(&if self.hamiltonian { format!(", {dof} {degrees} of freedom") } else { format!(" on a manifold of dimension {dof}") });
+            out.push_str(&if self.hamiltonian {
+                format!(", {dof} {degrees} of freedom")
+            } else {
+                format!(" on a manifold of dimension {dof}")
+            });
         }
         out.push('\n');
         for (name, role, len) in &self.variables {
@@ -142,8 +147,16 @@ impl Report {
                 (true, true) => "holonomic",
                 (true, false) => "on phase space",
             };
-            let members = if c.members == 1 { String::new() } else { format!(" ({} members, {} scalar equations)", c.members, c.scalars) };
-            out.push_str(&format!("  constraint {}{members}: {kind}{}", c.name, if c.class.is_empty() { String::new() } else { format!(", {}", c.class) }));
+            let members = if c.members == 1 {
+                String::new()
+            } else {
+                format!(" ({} members, {} scalar equations)", c.members, c.scalars)
+            };
+            out.push_str(&format!(
+                "  constraint {}{members}: {kind}{}",
+                c.name,
+                if c.class.is_empty() { String::new() } else { format!(", {}", c.class) }
+            ));
             if let Some(hidden) = c.hidden {
                 out.push_str(&format!("; hidden constraint {hidden}"));
             }
@@ -155,7 +168,10 @@ impl Report {
                 (true, false) => "constant",
                 (false, _) => "depends on the state",
             };
-            out.push_str(&format!("  mass matrix {mass}; {}\n", if m.separable { "separable, H = T(p) + V(q)" } else { "not separable" }));
+            out.push_str(&format!(
+                "  mass matrix {mass}; {}\n",
+                if m.separable { "separable, H = T(p) + V(q)" } else { "not separable" }
+            ));
         }
         if self.explicit_time {
             out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
@@ -173,7 +189,10 @@ impl Report {
             out.push_str(&format!("  the field takes {operations} operations\n"));
         }
         if !self.weak.is_empty() {
-            out.push_str(&format!("  constant on the constraint set only: {} (corrected there; feedback guarantees no decay for them)\n", self.weak.join(", ")));
+            out.push_str(&format!(
+                "  constant on the constraint set only: {} (corrected there; feedback guarantees no decay for them)\n",
+                self.weak.join(", ")
+            ));
         }
         for note in &self.notes {
             out.push_str(&format!("  note: {note}\n"));
@@ -268,7 +287,15 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
                 (false, true, true) => "G H_p + g_t = 0",
                 (false, false, _) => "{g, H} = 0",
             });
-            ConstraintRow { name: c.name.clone(), members: c.members, scalars, holonomic, rheonomic: c.depends & TIME != 0, class, hidden: formula }
+            ConstraintRow {
+                name: c.name.clone(),
+                members: c.members,
+                scalars,
+                holonomic,
+                rheonomic: c.depends & TIME != 0,
+                class,
+                hidden: formula,
+            }
         })
         .collect()
 }
@@ -285,7 +312,11 @@ fn mass(model: &Model) -> Option<Mass> {
     // Template by template: what one template says holds for all of its rows.
     for term in &h.terms {
         let mut g = term.graph.clone();
-        let momentum = |slot: u32| term.rows() > 0 && term.slots[slot as usize] == holonome_model::functional::Source::State && term.table[slot as usize] >= n;
+        let momentum = |slot: u32| {
+            term.rows() > 0
+                && term.slots[slot as usize] == holonome_model::functional::Source::State
+                && term.table[slot as usize] >= n
+        };
         let state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == holonome_model::functional::Source::State);
         for (input, d) in g.adjoint(term.roots[0], |i| matches!(i, Input::Slot(k) if momentum(k))) {
             let Input::Slot(own) = input else { continue };
@@ -307,14 +338,25 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let count = field.invariants.len();
     let gradients: Vec<_> = field.jacobian.iter().collect();
     let imposed: Vec<_> = field.jacobian[..field.constraints].iter().collect();
-    let set = Probe::new(&field.graph, &field.invariants[..field.constraints], &imposed, field.dimension, &model.parameter_values);
+    let set = Probe::new(
+        &field.graph,
+        &field.invariants[..field.constraints],
+        &imposed,
+        field.dimension,
+        &model.parameter_values,
+    );
     let all = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
     let starts = ambient_points(model, 3, 0xca11);
     let on_set = starts.iter().filter_map(|x| onto_set(&set, 0.0, x));
     let points = std::iter::once(model.initial.clone()).chain(on_set);
     let ranks: Vec<usize> = points.map(|x| count - Gram::new(&all.at(0.0, &x).1, 0.0).dependent().len()).collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
-    Rank { least: least.copied().unwrap_or(count), largest: largest.copied().unwrap_or(count), rows: count, points: ranks.len() }
+    Rank {
+        least: least.copied().unwrap_or(count),
+        largest: largest.copied().unwrap_or(count),
+        rows: count,
+        points: ranks.len(),
+    }
 }
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
@@ -333,7 +375,11 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                 return MethodRow { name, applies: false, reason: reason.clone() };
             }
             if t.treatment != Treatment::Plain && invariants == 0 {
-                return MethodRow { name, applies: false, reason: "no invariants are known; state some with `integral`".to_string() };
+                return MethodRow {
+                    name,
+                    applies: false,
+                    reason: "no invariants are known; state some with `integral`".to_string(),
+                };
             }
             // `plain` says so itself.
             let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;

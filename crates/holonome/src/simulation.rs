@@ -19,10 +19,10 @@ use holonome_model::elaborate::model::{Model, Quantity};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
 use holonome_model::graph::Node;
-use holonome_model::syntax::diagnostic::Diagnostic;
-use holonome_model::treatment::structure::evaluate;
 use holonome_model::numeric::positive_definite;
+use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
+use holonome_model::treatment::structure::evaluate;
 use holonome_model::treatment::{Field, InvariantKind, feedback};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -129,15 +129,25 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::new`]; also when the symmetric part of L is not positive definite at the initial state.
-    pub fn with_feedback(problem: Problem, mut options: RunOptions, potential: &Potential, transport: &Transport) -> Result<Simulation, Error> {
+    pub fn with_feedback(
+        problem: Problem,
+        mut options: RunOptions,
+        potential: &Potential,
+        transport: &Transport,
+    ) -> Result<Simulation, Error> {
         options.gain = Some(Gains::Formula);
         Simulation::build(problem, options, Some((potential, transport)))
     }
 
-    fn build(problem: Problem, options: RunOptions, formulas: Option<(&Potential, &Transport)>) -> Result<Simulation, Error> {
+    fn build(
+        problem: Problem,
+        options: RunOptions,
+        formulas: Option<(&Potential, &Transport)>,
+    ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         if let Some(redundant) = problem.examined.redundant.first() {
-            let first = Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
+            let first =
+                Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
         }
         if let Some(too_large) = &problem.examined.too_large {
@@ -148,7 +158,10 @@ impl Simulation {
         let recorded = Recorded::new(&problem.model, &mut base);
         let mut plan = plan(&options, method, &mut warnings)?;
         if method.treatment != Treatment::Plain && base.invariants.is_empty() {
-            warnings.push(format!("the model has no invariants, so `{}` does what `plain` does", method.treatment.facts().name));
+            warnings.push(format!(
+                "the model has no invariants, so `{}` does what `plain` does",
+                method.treatment.facts().name
+            ));
         }
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
@@ -165,7 +178,19 @@ impl Simulation {
             plain
         };
         let initial = initial_values(&problem.model, &base);
-        Ok(Simulation { problem, options, warnings, field: base, plan, system, state, recorded, gain_text, initial, store: None })
+        Ok(Simulation {
+            problem,
+            options,
+            warnings,
+            field: base,
+            plan,
+            system,
+            state,
+            recorded,
+            gain_text,
+            initial,
+            store: None,
+        })
     }
 
     /// Opens an interrupted run. A finished run gives its summary instead.
@@ -177,11 +202,15 @@ impl Simulation {
             Resumed::Finished { summary } => return Ok(Err(summary)),
             Resumed::Continues { store, state } => (*store, state),
         };
-        let damaged = |what: &str| Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") });
+        let damaged = |what: &str| {
+            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+        };
         let attributes = store.attributes().clone();
-        let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
+        let text =
+            |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
         let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
-        let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
+        let tables: BTreeMap<String, String> =
+            serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
         let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
         let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
         let problem = Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?;
@@ -257,7 +286,8 @@ impl Simulation {
             Err(failure) => {
                 let error = Error::Failed { failure: Box::new(failure), out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
-                let stored = store.checkpoint(&encode(&self.state)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored =
+                    store.checkpoint(&encode(&self.state)).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -284,7 +314,10 @@ impl Simulation {
     }
 
     fn layout(&self) -> Layout {
-        let mut layout = Layout { times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(), ..Layout::default() };
+        let mut layout = Layout {
+            times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(),
+            ..Layout::default()
+        };
         for array in &self.recorded.arrays {
             let mut dimensions = Vec::new();
             match &array.family {
@@ -293,7 +326,9 @@ impl Simulation {
                         dimensions.push(layout.dimension(Dimension::index(name, *low..=*high)));
                     }
                 }
-                Members::List(name, labels) => dimensions.push(layout.dimension(Dimension::members(name, labels.clone()))),
+                Members::List(name, labels) => {
+                    dimensions.push(layout.dimension(Dimension::members(name, labels.clone())))
+                }
             }
             match array.shape {
                 Shape::Scalar | Shape::Condition => {}
@@ -305,7 +340,12 @@ impl Simulation {
             }
             let mut attributes = Map::new();
             attributes.insert("role".to_string(), json!(array.role));
-            layout.arrays.push(ArrayLayout { name: array.name.clone(), dimensions, description: array.description.clone(), attributes });
+            layout.arrays.push(ArrayLayout {
+                name: array.name.clone(),
+                dimensions,
+                description: array.description.clone(),
+                attributes,
+            });
         }
         let attributes = &mut layout.attributes;
         let mut set = |key: &str, value: Value| attributes.insert(key.to_string(), value);
@@ -326,7 +366,16 @@ fn encode(state: &StepState) -> Value {
 
 /// The variables in the model's order.
 pub fn variables(model: &Model) -> Vec<VariableLayout> {
-    model.variables.iter().map(|v| VariableLayout { name: v.family.name.clone(), first: v.first, bounds: v.family.bounds.clone(), shape: v.family.shape }).collect()
+    model
+        .variables
+        .iter()
+        .map(|v| VariableLayout {
+            name: v.family.name.clone(),
+            first: v.first,
+            bounds: v.family.bounds.clone(),
+            shape: v.family.shape,
+        })
+        .collect()
 }
 
 /// Options that the chosen method does not use.
@@ -340,8 +389,18 @@ fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
     let feedback = method.treatment == Treatment::Feedback;
     unused("--gain", feedback, options.gain.is_some(), "only `feedback` methods have gains");
     unused("--allow-unstable", feedback, options.allow_unstable, "only `feedback` methods have gains");
-    unused("--projection-tolerance", method.treatment == Treatment::Projection, options.projection_tolerance.is_some(), "only `projection` methods iterate");
-    unused("--reference", method.treatment != Treatment::Plain, options.reference.is_some(), "`plain` methods aim at nothing");
+    unused(
+        "--projection-tolerance",
+        method.treatment == Treatment::Projection,
+        options.projection_tolerance.is_some(),
+        "only `projection` methods iterate",
+    );
+    unused(
+        "--reference",
+        method.treatment != Treatment::Plain,
+        options.reference.is_some(),
+        "`plain` methods aim at nothing",
+    );
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
     unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
@@ -360,7 +419,9 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
     };
     if let Some(tolerance) = options.projection_tolerance {
         if !(tolerance > 0.0 && tolerance.is_finite()) {
-            return Err(Error::option(format!("--projection-tolerance must be positive and finite, but it is {tolerance}")));
+            return Err(Error::option(format!(
+                "--projection-tolerance must be positive and finite, but it is {tolerance}"
+            )));
         }
         plan.projection_tolerance = Some(tolerance);
     }
@@ -368,7 +429,8 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
         && fixed.shorter_last.is_some()
         && method.scheme.symplectic
     {
-        warnings.push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
+        warnings
+            .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
     }
     Ok(plan)
 }
@@ -381,23 +443,29 @@ fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec
     let parts = split_assignments(text);
     for part in &parts {
         let Some((name, value)) = part.split_once('=') else {
-            return Err(Error::option(format!("--reference: '{part}' is not NAME=EXPR; write for example --reference \"q=(0,1,0),p=(1,0,-1)\"")));
+            return Err(Error::option(format!(
+                "--reference: '{part}' is not NAME=EXPR; write for example --reference \"q=(0,1,0),p=(1,0,-1)\""
+            )));
         };
         let name = name.trim();
         if !problem.model.variables.iter().any(|v| v.family.name == name) {
             let names: Vec<&str> = problem.model.variables.iter().map(|v| v.family.name.as_str()).collect();
-            return Err(Error::option(format!("--reference: '{name}' is no variable of the model; these are: {}", names.join(", "))));
+            return Err(Error::option(format!(
+                "--reference: '{name}' is no variable of the model; these are: {}",
+                names.join(", ")
+            )));
         }
         settings.set.retain(|(n, _)| n != name);
         settings.set.push((name.to_string(), value.trim().to_string()));
     }
     // The same file with other initial values, so a reference must be as sound as a start.
-    let other = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
-        if let Error::Model { text: source, .. } = &mut error {
-            source.rename(problem.source.name(), "--reference", parts.len());
-        }
-        error
-    })?;
+    let other =
+        Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
+            if let Error::Model { text: source, .. } = &mut error {
+                source.rename(problem.source.name(), "--reference", parts.len());
+            }
+            error
+        })?;
     Ok(Some(other.model.initial))
 }
 
@@ -441,7 +509,9 @@ fn feedback_system(
         }
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {
-                return Err(Error::option("this run's feedback was given as formulas by a program: resume it from there"));
+                return Err(Error::option(
+                    "this run's feedback was given as formulas by a program: resume it from there",
+                ));
             };
             let (treated, inputs) = feedback::literal(base, potential, transport);
             refuse_indefinite(base, transport, &state.x, parameters)?;
@@ -452,14 +522,20 @@ fn feedback_system(
         Gains::Matrix(k) => {
             let m = base.invariants.len();
             if k.len() != m * m {
-                return Err(Error::option(format!("the gain matrix has {} entries, and {m} invariants need {}", k.len(), m * m)));
+                return Err(Error::option(format!(
+                    "the gain matrix has {} entries, and {m} invariants need {}",
+                    k.len(),
+                    m * m
+                )));
             }
-            let (treated, inputs) = feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
+            let (treated, inputs) =
+                feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
             (treated, inputs, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
             let groups = gain::by_group(&gains, base)?;
-            let (treated, inputs) = feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
+            let (treated, inputs) =
+                feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
             let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
             (treated, inputs, groups, Some(rows), text)
         }
@@ -482,19 +558,33 @@ fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters:
     let states: Vec<Node> = (0..n).map(|i| graph.state(i)).collect();
     let entries = formula(&mut graph, &states);
     if entries.len() != n * n {
-        return Err(Error::option(format!("L(x) has {} entries, and a state of {n} numbers needs {}", entries.len(), n * n)));
+        return Err(Error::option(format!(
+            "L(x) has {} entries, and a state of {n} numbers needs {}",
+            entries.len(),
+            n * n
+        )));
     }
     let l = evaluate(&graph, &entries, 0.0, x, parameters);
     let symmetric: Vec<f64> = (0..n * n).map(|k| 0.5 * (l[k] + l[k % n * n + k / n])).collect();
     if positive_definite(&symmetric, n) {
         return Ok(());
     }
-    Err(Error::Gain { message: "the symmetric part of L(x) is not positive definite at the initial state: V would not decay".to_string() })
+    Err(Error::Gain {
+        message: "the symmetric part of L(x) is not positive definite at the initial state: V would not decay"
+            .to_string(),
+    })
 }
 
 /// Refuses a gain whose mean h·λmax/r over a pilot run exceeds 1, and warns of one that comes near, there or later along
 /// the motion.
-fn refuse_unstable(plan: &Plan, system: &CompiledSystem, plain: &CompiledSystem, state: &StepState, options: &RunOptions, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn refuse_unstable(
+    plan: &Plan,
+    system: &CompiledSystem,
+    plain: &CompiledSystem,
+    state: &StepState,
+    options: &RunOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
     let (Stepping::Fixed(fixed), Some(gain)) = (&plan.stepping, &plan.gain) else { return Ok(()) };
     let pilot = stability::pilot(plan, system, state);
     let scheme = plan.method.scheme;
@@ -504,7 +594,11 @@ fn refuse_unstable(plan: &Plan, system: &CompiledSystem, plain: &CompiledSystem,
         _ => pilot::outlook(plan, gain, fixed.h, plain, &state.x),
     };
     let remedy = match outlook.max > 1.0 && outlook.max.is_finite() {
-        true => format!("a step below {:.2e}, or gains {:.1} times smaller, are stable throughout", fixed.h / outlook.max, outlook.max),
+        true => format!(
+            "a step below {:.2e}, or gains {:.1} times smaller, are stable throughout",
+            fixed.h / outlook.max,
+            outlook.max
+        ),
         false => "use a smaller step or smaller gains".to_string(),
     };
     if pilot.mean > 1.0 || pilot.mean.is_nan() {
@@ -520,7 +614,10 @@ fn refuse_unstable(plan: &Plan, system: &CompiledSystem, plain: &CompiledSystem,
                 ),
             });
         }
-        warnings.push(format!("the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of --allow-unstable", ratio(pilot.mean)));
+        warnings.push(format!(
+            "the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of --allow-unstable",
+            ratio(pilot.mean)
+        ));
         return Ok(());
     }
     let (mut mean, mut max, mut over) = (pilot.mean, pilot.max, format!("{} steps", pilot.steps));
@@ -552,7 +649,8 @@ fn initial_values(model: &Model, field: &Field) -> Vec<Value> {
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
                 let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
-                let mut dimensions: Vec<usize> = if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
+                let mut dimensions: Vec<usize> =
+                    if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
                 nest(&values, &dimensions)
             }
@@ -594,33 +692,75 @@ impl Recorded {
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
             let (role, description) = match v.role {
-                holonome_model::elaborate::model::Role::Coordinate => ("coordinate", format!("position {}", v.family.name)),
-                holonome_model::elaborate::model::Role::Momentum(of) => ("momentum", format!("momentum of {}", model.variables[of].family.name)),
+                holonome_model::elaborate::model::Role::Coordinate => {
+                    ("coordinate", format!("position {}", v.family.name))
+                }
+                holonome_model::elaborate::model::Role::Momentum(of) => {
+                    ("momentum", format!("momentum of {}", model.variables[of].family.name))
+                }
                 holonome_model::elaborate::model::Role::State => ("state", format!("state {}", v.family.name)),
             };
-            arrays.push(RecordedArray { name: v.family.name.clone(), role, description, family: Members::Box(indices), shape: v.family.shape, from_state: true, first: v.first, len: v.family.len() });
+            arrays.push(RecordedArray {
+                name: v.family.name.clone(),
+                role,
+                description,
+                family: Members::Box(indices),
+                shape: v.family.shape,
+                from_state: true,
+                first: v.first,
+                len: v.family.len(),
+            });
         }
         let mut nodes: Vec<Node> = Vec::new();
-        let mut add = |name: String, role: &'static str, description: String, quantity: Option<&Quantity>, functional: &Functional, shape: Shape, field: &mut Field| {
+        let mut add = |name: String,
+                       role: &'static str,
+                       description: String,
+                       quantity: Option<&Quantity>,
+                       functional: &Functional,
+                       shape: Shape,
+                       field: &mut Field| {
             let values = functional.unroll(&mut field.graph);
             let family = match quantity {
                 Some(q) if !q.indices.is_empty() => {
                     let k = q.indices.len();
-                    let labels = (0..k).map(|i| Label { name: q.indices[i].clone(), values: q.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect() }).collect();
+                    let labels = (0..k)
+                        .map(|i| Label {
+                            name: q.indices[i].clone(),
+                            values: q.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect(),
+                        })
+                        .collect();
                     Members::List(format!("{name}_member"), labels)
                 }
                 _ => Members::Box(Vec::new()),
             };
             // Of two quantities of one name (a variable called H), the variable keeps it.
-            let name = if arrays.iter().any(|a: &RecordedArray| a.name == name) { format!("{name}_value") } else { name };
-            arrays.push(RecordedArray { name, role, description, family, shape, from_state: false, first: nodes.len(), len: values.len() });
+            let name =
+                if arrays.iter().any(|a: &RecordedArray| a.name == name) { format!("{name}_value") } else { name };
+            arrays.push(RecordedArray {
+                name,
+                role,
+                description,
+                family,
+                shape,
+                from_state: false,
+                first: nodes.len(),
+                len: values.len(),
+            });
             nodes.extend(values);
         };
         if let holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) = &model.dynamics {
             add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar, field);
         }
         for q in &model.integrals {
-            add(q.name.clone(), "integral", format!("first integral {}", q.name), Some(q), &q.functional, q.shape, field);
+            add(
+                q.name.clone(),
+                "integral",
+                format!("first integral {}", q.name),
+                Some(q),
+                &q.functional,
+                q.shape,
+                field,
+            );
         }
         for q in &model.observables {
             add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape, field);
@@ -648,7 +788,12 @@ impl Observer for Recorder<'_> {
 
     fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
         self.recorded.kernel.run(t, x, &mut self.values, &mut self.work);
-        let rows: Vec<&[f64]> = self.recorded.arrays.iter().map(|a| if a.from_state { &x[a.first..a.first + a.len] } else { &self.values[a.first..a.first + a.len] }).collect();
+        let rows: Vec<&[f64]> = self
+            .recorded
+            .arrays
+            .iter()
+            .map(|a| if a.from_state { &x[a.first..a.first + a.len] } else { &self.values[a.first..a.first + a.len] })
+            .collect();
         self.store.append(&rows)
     }
 
@@ -661,7 +806,13 @@ impl Observer for Recorder<'_> {
             self.store.checkpoint(&encode(state))?;
             self.looked = Instant::now();
         }
-        let drift = self.groups.groups.iter().zip(&state.drift).map(|(g, d)| (feedback::gain_name(&g.name, g.kind), d.now)).max_by(|a, b| a.1.total_cmp(&b.1));
+        let drift = self
+            .groups
+            .groups
+            .iter()
+            .zip(&state.drift)
+            .map(|(g, d)| (feedback::gain_name(&g.name, g.kind), d.now))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
         let of = match &self.plan.stepping {
             Stepping::Fixed(fixed) => Some(fixed.count()),
             Stepping::Adaptive(_) => None,

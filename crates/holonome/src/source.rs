@@ -82,7 +82,8 @@ impl Source {
             for (span, label) in &diagnostic.related {
                 let segment = self.segment(*span);
                 if segment.start == main.start {
-                    snippet = snippet.annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str()));
+                    snippet =
+                        snippet.annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str()));
                 } else {
                     elsewhere.push(
                         Snippet::source(segment.text.as_str())

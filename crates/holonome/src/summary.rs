@@ -63,7 +63,13 @@ impl Summary {
             .iter()
             .zip(&state.drift)
             .zip(initial)
-            .map(|((g, d), initial)| Drift { name: g.name.clone(), kind: g.kind, initial: initial.clone(), last: d.now, max: d.max })
+            .map(|((g, d), initial)| Drift {
+                name: g.name.clone(),
+                kind: g.kind,
+                initial: initial.clone(),
+                last: d.now,
+                max: d.max,
+            })
             .collect()
     }
 
@@ -74,11 +80,17 @@ impl Summary {
             Value::Null => json!({"final": d.last, "max": d.max}),
             _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
         };
-        let group = |kind: InvariantKind| -> Map<String, Value> { self.drift.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect() };
+        let group = |kind: InvariantKind| -> Map<String, Value> {
+            self.drift.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
+        };
         if let Some(h) = self.drift.iter().find(|d| d.kind == InvariantKind::Hamiltonian) {
             drift.insert("hamiltonian".to_string(), entry(h));
         }
-        for (key, kind) in [("constraints", InvariantKind::Constraint), ("hidden", InvariantKind::Hidden), ("integrals", InvariantKind::Integral)] {
+        for (key, kind) in [
+            ("constraints", InvariantKind::Constraint),
+            ("hidden", InvariantKind::Hidden),
+            ("integrals", InvariantKind::Integral),
+        ] {
             // A state model has no hidden constraints; every other key is there even where it is empty.
             if kind != InvariantKind::Hidden || self.hamiltonian {
                 drift.insert(key.to_string(), Value::Object(group(kind)));

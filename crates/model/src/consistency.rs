@@ -46,7 +46,15 @@ impl Examined {
 
 /// Examines `model` at its initial state.
 pub fn examine(model: &Model) -> Examined {
-    let mut found = Examined { diagnostics: Vec::new(), redundant: Vec::new(), field: None, too_large: None, off_set: Vec::new(), varying: Vec::new(), weak_integrals: Vec::new() };
+    let mut found = Examined {
+        diagnostics: Vec::new(),
+        redundant: Vec::new(),
+        field: None,
+        too_large: None,
+        off_set: Vec::new(),
+        varying: Vec::new(),
+        weak_integrals: Vec::new(),
+    };
     finite_values(model, &mut found.diagnostics);
     let undefined = !found.is_sound();
     let off = constraints_met(model, &mut found.off_set);
@@ -61,7 +69,13 @@ pub fn examine(model: &Model) -> Examined {
         }
     };
     let gradients: Vec<Gradient> = unrolled.constraints.iter().flatten().map(|s| s.gradient.clone()).collect();
-    let rows = evaluate_rows(&unrolled.graph, &gradients.iter().collect::<Vec<_>>(), 0.0, &model.initial, &model.parameter_values);
+    let rows = evaluate_rows(
+        &unrolled.graph,
+        &gradients.iter().collect::<Vec<_>>(),
+        0.0,
+        &model.initial,
+        &model.parameter_values,
+    );
     if model.is_hamiltonian() {
         redundancy(model, &rows, off.is_empty(), &mut found.redundant);
     }
@@ -95,10 +109,18 @@ fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
         let value = h.evaluate(0.0, &model.initial, &model.parameter_values)[0];
         if !value.is_finite() {
-            out.push(Diagnostic::error(format!("H is {value} at the initial state: not a finite number"), *span, "cannot be evaluated there").help("look for a division by zero, or a root or logarithm of a negative number"));
+            out.push(
+                Diagnostic::error(
+                    format!("H is {value} at the initial state: not a finite number"),
+                    *span,
+                    "cannot be evaluated there",
+                )
+                .help("look for a division by zero, or a root or logarithm of a negative number"),
+            );
         }
     }
-    let lists = [(&model.constraints, "constraint"), (&model.integrals, "integral"), (&model.observables, "observable")];
+    let lists =
+        [(&model.constraints, "constraint"), (&model.integrals, "integral"), (&model.observables, "observable")];
     for (list, what) in lists {
         for quantity in list {
             let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
@@ -106,7 +128,11 @@ fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
                 let name = quantity.member_name(at / quantity.shape.len());
                 let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
                 // An observable is only recorded: a gap in it stops nobody.
-                let diagnostic = if what == "observable" { Diagnostic::warning(message, quantity.span, "recorded as NaN there") } else { Diagnostic::error(message, quantity.span, "cannot be evaluated there") };
+                let diagnostic = if what == "observable" {
+                    Diagnostic::warning(message, quantity.span, "recorded as NaN there")
+                } else {
+                    Diagnostic::error(message, quantity.span, "cannot be evaluated there")
+                };
                 out.push(related_initial(model, quantity, at, diagnostic));
             }
         }
@@ -121,8 +147,11 @@ fn related_initial(model: &Model, quantity: &Quantity, output: usize, diagnostic
 fn places(model: &Model, components: &[u32], mut diagnostic: Diagnostic) -> Diagnostic {
     for variable in &model.variables {
         let range = variable.first..variable.first + variable.family.len();
-        if components.iter().any(|&c| range.contains(&(c as usize))) && !diagnostic.related.iter().any(|(s, _)| *s == variable.initial_span) {
-            diagnostic = diagnostic.related(variable.initial_span, format!("the initial value of '{}'", variable.family.name));
+        if components.iter().any(|&c| range.contains(&(c as usize)))
+            && !diagnostic.related.iter().any(|(s, _)| *s == variable.initial_span)
+        {
+            diagnostic =
+                diagnostic.related(variable.initial_span, format!("the initial value of '{}'", variable.family.name));
         }
     }
     diagnostic
@@ -137,16 +166,27 @@ fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
             continue; // reported already
         }
         let width = quantity.shape.len();
-        let residual = |member: usize| values[member * width..(member + 1) * width].iter().map(|v| v * v).sum::<f64>().sqrt();
+        let residual =
+            |member: usize| values[member * width..(member + 1) * width].iter().map(|v| v * v).sum::<f64>().sqrt();
         let Some(worst) = (0..quantity.members).max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
         let scale = model.initial.iter().fold(1.0f64, |s, v| s.max(v.abs()));
         if residual(worst) > TYPED * scale * scale {
             off.push(quantity.name.clone());
             let name = quantity.member_name(worst);
-            let output = (worst * width..(worst + 1) * width).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
-            let size = if width == 1 { format!("left side minus right side is {}", shown(values[worst])) } else { format!("its residual is {}", shown(residual(worst))) };
-            let diagnostic = Diagnostic::error(format!("the initial state does not meet constraint '{name}': {size}"), quantity.span, "not met at the start")
-                .help("correct the initial values, or let --project-initial move them onto the constraint set");
+            let output = (worst * width..(worst + 1) * width)
+                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
+                .unwrap_or(worst * width);
+            let size = if width == 1 {
+                format!("left side minus right side is {}", shown(values[worst]))
+            } else {
+                format!("its residual is {}", shown(residual(worst)))
+            };
+            let diagnostic = Diagnostic::error(
+                format!("the initial state does not meet constraint '{name}': {size}"),
+                quantity.span,
+                "not met at the start",
+            )
+            .help("correct the initial values, or let --project-initial move them onto the constraint set");
             out.push(related_initial(model, quantity, output, diagnostic));
         }
     }
@@ -159,14 +199,16 @@ fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String
     let values = evaluate(&field.graph, &nodes, 0.0, &model.initial, &model.parameter_values);
     let rows = evaluate_rows(&field.graph, &gradients, 0.0, &model.initial, &model.parameter_values);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden && !off.contains(&g.name)) {
-        let quantity = model.constraints.iter().find(|q| q.name == group.name).expect("a hidden constraint has its constraint");
+        let quantity =
+            model.constraints.iter().find(|q| q.name == group.name).expect("a hidden constraint has its constraint");
         let first = field.constraints / 2;
         let mut worst: Option<(usize, f64, Vec<u32>)> = None;
         for (member, list) in group.members.iter().enumerate() {
             for &(row, _) in list {
                 let k = row - first;
                 // Σ |∂h/∂x_i| |x_i|: the size of the terms that should cancel.
-                let size: f64 = rows[k].iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>().max(1.0);
+                let size: f64 =
+                    rows[k].iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>().max(1.0);
                 if values[k].abs() > TYPED * size && worst.as_ref().is_none_or(|w| values[k].abs() > w.1.abs()) {
                     worst = Some((member, values[k], rows[k].iter().map(|&(i, _)| i).collect()));
                 }
@@ -179,8 +221,15 @@ fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String
                 (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
                 _ => "{g, H}",
             };
-            let diagnostic = Diagnostic::error(format!("the initial state does not meet the hidden constraint of '{name}': {formula}, is {}", shown(value)), quantity.span, "its time derivative must vanish too")
-                .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+            let diagnostic = Diagnostic::error(
+                format!(
+                    "the initial state does not meet the hidden constraint of '{name}': {formula}, is {}",
+                    shown(value)
+                ),
+                quantity.span,
+                "its time derivative must vanish too",
+            )
+            .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
             out.push(places(model, &components, diagnostic));
         }
     }
@@ -189,9 +238,19 @@ fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String
 fn field_is_finite(model: &Model, field: &Field, out: &mut Vec<Diagnostic>) {
     let values = evaluate(&field.graph, &field.field, 0.0, &model.initial, &model.parameter_values);
     if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-        let variable = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&at)).expect("every component belongs to a variable");
-        let message = format!("the rate of change of '{}' is {} at the initial state: not a finite number", variable.family.name, values[at]);
-        out.push(Diagnostic::error(message, variable.rate_span, "cannot start moving").help("look for a division by zero, or a root or logarithm that cannot be differentiated there"));
+        let variable = model
+            .variables
+            .iter()
+            .find(|v| (v.first..v.first + v.family.len()).contains(&at))
+            .expect("every component belongs to a variable");
+        let message = format!(
+            "the rate of change of '{}' is {} at the initial state: not a finite number",
+            variable.family.name, values[at]
+        );
+        out.push(
+            Diagnostic::error(message, variable.rate_span, "cannot start moving")
+                .help("look for a division by zero, or a root or logarithm that cannot be differentiated there"),
+        );
     }
 }
 
@@ -200,8 +259,12 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
     if !on_set {
         return; // ranks mean little off the set
     }
-    let owner: Vec<(usize, usize)> =
-        model.constraints.iter().enumerate().flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len()))).collect();
+    let owner: Vec<(usize, usize)> = model
+        .constraints
+        .iter()
+        .enumerate()
+        .flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len())))
+        .collect();
     let gram = Gram::in_order(rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
@@ -223,10 +286,14 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
         let message = if others.is_empty() {
             format!("the gradient of constraint '{name}' vanishes on the constraint set (degenerate)")
         } else {
-            format!("constraint '{name}' is redundant: its gradient at the initial state is a combination of those of {}", others.join(", "))
+            format!(
+                "constraint '{name}' is redundant: its gradient at the initial state is a combination of those of {}",
+                others.join(", ")
+            )
         };
-        let mut diagnostic = Diagnostic::warning(message, quantity.span, "determines no multiplier of its own")
-            .help("leave it out or write it another way; methods that solve for multipliers cannot treat it, penalties can");
+        let mut diagnostic = Diagnostic::warning(message, quantity.span, "determines no multiplier of its own").help(
+            "leave it out or write it another way; methods that solve for multipliers cannot treat it, penalties can",
+        );
         for other in others {
             let base = other.split('[').next().unwrap_or(&other);
             if let Some(q) = model.constraints.iter().find(|q| q.name == base && q.name != quantity.name)
@@ -242,8 +309,14 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
 fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
     let span = model.constraints.first().map_or(Span::default(), |c| c.span);
     let (label, help) = match reason {
-        Irregular::Mixed { .. } => ("first- and second-class constraints are mixed", "split the model: state the second-class pairs by themselves, or the coisotropic constraints by themselves"),
-        Irregular::Singular { .. } => ("no Dirac bracket", "a constraint that is linear in the momenta may need its partner, for example q.z = 0 beside p.z = 0"),
+        Irregular::Mixed { .. } => (
+            "first- and second-class constraints are mixed",
+            "split the model: state the second-class pairs by themselves, or the coisotropic constraints by themselves",
+        ),
+        Irregular::Singular { .. } => (
+            "no Dirac bracket",
+            "a constraint that is linear in the momenta may need its partner, for example q.z = 0 beside p.z = 0",
+        ),
     };
     let diagnostic = Diagnostic::error(reason.to_string(), span, label).help(help);
     model.constraints.iter().skip(1).fold(diagnostic, |d, c| d.related(c.span, "with this"))
@@ -258,7 +331,13 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
     }
     let on_set = {
         let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
-        let probe = Probe::new(&field.graph, &field.invariants[..field.constraints], &gradients, field.dimension, &model.parameter_values);
+        let probe = Probe::new(
+            &field.graph,
+            &field.invariants[..field.constraints],
+            &gradients,
+            field.dimension,
+            &model.parameter_values,
+        );
         let start = structure::ambient_points(model, 6, 0x1e57);
         start.iter().filter_map(|x| structure::onto_set(&probe, t, x)).collect::<Vec<_>>()
     };
@@ -310,7 +389,11 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
         };
         let worst = points.iter().map(|x| rate(x)).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
         if worst.0 > 0.0 {
-            let what = if group.kind == InvariantKind::Integral { ("integral", "is not a first integral") } else { ("constraint", "is not kept by the field") };
+            let what = if group.kind == InvariantKind::Integral {
+                ("integral", "is not a first integral")
+            } else {
+                ("constraint", "is not kept by the field")
+            };
             found.varying.push(group.name.clone());
             found.diagnostics.push(
                 Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity.span, "varies along the flow")
@@ -363,7 +446,11 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
     let raise = |row: &Row| -> Row {
         let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
         for ((i, _), h) in metric.iter().zip(&inverse_mass) {
-            let sum: f64 = h.iter().filter(|(j, _)| *j as usize >= n).map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d)).sum();
+            let sum: f64 = h
+                .iter()
+                .filter(|(j, _)| *j as usize >= n)
+                .map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d))
+                .sum();
             if sum != 0.0 {
                 dense.insert(i - n as u32, sum);
             }
@@ -395,7 +482,11 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
             }
         }
         // Newton stalls at rounding; anything more is a failure.
-        if residual <= 1e-13 * scale * scale { Ok(()) } else { Err(format!("Newton's iteration stopped at a residual of {residual:.3e}")) }
+        if residual <= 1e-13 * scale * scale {
+            Ok(())
+        } else {
+            Err(format!("Newton's iteration stopped at a residual of {residual:.3e}"))
+        }
     };
     if natural {
         solve(&nodes, &gradients, &|row| raise(row))?;
@@ -411,7 +502,8 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
             for _ in 0..3 {
                 let f = evaluate(&unrolled.graph, &hidden, 0.0, &x, &model.parameter_values);
                 let rows = evaluate_rows(&unrolled.graph, &hidden_gradients, 0.0, &x, &model.parameter_values);
-                let directions: Vec<Row> = positions.iter().map(|r| r.iter().map(|&(i, v)| (i + n as u32, v)).collect()).collect();
+                let directions: Vec<Row> =
+                    positions.iter().map(|r| r.iter().map(|&(i, v)| (i + n as u32, v)).collect()).collect();
                 let step = newton_step(&rows, &directions, &f).ok_or("the constraints are redundant there")?;
                 for (d, y) in directions.iter().zip(&step) {
                     for &(i, v) in d {
@@ -434,7 +526,8 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
 /// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting.
 fn newton_step(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     let m = f.len();
-    let mut a: Vec<Vec<f64>> = (0..m).map(|i| directions.iter().map(|d| numeric::dot(&rows[i], d)).chain([f[i]]).collect()).collect();
+    let mut a: Vec<Vec<f64>> =
+        (0..m).map(|i| directions.iter().map(|d| numeric::dot(&rows[i], d)).chain([f[i]]).collect()).collect();
     for k in 0..m {
         let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
         a.swap(k, pivot);

@@ -50,7 +50,8 @@ impl Gram {
 
     fn factor(rows: &[Row], order: Vec<usize>, neighbours: &[Vec<usize>], shift: f64) -> Gram {
         let n = rows.len();
-        let scale: Vec<f64> = rows.iter().map(|r| dot(r, r).sqrt()).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
+        let scale: Vec<f64> =
+            rows.iter().map(|r| dot(r, r).sqrt()).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
         let mut place = vec![0; n];
         for (k, &row) in order.iter().enumerate() {
             place[row] = k;
@@ -156,8 +157,10 @@ fn neighbours(rows: &[Row]) -> Vec<Vec<usize>> {
 
 /// The order of least degree first (Rose 1970): each eliminated node makes its neighbours a clique.
 fn minimum_degree(neighbours: &[Vec<usize>]) -> Vec<usize> {
-    let mut graph: Vec<std::collections::BTreeSet<usize>> = neighbours.iter().map(|l| l.iter().copied().collect()).collect();
-    let mut queue: std::collections::BTreeSet<(usize, usize)> = graph.iter().enumerate().map(|(i, s)| (s.len(), i)).collect();
+    let mut graph: Vec<std::collections::BTreeSet<usize>> =
+        neighbours.iter().map(|l| l.iter().copied().collect()).collect();
+    let mut queue: std::collections::BTreeSet<(usize, usize)> =
+        graph.iter().enumerate().map(|(i, s)| (s.len(), i)).collect();
     let mut order = Vec::with_capacity(graph.len());
     while let Some((_, node)) = queue.pop_first() {
         order.push(node);
@@ -200,7 +203,10 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     let scale = m.iter().fold(0.0f64, |s, v| s.max(v.abs()));
     let mut used = vec![false; columns];
     for k in 0..rows.min(columns) {
-        let best = (k..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).filter(|&(_, j)| !used[j]).max_by(|&(a, b), &(c, d)| m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs()));
+        let best = (k..rows)
+            .flat_map(|i| (0..columns).map(move |j| (i, j)))
+            .filter(|&(_, j)| !used[j])
+            .max_by(|&(a, b), &(c, d)| m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs()));
         let Some((i, j)) = best else { return k };
         // Written so that NaN counts as zero rank left.
         if m[i * columns + j].abs() <= tolerance * scale || m[i * columns + j].is_nan() {

@@ -91,6 +91,11 @@ fn hostile() -> Vec<(&'static str, String, Option<Outcome>)> {
         ("size: product of large matrices", format!("{}{}", model("", "0"), "coordinate A : R^(1000,1000) = 0\nmomentum P of A\nobserve z = (A*A*A)[1,1]\n"), Some(Outcome::Refused)),
         ("size: a template for every row", model("size n = 20000", "sum(i in 1..n : sin(sum(j in 1..i : j*q.x)))"), Some(Outcome::Refused)),
         ("size: a decision for every row", format!("coordinate q : R^1000 = {}\nmomentum p of q = q0\nlet e = q[1]\nparameter q0 = {}\nhamiltonian dot(p, p) + sum(k in 1..200, i in 1..1000 : q[i]^2)\n", "q0", format_args!("({})", vec!["1"; 1000].join(","))), Some(Outcome::Large)),
+        (
+            "size: a mass matrix that couples everything",
+            "size n = 100000\ncoordinate x[i in 1..n] = 0\nvelocity v of x = 1\nhamiltonian sum(i in 1..n : p_x[i]^2) + sum(i in 2..n : p_x[i]*p_x[i-1])/2\n".into(),
+            Some(Outcome::Refused),
+        ),
         // Sharing that is a tree when it is walked without care.
         ("sharing: of indices", doubling("", "i", "sum(i in 1..3 : @*x[i])"), Some(Outcome::Sound)),
         ("sharing: of members", doubling("let f[i in 1..3] = i", "f[i]", "sum(i in 1..3 : @*x[i])"), Some(Outcome::Sound)),

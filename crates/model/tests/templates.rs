@@ -184,6 +184,12 @@ fn lets_with_indices() {
         ("let w[i in 0..n] = if(i == 0, 7, i)\nhamiltonian sum(i in 0..n : w[i])", 17.0),
         ("let s(k) = sum(j in 1..k : x[j])\nhamiltonian sum(i in 1..n : s(i))", 1.0 + 11.0 + 111.0 + 1111.0),
         ("let f(i, g) = g*x[i]\nhamiltonian sum(i in 1..2 : f(i + 1, f(i, 1)))", 10.0 + 1000.0),
+        // A member that does not exist may stand in a branch that is not taken, of indices alone too.
+        ("let f[i in 1..n] = i\nhamiltonian sum(i in 1..n : x[i]*if(i > 1, f[i-1], 0))", 10.0 + 200.0 + 3000.0),
+        (
+            "let f[i in 1..3, j in 1..i] = 10*i + j\nhamiltonian sum(i in 1..3, j in 1..i : f[i,j])",
+            11.0 + 21.0 + 22.0 + 31.0 + 32.0 + 33.0,
+        ),
         // Names hide: the index of the sum is not that of the definition.
         ("let f(i) = sum(j in 1..i : x[j])\nhamiltonian sum(j in 1..2 : f(j + 1))", 11.0 + 111.0),
         (

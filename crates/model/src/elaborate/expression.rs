@@ -182,7 +182,9 @@ impl Kind {
         };
         match self {
             Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) => {}
-            Kind::Variable(_, list) | Kind::Parameter(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => list.iter().for_each(f),
+            Kind::Variable(_, list) | Kind::Parameter(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => {
+                list.iter().for_each(f)
+            }
             Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),
             Kind::Binary(_, a, b) | Kind::Scale(a, b) | Kind::Divide(a, b) | Kind::Product(a, b) => {
                 f(a);

@@ -73,7 +73,8 @@ pub fn lower(context: &Context, family: &Ranges, body: &Ex, draw: &mut Drawer) -
     let mut count = 0;
     for (number, piece) in pieces.iter().enumerate() {
         let choices = vec![Choice::default()];
-        let mut builder = Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draw };
+        let mut builder =
+            Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draw };
         let mut rows = RowLoop { family_depth: family.ranges.len(), member: 0, members: Vec::new(), visited: 0 };
         let loops: Vec<&Ranges> = std::iter::once(family).chain(&piece.ranges).collect();
         rows.run(&mut builder, &loops)?;
@@ -142,9 +143,15 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
         Kind::Scale(c, a) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
         Kind::Divide(a, c) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Divide(c.clone())), a), out),
         // A product of scalars is commutative: either factor may hold the sum.
-        Kind::Binary(Binary::Mul, a, c) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
-        Kind::Binary(Binary::Mul, c, a) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
-        Kind::Binary(Binary::Div, a, c) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Divide(c.clone())), a), out),
+        Kind::Binary(Binary::Mul, a, c) if a.has_sum && linear(c) => {
+            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
+        }
+        Kind::Binary(Binary::Mul, c, a) if a.has_sum && linear(c) => {
+            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
+        }
+        Kind::Binary(Binary::Div, a, c) if a.has_sum && linear(c) => {
+            split(a, with(Some(Wrapper::Divide(c.clone())), a), out)
+        }
         Kind::Stack(entries) if e.has_sum => {
             let mut offset = around.offset;
             for entry in entries {
@@ -155,9 +162,11 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
             }
             Ok(())
         }
-        _ if out.len() == MOST_PIECES => {
-            Err(Diagnostic::error(format!("this formula has more than {MOST_PIECES} summands, with every `let` written out"), e.span, "too many"))
-        }
+        _ if out.len() == MOST_PIECES => Err(Diagnostic::error(
+            format!("this formula has more than {MOST_PIECES} summands, with every `let` written out"),
+            e.span,
+            "too many",
+        )),
         _ => {
             out.push(with(None, e));
             Ok(())
@@ -200,8 +209,12 @@ impl RowLoop {
         let depth = row.len();
         self.visited += 1;
         if self.visited > MOST_VISITED {
-            return Err(Diagnostic::error(format!("the ranges run through more than {MOST_VISITED} index values"), builder.piece.body.span, "too many rows")
-                .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+            return Err(Diagnostic::error(
+                format!("the ranges run through more than {MOST_VISITED} index values"),
+                builder.piece.body.span,
+                "too many rows",
+            )
+            .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
         }
         for filter in &filters[depth] {
             if names.checked(filter, row)? == 0.0 {
@@ -385,7 +398,13 @@ impl<'a> IndexNames<'a> {
         }
         seen.visits += 1;
         if seen.visits > LARGEST_TEMPLATE {
-            return Err(Diagnostic::error(format!("this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"), e.span, "too large"));
+            return Err(Diagnostic::error(
+                format!(
+                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"
+                ),
+                e.span,
+                "too large",
+            ));
         }
         match &e.kind {
             Kind::Member(name, checks, filter, body) => {
@@ -432,7 +451,8 @@ impl<'a> IndexNames<'a> {
                 self.collect(c, when, seen, out)?;
                 let c = self.node(c);
                 let not = self.graph.unary(Unary::Not, c);
-                let (first, second) = (self.graph.binary(Binary::And, when, c), self.graph.binary(Binary::And, when, not));
+                let (first, second) =
+                    (self.graph.binary(Binary::And, when, c), self.graph.binary(Binary::And, when, not));
                 self.collect(a, first, seen, out)?;
                 self.collect(b, second, seen, out)?;
             }
@@ -492,7 +512,8 @@ impl<'a> IndexNames<'a> {
         let graph = &self.graph;
         let states = self.rows.len();
         let (kernel, bound) = self.kernels.entry(node).or_insert_with(|| {
-            let kernel = Interpreter.compile(&Tape::new(graph, &[node], states, 0)).expect("the interpreter never refuses");
+            let kernel =
+                Interpreter.compile(&Tape::new(graph, &[node], states, 0)).expect("the interpreter never refuses");
             let bound = kernel.bind(&[]);
             (kernel, bound)
         });
@@ -513,7 +534,10 @@ impl<'a> IndexNames<'a> {
             let node = self.node(e);
             self.known.insert(key, (node, guards));
         }
-        let (node, count) = { let (node, guards) = &self.known[&key]; (*node, guards.len()) };
+        let (node, count) = {
+            let (node, guards) = &self.known[&key];
+            (*node, guards.len())
+        };
         for k in 0..count {
             let guard = self.known[&key].1[k].clone();
             self.check(&guard, row)?;
@@ -531,7 +555,8 @@ impl<'a> IndexNames<'a> {
             return Ok(value);
         }
         let message = format!("{what} must be an integer, and this is {value}{}", self.with(row));
-        Err(Diagnostic::error(message, span, "not an integer").help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
+        Err(Diagnostic::error(message, span, "not an integer")
+            .help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
     }
 
     /// " (with i = 3, j = 4)", or nothing where no index is set.
@@ -539,7 +564,12 @@ impl<'a> IndexNames<'a> {
         if row.is_empty() {
             return String::new();
         }
-        let list: Vec<String> = self.rows.iter().zip(row).map(|(&v, i)| format!("{} = {i}", self.context.index_names[v as usize])).collect();
+        let list: Vec<String> = self
+            .rows
+            .iter()
+            .zip(row)
+            .map(|(&v, i)| format!("{} = {i}", self.context.index_names[v as usize]))
+            .collect();
         format!(" (with {})", list.join(", "))
     }
 }
@@ -604,8 +634,12 @@ impl Builder<'_, '_> {
     fn row(&mut self, names: &mut IndexNames, row: &[f64], member: usize) -> Result<(), Diagnostic> {
         self.rows += 1;
         if self.rows > MOST_ROWS {
-            return Err(Diagnostic::error(format!("this needs more than {MOST_ROWS} rows"), self.piece.body.span, "too many rows")
-                .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+            return Err(Diagnostic::error(
+                format!("this needs more than {MOST_ROWS} rows"),
+                self.piece.body.span,
+                "too many rows",
+            )
+            .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
         }
         let class = self.class(names, row)?;
         let class = &mut self.classes[class];
@@ -640,8 +674,14 @@ impl Builder<'_, '_> {
         let (class, decisions) = self.template(names, row)?;
         self.written += class.term.graph.len();
         if self.written > LARGEST_TEMPLATES {
-            return Err(Diagnostic::error(format!("the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"), self.piece.body.span, "too large")
-                .help("a sum inside a nonlinear function is written out for each of its lengths"));
+            return Err(Diagnostic::error(
+                format!(
+                    "the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"
+                ),
+                self.piece.body.span,
+                "too large",
+            )
+            .help("a sum inside a nonlinear function is written out for each of its lengths"));
         }
         // The same questions come in the same order for all rows that have answered alike so far.
         let mut at = 0;
@@ -700,7 +740,14 @@ impl Builder<'_, '_> {
         let class = Class {
             guards: lowering.guards,
             slots: lowering.slots,
-            term: Term { graph: lowering.graph, roots, slots, table: Vec::new(), first_output: Vec::new(), numbers: Vec::new() },
+            term: Term {
+                graph: lowering.graph,
+                roots,
+                slots,
+                table: Vec::new(),
+                first_output: Vec::new(),
+                numbers: Vec::new(),
+            },
         };
         Ok((class, lowering.decisions))
     }
@@ -738,7 +785,8 @@ fn resolve(
             let at = names.evaluate_node(*node, row);
             let at = names.check_whole(at, span, row, "a row of a table")?;
             if at < 1.0 || at > table.rows as f64 {
-                let message = format!("row {at} of table '{}' is outside 1..{}{}", table.name, table.rows, names.with(row));
+                let message =
+                    format!("row {at} of table '{}' is outside 1..{}{}", table.name, table.rows, names.with(row));
                 return Err(Diagnostic::error(message, span, "no such row"));
             }
             Ok(number(table.columns[*column].1[at as usize - 1]))
@@ -747,7 +795,13 @@ fn resolve(
 }
 
 /// The number of the family's member with these index values.
-fn member(names: &mut IndexNames, family: &Family, indices: &[Node], row: &[f64], span: Span) -> Result<usize, Diagnostic> {
+fn member(
+    names: &mut IndexNames,
+    family: &Family,
+    indices: &[Node],
+    row: &[f64],
+    span: Span,
+) -> Result<usize, Diagnostic> {
     let mut number = 0;
     for (k, &node) in indices.iter().enumerate() {
         let (low, high) = family.bounds[k];
@@ -819,8 +873,14 @@ impl Lowering<'_, '_> {
         }
         let nodes = self.lower_new(e)?;
         if self.graph.len() > LARGEST_TEMPLATE {
-            return Err(Diagnostic::error(format!("this expression unrolls to more than {LARGEST_TEMPLATE} operations"), e.span, "too large")
-                .help("a sum inside a nonlinear function is written out in full; sums that are only added up are not limited"));
+            return Err(Diagnostic::error(
+                format!("this expression unrolls to more than {LARGEST_TEMPLATE} operations"),
+                e.span,
+                "too large",
+            )
+            .help(
+                "a sum inside a nonlinear function is written out in full; sums that are only added up are not limited",
+            ));
         }
         self.memo.insert(key, nodes.clone());
         Ok(nodes)
@@ -842,13 +902,20 @@ impl Lowering<'_, '_> {
             Kind::Variable(variable, list) => {
                 let indices = self.indices(list)?;
                 Ok((0..e.shape.len() as u32)
-                    .map(|component| self.slot(Slot::Variable { variable: *variable, component, indices: indices.clone() }, e.span))
+                    .map(|component| {
+                        self.slot(Slot::Variable { variable: *variable, component, indices: indices.clone() }, e.span)
+                    })
                     .collect())
             }
             Kind::Parameter(parameter, list) => {
                 let indices = self.indices(list)?;
                 Ok((0..e.shape.len() as u32)
-                    .map(|component| self.slot(Slot::Parameter { parameter: *parameter, component, indices: indices.clone() }, e.span))
+                    .map(|component| {
+                        self.slot(
+                            Slot::Parameter { parameter: *parameter, component, indices: indices.clone() },
+                            e.span,
+                        )
+                    })
                     .collect())
             }
             Kind::Table(table, column, row) => {
@@ -928,7 +995,11 @@ impl Lowering<'_, '_> {
                     let value = self.names.check_whole(value, index.span, self.row, "an index")?;
                     if value < 1.0 || value > size as f64 {
                         let message = format!("index {value} is outside 1..{size}{}", self.names.with(self.row));
-                        return Err(Diagnostic::error(message, index.span, format!("this has the shape {}", base.shape)));
+                        return Err(Diagnostic::error(
+                            message,
+                            index.span,
+                            format!("this has the shape {}", base.shape),
+                        ));
                     }
                     position = position * size + value as usize - 1;
                 }
@@ -965,12 +1036,22 @@ impl Lowering<'_, '_> {
     }
 
     /// A sum inside a nonlinear function: written out, its length a decision.
-    fn inner_sum(&mut self, ranges: &[Range], filter: Option<&Ex>, body: &Ex, sum: &mut [Node]) -> Result<(), Diagnostic> {
+    fn inner_sum(
+        &mut self,
+        ranges: &[Range],
+        filter: Option<&Ex>,
+        body: &Ex,
+        sum: &mut [Node],
+    ) -> Result<(), Diagnostic> {
         let [range, rest @ ..] = ranges else {
             self.steps += 1;
             if self.steps > LARGEST_TEMPLATE {
-                return Err(Diagnostic::error(format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"), body.span, "too long to write out")
-                    .help("sums that are only added up are not limited like this"));
+                return Err(Diagnostic::error(
+                    format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"),
+                    body.span,
+                    "too long to write out",
+                )
+                .help("sums that are only added up are not limited like this"));
             }
             if let Some(filter) = filter {
                 self.guard(filter)?;
@@ -994,8 +1075,12 @@ impl Lowering<'_, '_> {
         let length = self.names.graph.sub(high, low);
         let length = self.decide(length) + 1.0;
         if length > LARGEST_TEMPLATE as f64 {
-            return Err(Diagnostic::error(format!("a sum of {length} terms inside a nonlinear function"), range.span, "too long to write out")
-                .help(format!("at most {LARGEST_TEMPLATE} operations may be written out")));
+            return Err(Diagnostic::error(
+                format!("a sum of {length} terms inside a nonlinear function"),
+                range.span,
+                "too long to write out",
+            )
+            .help(format!("at most {LARGEST_TEMPLATE} operations may be written out")));
         }
         let outer_scope = self.scope;
         let mut k = 0.0;

@@ -11,10 +11,10 @@ mod statements;
 mod terms;
 mod velocity;
 
-use crate::syntax::{MAX_DIAGNOSTICS, Reading};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
+use crate::syntax::{MAX_DIAGNOSTICS, Reading};
 use expression::{Depends, Draw, Ex};
 use model::{Family, Model, Table};
 use names::Declared;

@@ -187,6 +187,13 @@ impl Model {
         let dynamics = match &self.dynamics {
             Dynamics::Hamiltonian(f, _) | Dynamics::Field(f) => f.unrolled_size(),
         };
-        dynamics + self.constraints.iter().chain(&self.integrals).chain(&self.observables).map(|q| q.functional.unrolled_size()).sum::<usize>()
+        dynamics
+            + self
+                .constraints
+                .iter()
+                .chain(&self.integrals)
+                .chain(&self.observables)
+                .map(|q| q.functional.unrolled_size())
+                .sum::<usize>()
     }
 }

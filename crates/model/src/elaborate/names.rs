@@ -82,7 +82,10 @@ pub fn unary_function(name: &str) -> Option<Unary> {
 
 /// The scalar functions of two arguments that users can call.
 pub fn binary_function(name: &str) -> Option<Binary> {
-    Binary::ALL.iter().copied().find(|op| op.name() == name && matches!(op, Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max))
+    Binary::ALL
+        .iter()
+        .copied()
+        .find(|op| op.name() == name && matches!(op, Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max))
 }
 
 /// Every built-in function, for suggestions and the language guide.

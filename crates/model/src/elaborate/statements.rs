@@ -29,7 +29,12 @@ pub(super) fn replace(file: &mut ast::File, replacements: &[(ast::Name, ast::Exp
                     *value = new.clone();
                     found = true;
                 }
-                Coordinate { name, value, .. } | Momentum { name, value, .. } | Velocity { name, value, .. } | State { name, value, .. } if name.text == target.text => {
+                Coordinate { name, value, .. }
+                | Momentum { name, value, .. }
+                | Velocity { name, value, .. }
+                | State { name, value, .. }
+                    if name.text == target.text =>
+                {
                     *value = Some(new.clone());
                     found = true;
                 }
@@ -42,12 +47,24 @@ pub(super) fn replace(file: &mut ast::File, replacements: &[(ast::Name, ast::Exp
                 .iter()
                 .filter(|s| {
                     use StatementKind::*;
-                    matches!(s.kind, Parameter { .. } | Size { .. } | Coordinate { .. } | Momentum { .. } | Velocity { .. } | State { .. })
+                    matches!(
+                        s.kind,
+                        Parameter { .. }
+                            | Size { .. }
+                            | Coordinate { .. }
+                            | Momentum { .. }
+                            | Velocity { .. }
+                            | State { .. }
+                    )
                 })
                 .filter_map(|s| kind_name(&s.kind))
                 .map(|n| n.text.as_str())
                 .collect();
-            let diagnostic = Diagnostic::error(format!("cannot set '{}': no parameter, size or initial value has this name", target.text), target.span, "unknown");
+            let diagnostic = Diagnostic::error(
+                format!("cannot set '{}': no parameter, size or initial value has this name", target.text),
+                target.span,
+                "unknown",
+            );
             diagnostics.push(match did_you_mean(&target.text, settable.iter().copied()) {
                 Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
                 None => diagnostic.help(format!("these can be set: {}", settable.join(", "))),
@@ -86,11 +103,19 @@ impl Elaborator<'_> {
         let mut observables = Vec::new();
         for statement in 0..self.file.statements.len() {
             match &self.file.statements[statement].kind {
-                StatementKind::Constraint { name, family, left, right } => constraints.extend(self.constraint(name, family, left, right)),
-                StatementKind::Integral { name, family, value } => integrals.extend(self.quantity(name, family, value, "an integral")),
-                StatementKind::Observe { name, family, value } => observables.extend(self.quantity(name, family, value, "an observable")),
+                StatementKind::Constraint { name, family, left, right } => {
+                    constraints.extend(self.constraint(name, family, left, right))
+                }
+                StatementKind::Integral { name, family, value } => {
+                    integrals.extend(self.quantity(name, family, value, "an integral"))
+                }
+                StatementKind::Observe { name, family, value } => {
+                    observables.extend(self.quantity(name, family, value, "an observable"))
+                }
                 // Read even where it is not used, so that its mistakes are found.
-                StatementKind::Let { name, family, parameters, value } if parameters.is_empty() && self.declares(name) => {
+                StatementKind::Let { name, family, parameters, value }
+                    if parameters.is_empty() && self.declares(name) =>
+                {
                     self.unused_let(statement, family, value);
                 }
                 _ => {}
@@ -112,7 +137,11 @@ impl Elaborator<'_> {
                     Some(first) => {
                         let (_, place) = self.statement_name(first);
                         let (_, second) = self.statement_name(number);
-                        self.report(Diagnostic::error("a second hamiltonian", second, "there can be only one").help("add the terms in one expression").related(place, "the first is here"));
+                        self.report(
+                            Diagnostic::error("a second hamiltonian", second, "there can be only one")
+                                .help("add the terms in one expression")
+                                .related(place, "the first is here"),
+                        );
                     }
                 }
                 continue;
@@ -120,15 +149,30 @@ impl Elaborator<'_> {
             let symbol = match &statement.kind {
                 Derivative { .. } => continue,
                 Parameter { .. } => {
-                    self.parameters.push(ParameterEntry { statement: number, family: None, value: None, ranges: Ranges::default() });
+                    self.parameters.push(ParameterEntry {
+                        statement: number,
+                        family: None,
+                        value: None,
+                        ranges: Ranges::default(),
+                    });
                     Symbol::Parameter(self.parameters.len() - 1)
                 }
                 Size { .. } => Symbol::Size(number),
                 Coordinate { .. } => self.new_variable(number, name, VariableRole::Coordinate, expression::POSITION),
-                Momentum { .. } => self.new_variable(number, name, VariableRole::Momentum { of: usize::MAX, velocity: false }, expression::MOMENTUM),
+                Momentum { .. } => self.new_variable(
+                    number,
+                    name,
+                    VariableRole::Momentum { of: usize::MAX, velocity: false },
+                    expression::MOMENTUM,
+                ),
                 Velocity { of, .. } => {
                     let momentum = ast::Name { text: format!("p_{}", of.text), span: name.span };
-                    let symbol = self.new_variable(number, &momentum, VariableRole::Momentum { of: usize::MAX, velocity: true }, expression::MOMENTUM);
+                    let symbol = self.new_variable(
+                        number,
+                        &momentum,
+                        VariableRole::Momentum { of: usize::MAX, velocity: true },
+                        expression::MOMENTUM,
+                    );
                     self.declare_name(&momentum, symbol);
                     Symbol::Velocity
                 }
@@ -143,14 +187,19 @@ impl Elaborator<'_> {
                 Hamiltonian { .. } => unreachable!("has no name"),
             };
             if name.text == "H" && matches!(statement.kind, Constraint { .. } | Integral { .. }) {
-                self.report(Diagnostic::error("'H' names the Hamiltonian in options and results", name.span, "taken").help("choose another name"));
+                self.report(
+                    Diagnostic::error("'H' names the Hamiltonian in options and results", name.span, "taken")
+                        .help("choose another name"),
+                );
             }
             self.declare_name(name, symbol);
             if let Let { parameters, .. } = &statement.kind {
                 for (k, parameter) in parameters.iter().enumerate() {
                     if let Some(first) = parameters[..k].iter().find(|p| p.text == parameter.text) {
                         let message = format!("'{}' is twice among the parameters of '{}'", parameter.text, name.text);
-                        self.report(Diagnostic::error(message, parameter.span, "second time").related(first.span, "first time"));
+                        self.report(
+                            Diagnostic::error(message, parameter.span, "second time").related(first.span, "first time"),
+                        );
                     }
                 }
             }
@@ -158,14 +207,25 @@ impl Elaborator<'_> {
     }
 
     fn new_variable(&mut self, statement: usize, name: &ast::Name, role: VariableRole, depends: Depends) -> Symbol {
-        self.variables.push(VariableEntry { statement, name: name.text.clone(), span: name.span, role, depends, family: None });
+        self.variables.push(VariableEntry {
+            statement,
+            name: name.text.clone(),
+            span: name.span,
+            role,
+            depends,
+            family: None,
+        });
         Symbol::Variable(self.variables.len() - 1)
     }
 
     fn declare_name(&mut self, name: &ast::Name, symbol: Symbol) {
         if let Some(first) = self.symbols.get(&name.text) {
             let first = first.span;
-            self.report(Diagnostic::error(format!("'{}' is declared twice", name.text), name.span, "second declaration").help("every name is declared once").related(first, "first declared here"));
+            self.report(
+                Diagnostic::error(format!("'{}' is declared twice", name.text), name.span, "second declaration")
+                    .help("every name is declared once")
+                    .related(first, "first declared here"),
+            );
         } else {
             self.symbols.insert(name.text.clone(), Declared { symbol, span: name.span });
         }
@@ -188,10 +248,13 @@ impl Elaborator<'_> {
         if let Some(&known) = self.sizes.get(&statement) {
             return known;
         }
-        let StatementKind::Size { name, value } = &self.file.statements[statement].kind else { unreachable!("asked for sizes only") };
+        let StatementKind::Size { name, value } = &self.file.statements[statement].kind else {
+            unreachable!("asked for sizes only")
+        };
         if self.sizes_entered.contains(&statement) {
             let start = self.sizes_entered.iter().position(|&s| s == statement).unwrap_or(0);
-            let mut circle: Vec<(String, Span)> = self.sizes_entered[start..].iter().map(|&s| self.statement_name(s)).collect();
+            let mut circle: Vec<(String, Span)> =
+                self.sizes_entered[start..].iter().map(|&s| self.statement_name(s)).collect();
             let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
             circle.rotate_left(first);
             self.report(super::terms::recursion(&circle, name.span));
@@ -206,12 +269,23 @@ impl Elaborator<'_> {
         let result = checked.and_then(|e| match e.value() {
             Some(v) if v.fract() == 0.0 && v.abs() <= lower::LARGEST_INDEX => Some(v as i64),
             Some(v) => {
-                self.report(Diagnostic::error(format!("size '{}' must be an integer, and this is {v}", name.text), value.span, "not an integer"));
+                self.report(Diagnostic::error(
+                    format!("size '{}' must be an integer, and this is {v}", name.text),
+                    value.span,
+                    "not an integer",
+                ));
                 None
             }
             None => {
                 if self.diagnostics.len() == before {
-                    self.report(Diagnostic::error(format!("size '{}' must be an integer constant", name.text), value.span, "not a constant").help("a size is made of numbers and other sizes"));
+                    self.report(
+                        Diagnostic::error(
+                            format!("size '{}' must be an integer constant", name.text),
+                            value.span,
+                            "not a constant",
+                        )
+                        .help("a size is made of numbers and other sizes"),
+                    );
                 }
                 None
             }
@@ -225,25 +299,43 @@ impl Elaborator<'_> {
         let mut scope = Scope::new(0, "a range");
         let checked = self.ranges(ranges, &mut scope);
         if let Some(filter) = &ranges.filter {
-            self.report(Diagnostic::error("the family of a variable or parameter has no condition", filter.span, "not here").help("leave rows out in the sums that use it"));
+            self.report(
+                Diagnostic::error("the family of a variable or parameter has no condition", filter.span, "not here")
+                    .help("leave rows out in the sums that use it"),
+            );
             return None;
         }
         if ranges.ranges.len() > MOST_INDICES {
-            self.report(Diagnostic::error(format!("'{}' has {} indices, and three are the most", name.text, ranges.ranges.len()), name.span, "too many indices"));
+            self.report(Diagnostic::error(
+                format!("'{}' has {} indices, and three are the most", name.text, ranges.ranges.len()),
+                name.span,
+                "too many indices",
+            ));
             return None;
         }
         let checked = checked?;
         let mut bounds = Vec::new();
         for (range, written) in checked.ranges.iter().zip(&ranges.ranges) {
             let (Some(low), Some(high)) = (range.low.value(), range.high.value()) else {
-                self.report(Diagnostic::error(format!("the range of '{}' depends on another index", written.name.text), range.span, "not constant").help("variables and parameters are boxes; constraints and lets may have dependent ranges"));
+                self.report(
+                    Diagnostic::error(
+                        format!("the range of '{}' depends on another index", written.name.text),
+                        range.span,
+                        "not constant",
+                    )
+                    .help("variables and parameters are boxes; constraints and lets may have dependent ranges"),
+                );
                 return None;
             };
             bounds.push((low as i64, high as i64));
         }
         let rows: f64 = bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as f64).product();
         if rows > MOST_ROWS as f64 {
-            self.report(Diagnostic::error(format!("'{}' has {rows} members, and the limit is {MOST_ROWS}", name.text), name.span, "too many"));
+            self.report(Diagnostic::error(
+                format!("'{}' has {rows} members, and the limit is {MOST_ROWS}", name.text),
+                name.span,
+                "too many",
+            ));
             return None;
         }
         let indices = ranges.ranges.iter().map(|r| r.name.text.clone()).collect();
@@ -267,7 +359,11 @@ impl Elaborator<'_> {
         match checked.value() {
             Some(v) if v >= 1.0 && v <= LARGEST_DIMENSION as f64 => Some(v as usize),
             Some(v) => {
-                self.report(Diagnostic::error(format!("a dimension of {v}"), e.span, format!("dimensions are integers from 1 to {LARGEST_DIMENSION}")));
+                self.report(Diagnostic::error(
+                    format!("a dimension of {v}"),
+                    e.span,
+                    format!("dimensions are integers from 1 to {LARGEST_DIMENSION}"),
+                ));
                 None
             }
             None => None,
@@ -276,7 +372,11 @@ impl Elaborator<'_> {
 
     fn parameter_families(&mut self) {
         for number in 0..self.parameters.len() {
-            let StatementKind::Parameter { name, family, .. } = &self.file.statements[self.parameters[number].statement].kind else { unreachable!() };
+            let StatementKind::Parameter { name, family, .. } =
+                &self.file.statements[self.parameters[number].statement].kind
+            else {
+                unreachable!()
+            };
             // The shape is that of the value, read below; scalars meanwhile.
             if let Some((family, ranges)) = self.family(name, family, Some(Shape::Scalar)) {
                 self.parameters[number].family = Some(family);
@@ -298,15 +398,27 @@ impl Elaborator<'_> {
         if state[number] == READ {
             return;
         }
-        let StatementKind::Parameter { name, family, value } = &self.file.statements[self.parameters[number].statement].kind else { unreachable!() };
+        let StatementKind::Parameter { name, family, value } =
+            &self.file.statements[self.parameters[number].statement].kind
+        else {
+            unreachable!()
+        };
         if state[number] == READING {
-            self.report(Diagnostic::error(format!("parameter '{}' is defined by itself (recursive)", name.text), name.span, "recursive"));
+            self.report(Diagnostic::error(
+                format!("parameter '{}' is defined by itself (recursive)", name.text),
+                name.span,
+                "recursive",
+            ));
             self.parameters[number].family = None;
             state[number] = READ;
             return;
         }
         if depth > DEEPEST {
-            self.report(Diagnostic::error(format!("parameter '{}' stands at the end of more than {DEEPEST} that use each other", name.text), name.span, "too deep"));
+            self.report(Diagnostic::error(
+                format!("parameter '{}' stands at the end of more than {DEEPEST} that use each other", name.text),
+                name.span,
+                "too deep",
+            ));
             self.parameters[number].family = None;
             state[number] = READ;
             return;
@@ -355,7 +467,12 @@ impl Elaborator<'_> {
         let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
         let mut stack = vec![definition];
         while let Some(definition) = stack.pop() {
-            let (StatementKind::Let { value, .. } | StatementKind::Integral { value, .. } | StatementKind::Observe { value, .. }) = &self.file.statements[definition].kind else { continue };
+            let (StatementKind::Let { value, .. }
+            | StatementKind::Integral { value, .. }
+            | StatementKind::Observe { value, .. }) = &self.file.statements[definition].kind
+            else {
+                continue;
+            };
             let mut used = Vec::new();
             names_in(value, &mut used);
             for name in &used {
@@ -381,7 +498,12 @@ impl Elaborator<'_> {
     fn variable_families(&mut self) {
         // Positions and states first: momenta take their families.
         for number in 0..self.variables.len() {
-            let (StatementKind::Coordinate { name, family, shape, .. } | StatementKind::State { name, family, shape, .. }) = &self.file.statements[self.variables[number].statement].kind else { continue };
+            let (StatementKind::Coordinate { name, family, shape, .. }
+            | StatementKind::State { name, family, shape, .. }) =
+                &self.file.statements[self.variables[number].statement].kind
+            else {
+                continue;
+            };
             let shape = self.shape(shape);
             let family = self.family(name, family, shape).map(|(f, _)| f);
             self.variables[number].family = family;
@@ -389,16 +511,28 @@ impl Elaborator<'_> {
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for number in 0..self.variables.len() {
             let VariableRole::Momentum { velocity, .. } = self.variables[number].role else { continue };
-            let (StatementKind::Momentum { name, indices, of, .. } | StatementKind::Velocity { name, indices, of, .. }) = &self.file.statements[self.variables[number].statement].kind else { unreachable!() };
+            let (StatementKind::Momentum { name, indices, of, .. } | StatementKind::Velocity { name, indices, of, .. }) =
+                &self.file.statements[self.variables[number].statement].kind
+            else {
+                unreachable!()
+            };
             // Not by the symbol table: a coordinate that repeats another name is still a coordinate.
             let target = self.variables.iter().position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
             let Some(target) = target else {
                 if !self.poisoned.contains(&of.text) {
-                    let coordinates: Vec<&str> = self.variables.iter().filter(|v| v.role == VariableRole::Coordinate).map(|v| v.name.as_str()).collect();
-                    let diagnostic = Diagnostic::error(format!("'{}' is not a coordinate", of.text), of.span, "unknown coordinate");
+                    let coordinates: Vec<&str> = self
+                        .variables
+                        .iter()
+                        .filter(|v| v.role == VariableRole::Coordinate)
+                        .map(|v| v.name.as_str())
+                        .collect();
+                    let diagnostic =
+                        Diagnostic::error(format!("'{}' is not a coordinate", of.text), of.span, "unknown coordinate");
                     let diagnostic = match did_you_mean(&of.text, coordinates.iter().copied()) {
                         Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                        None if coordinates.is_empty() => diagnostic.help(format!("declare it: `coordinate {} : R^3 = …`", of.text)),
+                        None if coordinates.is_empty() => {
+                            diagnostic.help(format!("declare it: `coordinate {} : R^3 = …`", of.text))
+                        }
                         None => diagnostic.help(format!("the coordinates are {}", coordinates.join(", "))),
                     };
                     self.report(diagnostic);
@@ -406,18 +540,43 @@ impl Elaborator<'_> {
                 continue;
             };
             if let Some((_, first)) = taken.iter().find(|(t, _)| *t == target) {
-                self.report(Diagnostic::error(format!("coordinate '{}' has two momenta", of.text), name.span, "second momentum").related(*first, "the first is here"));
+                self.report(
+                    Diagnostic::error(
+                        format!("coordinate '{}' has two momenta", of.text),
+                        name.span,
+                        "second momentum",
+                    )
+                    .related(*first, "the first is here"),
+                );
                 continue;
             }
             taken.push((target, name.span));
             self.variables[number].role = VariableRole::Momentum { of: target, velocity };
             let Some(family) = self.variables[target].family.clone() else { continue };
             if !indices.is_empty() && indices.len() != family.indices.len() {
-                self.report(Diagnostic::error(format!("'{}' has {} indices, and '{}' has {}", name.text, indices.len(), of.text, family.indices.len()), name.span, "the families differ").related(family.span, "the coordinate"));
+                self.report(
+                    Diagnostic::error(
+                        format!(
+                            "'{}' has {} indices, and '{}' has {}",
+                            name.text,
+                            indices.len(),
+                            of.text,
+                            family.indices.len()
+                        ),
+                        name.span,
+                        "the families differ",
+                    )
+                    .related(family.span, "the coordinate"),
+                );
                 continue;
             }
-            let names = if indices.is_empty() { family.indices.clone() } else { indices.iter().map(|i| i.text.clone()).collect() };
-            self.variables[number].family = Some(Family { name: self.variables[number].name.clone(), span: name.span, indices: names, ..family });
+            let names = if indices.is_empty() {
+                family.indices.clone()
+            } else {
+                indices.iter().map(|i| i.text.clone()).collect()
+            };
+            self.variables[number].family =
+                Some(Family { name: self.variables[number].name.clone(), span: name.span, indices: names, ..family });
         }
     }
 
@@ -435,8 +594,13 @@ impl Elaborator<'_> {
             let Some(family) = self.variables[number].family.clone() else {
                 // Its own mistakes are found all the same.
                 if let (Some(value), true) = (value, written.is_none_or(|f| f.ranges.is_empty())) {
-                    let mut scope = Scope::new(expression::PARAMETER | expression::DRAW | expression::TABLE | expression::INDEX, "initial values");
-                    if self.variables[number].role == VariableRole::Coordinate || self.variables[number].role == VariableRole::State {
+                    let mut scope = Scope::new(
+                        expression::PARAMETER | expression::DRAW | expression::TABLE | expression::INDEX,
+                        "initial values",
+                    );
+                    if self.variables[number].role == VariableRole::Coordinate
+                        || self.variables[number].role == VariableRole::State
+                    {
                         self.value(value, &mut scope);
                     }
                 }
@@ -452,26 +616,48 @@ impl Elaborator<'_> {
                         Shape::Scalar => format!("{name} = 0"),
                         shape => format!("{name} : {shape} = …"),
                     };
-                    self.report(Diagnostic::error(format!("'{name}' has no initial value"), self.variables[number].span, "= EXPR is missing").help(format!("write `{} {usage}`", self.variables[number].what())));
+                    self.report(
+                        Diagnostic::error(
+                            format!("'{name}' has no initial value"),
+                            self.variables[number].span,
+                            "= EXPR is missing",
+                        )
+                        .help(format!("write `{} {usage}`", self.variables[number].what())),
+                    );
                     all.push(None);
                 }
                 continue;
             };
-            let mut scope = Scope::new(expression::PARAMETER | expression::DRAW | expression::TABLE | expression::INDEX, "initial values");
+            let mut scope = Scope::new(
+                expression::PARAMETER | expression::DRAW | expression::TABLE | expression::INDEX,
+                "initial values",
+            );
             let mut ranges = Ranges::default();
             for (index, &(low, high)) in family.indices.iter().zip(&family.bounds) {
                 let variable = self.index_names.len() as u32;
                 self.index_names.push(index.clone());
                 let bound = |v: i64| Expression::number(v as f64, family.span);
-                ranges.ranges.push(expression::Range { index: variable, low: bound(low), high: bound(high), span: family.span });
+                ranges.ranges.push(expression::Range {
+                    index: variable,
+                    low: bound(low),
+                    high: bound(high),
+                    span: family.span,
+                });
                 scope.locals.push((index.clone(), Expression::new(Kind::Index(variable), Shape::Scalar, family.span)));
             }
             let checked = self.value(value, &mut scope);
             all.push(checked.and_then(|e| {
                 if e.shape != family.shape {
                     self.report(
-                        Diagnostic::error(format!("the initial value of '{name}' has the shape {}, and '{name}' is in {}", e.shape, family.shape), value.span, format!("this has the shape {}", e.shape))
-                            .related(family.span, format!("declared in {}", family.shape)),
+                        Diagnostic::error(
+                            format!(
+                                "the initial value of '{name}' has the shape {}, and '{name}' is in {}",
+                                e.shape, family.shape
+                            ),
+                            value.span,
+                            format!("this has the shape {}", e.shape),
+                        )
+                        .related(family.span, format!("declared in {}", family.shape)),
                     );
                     return None;
                 }
@@ -483,14 +669,21 @@ impl Elaborator<'_> {
 
     fn hamiltonian_expression(&mut self, statement: usize) -> Option<Ex> {
         let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else { unreachable!() };
-        let mut scope = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "the Hamiltonian");
+        let mut scope = Scope::new(
+            expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
+            "the Hamiltonian",
+        );
         self.entered.push(statement);
         let e = self.value(value, &mut scope);
         self.entered.pop();
         self.defined.insert(statement, e.clone());
         let e = e?;
         if e.shape != Shape::Scalar {
-            self.report(Diagnostic::error("the Hamiltonian must be a scalar", value.span, format!("this has the shape {}", e.shape)));
+            self.report(Diagnostic::error(
+                "the Hamiltonian must be a scalar",
+                value.span,
+                format!("this has the shape {}", e.shape),
+            ));
             return None;
         }
         Some(e)
@@ -508,8 +701,17 @@ impl Elaborator<'_> {
             });
             let Some(variable) = variable else {
                 if !self.poisoned.contains(&name.text) {
-                    let states: Vec<&str> = self.variables.iter().filter(|v| v.role == VariableRole::State).map(|v| v.name.as_str()).collect();
-                    let diagnostic = Diagnostic::error(format!("'{}' is not a state, so {}' cannot be given", name.text, name.text), name.span, "not a state");
+                    let states: Vec<&str> = self
+                        .variables
+                        .iter()
+                        .filter(|v| v.role == VariableRole::State)
+                        .map(|v| v.name.as_str())
+                        .collect();
+                    let diagnostic = Diagnostic::error(
+                        format!("'{}' is not a state, so {}' cannot be given", name.text, name.text),
+                        name.span,
+                        "not a state",
+                    );
                     let diagnostic = match did_you_mean(&name.text, states.iter().copied()) {
                         Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
                         None if self.symbols.contains_key(&name.text) && self.hamiltonian.is_some() => diagnostic.help("a model has either a hamiltonian, from which the equations of motion follow, or states with their derivatives"),
@@ -520,32 +722,61 @@ impl Elaborator<'_> {
                 continue;
             };
             if let Some((_, first)) = seen.iter().find(|(v, _)| *v == variable) {
-                self.report(Diagnostic::error(format!("{}' is given twice", name.text), name.span, "second time").related(*first, "first here"));
+                self.report(
+                    Diagnostic::error(format!("{}' is given twice", name.text), name.span, "second time")
+                        .related(*first, "first here"),
+                );
                 continue;
             }
             seen.push((variable, name.span));
             let Some(family) = self.variables[variable].family.clone() else { continue };
             if indices.len() != family.indices.len() {
-                let usage = if family.indices.is_empty() { format!("{}' = …", name.text) } else { format!("{}[{}]' = …", name.text, family.indices.join(", ")) };
-                let message = format!("'{}' has {} {}, not {}", name.text, family.indices.len(), if family.indices.len() == 1 { "index" } else { "indices" }, indices.len());
-                self.report(Diagnostic::error(message, name.span, "the family has another number of indices").help(format!("write {usage}")).related(family.span, "declared here"));
+                let usage = if family.indices.is_empty() {
+                    format!("{}' = …", name.text)
+                } else {
+                    format!("{}[{}]' = …", name.text, family.indices.join(", "))
+                };
+                let message = format!(
+                    "'{}' has {} {}, not {}",
+                    name.text,
+                    family.indices.len(),
+                    if family.indices.len() == 1 { "index" } else { "indices" },
+                    indices.len()
+                );
+                self.report(
+                    Diagnostic::error(message, name.span, "the family has another number of indices")
+                        .help(format!("write {usage}"))
+                        .related(family.span, "declared here"),
+                );
                 continue;
             }
             let names: Vec<String> = indices.iter().map(|i| i.text.clone()).collect();
-            let mut scope = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "a derivative");
+            let mut scope = Scope::new(
+                expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
+                "a derivative",
+            );
             let mut ranges = Ranges::default();
             for (index, &(low, high)) in names.iter().zip(&family.bounds) {
                 let number = self.index_names.len() as u32;
                 self.index_names.push(index.clone());
                 let bound = |v: i64| Expression::number(v as f64, name.span);
-                ranges.ranges.push(expression::Range { index: number, low: bound(low), high: bound(high), span: name.span });
+                ranges.ranges.push(expression::Range {
+                    index: number,
+                    low: bound(low),
+                    high: bound(high),
+                    span: name.span,
+                });
                 scope.locals.push((index.clone(), Expression::new(Kind::Index(number), Shape::Scalar, name.span)));
             }
             let Some(e) = self.value(value, &mut scope) else { continue };
             if e.shape != family.shape {
                 self.report(
-                    Diagnostic::error(format!("{}' has the shape {}, and '{}' is in {}", name.text, e.shape, name.text, family.shape), value.span, format!("this has the shape {}", e.shape))
-                        .related(family.span, format!("declared in {}", family.shape)),
+                    Diagnostic::error(
+                        format!("{}' has the shape {}, and '{}' is in {}", name.text, e.shape, name.text, family.shape),
+                        value.span,
+                        format!("this has the shape {}", e.shape),
+                    )
+                    .related(family.span, format!("declared in {}", family.shape)),
                 );
                 continue;
             }
@@ -555,14 +786,26 @@ impl Elaborator<'_> {
             let variable = &self.variables[number];
             if variable.role == VariableRole::State && !seen.iter().any(|(v, _)| *v == number) && self.complete {
                 let name = variable.name.clone();
-                self.report(Diagnostic::error(format!("state '{name}' has no derivative"), variable.span, "how does it move?").help(format!("add `{name}' = …`")));
+                self.report(
+                    Diagnostic::error(format!("state '{name}' has no derivative"), variable.span, "how does it move?")
+                        .help(format!("add `{name}' = …`")),
+                );
             }
         }
         all
     }
 
-    fn constraint(&mut self, name: &ast::Name, family: &ast::Ranges, left: &ast::Expr, right: &ast::Expr) -> Option<Checked> {
-        let mut scope = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "a constraint");
+    fn constraint(
+        &mut self,
+        name: &ast::Name,
+        family: &ast::Ranges,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Option<Checked> {
+        let mut scope = Scope::new(
+            expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
+            "a constraint",
+        );
         let ranges = self.ranges(family, &mut scope);
         let (l, r) = (self.value(left, &mut scope), self.value(right, &mut scope));
         let (ranges, l, r) = (ranges?, l?, r?);
@@ -570,25 +813,44 @@ impl Elaborator<'_> {
             // A vector or matrix equal to 0 means every component.
             if r.value() != Some(0.0) {
                 self.report(
-                    Diagnostic::error(format!("the sides of constraint '{}' have the shapes {} and {}", name.text, l.shape, r.shape), name.span, "the sides differ")
-                        .related(left.span, format!("{}", l.shape))
-                        .related(right.span, format!("{}", r.shape)),
+                    Diagnostic::error(
+                        format!("the sides of constraint '{}' have the shapes {} and {}", name.text, l.shape, r.shape),
+                        name.span,
+                        "the sides differ",
+                    )
+                    .related(left.span, format!("{}", l.shape))
+                    .related(right.span, format!("{}", r.shape)),
                 );
                 return None;
             }
         }
         if (l.depends | r.depends) & (expression::POSITION | expression::MOMENTUM | expression::STATE) == 0 {
-            self.report(Diagnostic::error(format!("constraint '{}' holds no variable", name.text), left.span.to(right.span), "nothing here moves"));
+            self.report(Diagnostic::error(
+                format!("constraint '{}' holds no variable", name.text),
+                left.span.to(right.span),
+                "nothing here moves",
+            ));
             return None;
         }
         let shape = l.shape;
         let span = left.span.to(right.span);
-        let value = if r.value() == Some(0.0) { l } else { Expression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span) };
+        let value = if r.value() == Some(0.0) {
+            l
+        } else {
+            Expression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span)
+        };
         Some(Checked { name: name.clone(), ranges, value })
     }
 
-    fn quantity(&mut self, name: &ast::Name, family: &ast::Ranges, value: &ast::Expr, place: &'static str) -> Option<Checked> {
-        let mut scope = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, place);
+    fn quantity(
+        &mut self,
+        name: &ast::Name,
+        family: &ast::Ranges,
+        value: &ast::Expr,
+        place: &'static str,
+    ) -> Option<Checked> {
+        let mut scope =
+            Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, place);
         let ranges = self.ranges(family, &mut scope);
         let statement = match self.symbols.get(&name.text)?.symbol {
             Symbol::Definition(s) => s,
@@ -597,7 +859,9 @@ impl Elaborator<'_> {
         if self.statement_name(statement).1 != name.span {
             return None;
         }
-        if family.ranges.is_empty() && let Some(known) = self.defined.get(&statement) {
+        if family.ranges.is_empty()
+            && let Some(known) = self.defined.get(&statement)
+        {
             return known.clone().map(|value| Checked { name: name.clone(), ranges: Ranges::default(), value });
         }
         self.entered.push(statement);
@@ -620,7 +884,8 @@ impl Elaborator<'_> {
     }
 
     fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {
-        let everything = expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | expression::DRAW;
+        let everything =
+            expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | expression::DRAW;
         let mut scope = Scope::new(everything, "a let");
         if family.ranges.is_empty() {
             if !self.defined.contains_key(&statement) {
@@ -649,32 +914,67 @@ impl Elaborator<'_> {
         let state = self.variables.iter().position(|v| v.role == VariableRole::State);
         if let (Some(state), Some(h)) = (state, self.hamiltonian) {
             let (_, h) = self.statement_name(h);
-            let (s, first) = (self.variables[state].span, if h.start < self.variables[state].span.start { h } else { self.variables[state].span });
+            let (s, first) = (
+                self.variables[state].span,
+                if h.start < self.variables[state].span.start { h } else { self.variables[state].span },
+            );
             let second = if first == h { s } else { h };
-            self.report(Diagnostic::error("a file holds either a hamiltonian or states, not both", second, "does not go with").related(first, "this"));
+            self.report(
+                Diagnostic::error("a file holds either a hamiltonian or states, not both", second, "does not go with")
+                    .related(first, "this"),
+            );
             return;
         }
         if let (Some(state), Some(coordinate)) = (state, coordinate) {
             let (s, c) = (self.variables[state].span, self.variables[coordinate].span);
             let (first, second) = if s.start < c.start { (s, c) } else { (c, s) };
-            self.report(Diagnostic::error("a file holds either coordinates with a hamiltonian or states, not both", second, "does not go with").related(first, "this"));
+            self.report(
+                Diagnostic::error(
+                    "a file holds either coordinates with a hamiltonian or states, not both",
+                    second,
+                    "does not go with",
+                )
+                .related(first, "this"),
+            );
             return;
         }
         if coordinate.is_none() && state.is_none() {
-            self.report(Diagnostic::error("a model needs coordinates (with a hamiltonian) or states (with their derivatives)", place, "no variables in this file").help("for example `coordinate q : R^3 = (0, 0, 1)`, `momentum p of q`, `hamiltonian dot(p, p)/2`"));
+            self.report(
+                Diagnostic::error(
+                    "a model needs coordinates (with a hamiltonian) or states (with their derivatives)",
+                    place,
+                    "no variables in this file",
+                )
+                .help("for example `coordinate q : R^3 = (0, 0, 1)`, `momentum p of q`, `hamiltonian dot(p, p)/2`"),
+            );
             return;
         }
         if let Some(coordinate) = coordinate
             && self.hamiltonian.is_none()
         {
-            self.report(Diagnostic::error("there is no hamiltonian", self.variables[coordinate].span, "how do the coordinates move?").help("add `hamiltonian EXPR`, or declare `state`s with their derivatives"));
+            self.report(
+                Diagnostic::error(
+                    "there is no hamiltonian",
+                    self.variables[coordinate].span,
+                    "how do the coordinates move?",
+                )
+                .help("add `hamiltonian EXPR`, or declare `state`s with their derivatives"),
+            );
         }
         for number in 0..self.variables.len() {
             if self.variables[number].role == VariableRole::Coordinate {
-                let has = self.variables.iter().any(|v| matches!(v.role, VariableRole::Momentum { of, .. } if of == number));
+                let has =
+                    self.variables.iter().any(|v| matches!(v.role, VariableRole::Momentum { of, .. } if of == number));
                 if !has {
                     let name = self.variables[number].name.clone();
-                    self.report(Diagnostic::error(format!("coordinate '{name}' has no momentum"), self.variables[number].span, "no conjugate momentum").help(format!("add `momentum p of {name}`; without a value it starts at 0")));
+                    self.report(
+                        Diagnostic::error(
+                            format!("coordinate '{name}' has no momentum"),
+                            self.variables[number].span,
+                            "no conjugate momentum",
+                        )
+                        .help(format!("add `momentum p of {name}`; without a value it starts at 0")),
+                    );
                 }
             }
         }
@@ -705,9 +1005,12 @@ impl Elaborator<'_> {
             }
         }
         // Variables: positions, then momenta in the order of their coordinates; or states.
-        let mut order: Vec<usize> = (0..self.variables.len()).filter(|&v| !matches!(self.variables[v].role, VariableRole::Momentum { .. })).collect();
+        let mut order: Vec<usize> = (0..self.variables.len())
+            .filter(|&v| !matches!(self.variables[v].role, VariableRole::Momentum { .. }))
+            .collect();
         for k in 0..order.len() {
-            let momentum = (0..self.variables.len()).find(|&m| matches!(self.variables[m].role, VariableRole::Momentum { of, .. } if of == order[k]));
+            let momentum = (0..self.variables.len())
+                .find(|&m| matches!(self.variables[m].role, VariableRole::Momentum { of, .. } if of == order[k]));
             order.extend(momentum);
         }
         let mut place = vec![(0, 0); self.variables.len()]; // (number in the model, first component)
@@ -756,7 +1059,11 @@ impl Elaborator<'_> {
                 values[start..start + numbers.len()].copy_from_slice(&numbers);
                 if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
                     let (name, span) = (&parameters[next].family.name, value.span);
-                    self.diagnostics.push(Diagnostic::error(format!("parameter '{name}' is {bad}"), span, "not a finite number"));
+                    self.diagnostics.push(Diagnostic::error(
+                        format!("parameter '{name}' is {bad}"),
+                        span,
+                        "not a finite number",
+                    ));
                 }
             }
         }
@@ -774,7 +1081,11 @@ impl Elaborator<'_> {
                 },
             };
             if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
-                self.diagnostics.push(Diagnostic::error(format!("the initial value of '{}' is {bad}", family.name), e.span, "not a finite number"));
+                self.diagnostics.push(Diagnostic::error(
+                    format!("the initial value of '{}' is {bad}", family.name),
+                    e.span,
+                    "not a finite number",
+                ));
             }
             state[start..start + numbers.len()].copy_from_slice(&numbers);
         }
@@ -796,8 +1107,13 @@ impl Elaborator<'_> {
                 Some(Dynamics::Field(whole))
             }
         };
-        let mut quantities = |list: &[Checked]| -> Vec<Option<Quantity>> { list.iter().map(|c| lowered(&c.ranges, &c.value, &mut |_| f64::NAN).map(|l| quantity(c, l, &context))).collect() };
-        let (constraints, integrals, observables) = (quantities(&constraints), quantities(&integrals), quantities(&observables));
+        let mut quantities = |list: &[Checked]| -> Vec<Option<Quantity>> {
+            list.iter()
+                .map(|c| lowered(&c.ranges, &c.value, &mut |_| f64::NAN).map(|l| quantity(c, l, &context)))
+                .collect()
+        };
+        let (constraints, integrals, observables) =
+            (quantities(&constraints), quantities(&integrals), quantities(&observables));
         self.diagnostics.extend(diagnostics);
 
         let mut model = Model {
@@ -875,7 +1191,9 @@ fn components(shape: Shape, lowered: &Lowered) -> Vec<Component> {
 /// Puts a family's indices into a scope.
 fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &Ranges) {
     for (name, range) in written.ranges.iter().zip(&ranges.ranges) {
-        scope.locals.push((name.name.text.clone(), Expression::new(Kind::Index(range.index), Shape::Scalar, range.span)));
+        scope
+            .locals
+            .push((name.name.text.clone(), Expression::new(Kind::Index(range.index), Shape::Scalar, range.span)));
     }
 }
 
@@ -917,7 +1235,8 @@ type Columns = (Vec<(String, Vec<f64>)>, usize);
 fn parse_table(text: &str) -> Result<Columns, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let Some((_, header)) = lines.next() else { return Err("it is empty".to_string()) };
-    let mut columns: Vec<(String, Vec<f64>)> = header.split(',').map(|name| (name.trim().trim_matches('"').to_string(), Vec::new())).collect();
+    let mut columns: Vec<(String, Vec<f64>)> =
+        header.split(',').map(|name| (name.trim().trim_matches('"').to_string(), Vec::new())).collect();
     if let Some(twice) = (1..columns.len()).find(|&k| columns[..k].iter().any(|(name, _)| *name == columns[k].0)) {
         return Err(format!("it has two columns '{}'", columns[twice].0));
     }
@@ -925,10 +1244,18 @@ fn parse_table(text: &str) -> Result<Columns, String> {
     for (number, line) in lines {
         let fields: Vec<&str> = line.split(',').collect();
         if fields.len() != columns.len() {
-            return Err(format!("line {} has {} fields, and the header has {}", number + 1, fields.len(), columns.len()));
+            return Err(format!(
+                "line {} has {} fields, and the header has {}",
+                number + 1,
+                fields.len(),
+                columns.len()
+            ));
         }
         for (field, (name, values)) in fields.iter().zip(&mut columns) {
-            let value: f64 = field.trim().parse().map_err(|_| format!("line {}, column '{name}': '{}' is not a number", number + 1, field.trim()))?;
+            let value: f64 = field
+                .trim()
+                .parse()
+                .map_err(|_| format!("line {}, column '{name}': '{}' is not a number", number + 1, field.trim()))?;
             if !value.is_finite() {
                 return Err(format!("line {}, column '{name}': {value} is not finite", number + 1));
             }

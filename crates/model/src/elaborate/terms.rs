@@ -34,24 +34,54 @@ impl Elaborator<'_> {
         self.depth += 1;
         self.count += 1;
         let result = if self.depth > DEEPEST {
-            self.once("too deep", Diagnostic::error(format!("this is nested more than {DEEPEST} deep, with every `let` written out"), e.span, "too deep"))
+            self.once(
+                "too deep",
+                Diagnostic::error(
+                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    e.span,
+                    "too deep",
+                ),
+            )
         } else if self.count > MOST_EXPRESSIONS {
-            self.once("too large", Diagnostic::error(format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` written out"), e.span, "too large"))
+            self.once(
+                "too large",
+                Diagnostic::error(
+                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` written out"),
+                    e.span,
+                    "too large",
+                ),
+            )
         } else {
             self.expression_kind(e, scope)
         };
         self.depth -= 1;
         let checked = result?;
         if checked.height as usize > DEEPEST {
-            return self.once("too deep", Diagnostic::error(format!("this is nested more than {DEEPEST} deep, with every `let` written out"), e.span, "too deep"));
+            return self.once(
+                "too deep",
+                Diagnostic::error(
+                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    e.span,
+                    "too deep",
+                ),
+            );
         }
         // What a product of matrices costs is known before it is written out.
         let operations = match &checked.kind {
-            Kind::Product(a, b) => a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len(),
+            Kind::Product(a, b) => {
+                a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len()
+            }
             _ => checked.shape.len(),
         };
         if operations > LARGEST_TEMPLATE {
-            return self.once("too wide", Diagnostic::error(format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"), e.span, "too large"));
+            return self.once(
+                "too wide",
+                Diagnostic::error(
+                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"),
+                    e.span,
+                    "too large",
+                ),
+            );
         }
         Some(checked)
     }
@@ -86,7 +116,8 @@ impl Elaborator<'_> {
             }
             ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span, scope),
             ExprKind::Vector(entries) => {
-                let entries: Vec<Option<Ex>> = entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
+                let entries: Vec<Option<Ex>> =
+                    entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
                 let entries: Vec<Ex> = entries.into_iter().collect::<Option<_>>()?;
                 let shape = Shape::Vector(entries.len());
                 Some(Expression::new(Kind::Stack(entries), shape, span))
@@ -112,7 +143,14 @@ impl Elaborator<'_> {
     fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape == Shape::Condition {
-            self.report(Diagnostic::error(format!("{whom} needs a number, and this is a condition"), e.span, "this is true or false").help("write if(condition, a, b) to choose between two values"));
+            self.report(
+                Diagnostic::error(
+                    format!("{whom} needs a number, and this is a condition"),
+                    e.span,
+                    "this is true or false",
+                )
+                .help("write if(condition, a, b) to choose between two values"),
+            );
             return None;
         }
         Some(checked)
@@ -121,7 +159,11 @@ impl Elaborator<'_> {
     fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
         let checked = self.value_for(e, scope, what)?;
         if checked.shape != Shape::Scalar {
-            self.report(Diagnostic::error(format!("{what} must be a scalar"), e.span, format!("this has the shape {}", checked.shape)));
+            self.report(Diagnostic::error(
+                format!("{what} must be a scalar"),
+                e.span,
+                format!("this has the shape {}", checked.shape),
+            ));
             return None;
         }
         Some(checked)
@@ -132,8 +174,12 @@ impl Elaborator<'_> {
         let checked = self.expression(e, scope)?;
         if checked.shape != Shape::Condition {
             self.report(
-                Diagnostic::error(format!("{whom} needs a condition"), e.span, format!("this has the shape {}", checked.shape))
-                    .help("compare with <, <=, >, >=, == or !="),
+                Diagnostic::error(
+                    format!("{whom} needs a condition"),
+                    e.span,
+                    format!("this has the shape {}", checked.shape),
+                )
+                .help("compare with <, <=, >, >=, == or !="),
             );
             return None;
         }
@@ -145,15 +191,23 @@ impl Elaborator<'_> {
         let checked = self.scalar(e, scope, "an index")?;
         if !checked.is_index() {
             self.report(
-                Diagnostic::error("an index is made of numbers, sizes and other indices", e.span, "this is not known before the run")
-                    .help("a constant that indices and ranges may use is declared with `size`"),
+                Diagnostic::error(
+                    "an index is made of numbers, sizes and other indices",
+                    e.span,
+                    "this is not known before the run",
+                )
+                .help("a constant that indices and ranges may use is declared with `size`"),
             );
             return None;
         }
         if let Some(v) = checked.value()
             && (v.fract() != 0.0 || v.abs() > LARGEST_INDEX)
         {
-            self.report(Diagnostic::error(format!("an index must be an integer, and this is {v}"), e.span, "not an integer"));
+            self.report(Diagnostic::error(
+                format!("an index must be an integer, and this is {v}"),
+                e.span,
+                "not an integer",
+            ));
             return None;
         }
         Some(checked)
@@ -167,13 +221,19 @@ impl Elaborator<'_> {
             let low = self.index_value(&range.low, scope);
             let high = self.index_value(&range.high, scope);
             if checked_name(&checked, &range.name.text, &self.index_names) {
-                self.report(Diagnostic::error(format!("the index '{}' is used twice", range.name.text), range.name.span, "second time"));
+                self.report(Diagnostic::error(
+                    format!("the index '{}' is used twice", range.name.text),
+                    range.name.span,
+                    "second time",
+                ));
                 good = false;
             }
             let index = self.index_names.len() as u32;
             self.index_names.push(range.name.text.clone());
             let span = range.name.span.to(range.high.span);
-            scope.locals.push((range.name.text.clone(), Expression::new(Kind::Index(index), Shape::Scalar, range.name.span)));
+            scope
+                .locals
+                .push((range.name.text.clone(), Expression::new(Kind::Index(index), Shape::Scalar, range.name.span)));
             match (low, high) {
                 (Some(low), Some(high)) => checked.ranges.push(Range { index, low, high, span }),
                 _ => good = false,
@@ -184,8 +244,12 @@ impl Elaborator<'_> {
                 Some(f) if f.is_index() => checked.filter = Some(f),
                 Some(_) => {
                     self.report(
-                        Diagnostic::error("the condition of a range may use indices, sizes and numbers only", filter.span, "this is not known before the run")
-                            .help("inside the sum, if(condition, a, 0) may depend on anything"),
+                        Diagnostic::error(
+                            "the condition of a range may use indices, sizes and numbers only",
+                            filter.span,
+                            "this is not known before the run",
+                        )
+                        .help("inside the sum, if(condition, a, 0) may depend on anything"),
                     );
                     good = false;
                 }
@@ -261,23 +325,37 @@ impl Elaborator<'_> {
                     Some(c) => format!("write {name}.{c}[i]; its columns are {}", columns.join(", ")),
                     None => format!("write {name}.column[i]"),
                 };
-                self.report(Diagnostic::error(format!("'{name}' is a table"), span, "a column and a row are needed").help(help));
+                self.report(
+                    Diagnostic::error(format!("'{name}' is a table"), span, "a column and a row are needed").help(help),
+                );
                 None
             }
             Symbol::Velocity => {
                 let momentum = self.file.statements.iter().find_map(|s| match &s.kind {
-                    StatementKind::Velocity { name: label, of, .. } if label.text == name => Some(format!("p_{}", of.text)),
+                    StatementKind::Velocity { name: label, of, .. } if label.text == name => {
+                        Some(format!("p_{}", of.text))
+                    }
                     _ => None,
                 });
                 self.report(
-                    Diagnostic::error(format!("'{name}' is only the label of an initial velocity"), span, "not a variable")
-                        .help(format!("the conjugate momentum is called {}", momentum.as_deref().unwrap_or("p_ and the coordinate's name")))
-                        .related(declared.span, "declared here"),
+                    Diagnostic::error(
+                        format!("'{name}' is only the label of an initial velocity"),
+                        span,
+                        "not a variable",
+                    )
+                    .help(format!(
+                        "the conjugate momentum is called {}",
+                        momentum.as_deref().unwrap_or("p_ and the coordinate's name")
+                    ))
+                    .related(declared.span, "declared here"),
                 );
                 None
             }
             Symbol::Constraint => {
-                self.report(Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value").related(declared.span, "declared here"));
+                self.report(
+                    Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
+                        .related(declared.span, "declared here"),
+                );
                 None
             }
         }
@@ -300,13 +378,19 @@ impl Elaborator<'_> {
             let known = matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
             known.then(|| format!("{base}.{component}"))
         });
-        let candidates = self.symbols.keys().map(String::as_str).chain(scope.locals.iter().map(|(n, _)| n.as_str())).chain(["pi", "t"]);
+        let candidates = self
+            .symbols
+            .keys()
+            .map(String::as_str)
+            .chain(scope.locals.iter().map(|(n, _)| n.as_str()))
+            .chain(["pi", "t"]);
         if let Some(meant) = split.or_else(|| did_you_mean(name, candidates).map(str::to_string)) {
             diagnostic = diagnostic.help(format!("did you mean '{meant}'?"));
         } else if names::function_names().contains(&name) {
             diagnostic = diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
         } else {
-            diagnostic = diagnostic.help(format!("declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"));
+            diagnostic = diagnostic
+                .help(format!("declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"));
         }
         self.report(diagnostic);
     }
@@ -316,11 +400,13 @@ impl Elaborator<'_> {
             return Some(());
         }
         self.report(
-            Diagnostic::error(format!("{} cannot be used in {}", name, scope.place), span, "not a constant here").help(match scope.place {
-                "a size" => "a size is made of numbers and other sizes",
-                "a parameter" => "a parameter is made of numbers, sizes and other parameters",
-                _ => "only numbers, sizes and parameters are known before the run starts",
-            }),
+            Diagnostic::error(format!("{} cannot be used in {}", name, scope.place), span, "not a constant here").help(
+                match scope.place {
+                    "a size" => "a size is made of numbers and other sizes",
+                    "a parameter" => "a parameter is made of numbers, sizes and other parameters",
+                    _ => "only numbers, sizes and parameters are known before the run starts",
+                },
+            ),
         );
         None
     }
@@ -339,13 +425,19 @@ impl Elaborator<'_> {
             let message = match (indices.len(), need) {
                 (0, 1) => format!("'{}' is a family and needs its index", family.name),
                 (0, _) => format!("'{}' is a family and needs its {need} indices", family.name),
-                (given, _) => format!("'{}' has {need} {}, not {given}", family.name, if need == 1 { "index" } else { "indices" }),
+                (given, _) => {
+                    format!("'{}' has {need} {}, not {given}", family.name, if need == 1 { "index" } else { "indices" })
+                }
             };
             let component = match indices.get(need).map(|e| &e.kind) {
                 Some(ExprKind::Number(k)) => k.to_string(),
                 _ => "k".to_string(),
             };
-            self.report(Diagnostic::error(message, span, "which member?").help(format!("write {usage}; components come after: {usage}[{component}]")).related(family.span, "declared here"));
+            self.report(
+                Diagnostic::error(message, span, "which member?")
+                    .help(format!("write {usage}; components come after: {usage}[{component}]"))
+                    .related(family.span, "declared here"),
+            );
             return None;
         }
         let mut checked = Vec::with_capacity(need);
@@ -356,7 +448,9 @@ impl Elaborator<'_> {
                 && (v < low as f64 || v > high as f64)
             {
                 let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
-                self.report(Diagnostic::error(message, index.span, "no such member").related(family.span, "declared here"));
+                self.report(
+                    Diagnostic::error(message, index.span, "no such member").related(family.span, "declared here"),
+                );
                 return None;
             }
             checked.push(e);
@@ -377,7 +471,19 @@ impl Elaborator<'_> {
                 Shape::Matrix(k, l) => format!("a matrix takes two indices, [1..{k}, 1..{l}]"),
                 _ => "a scalar has no components".to_string(),
             };
-            self.report(Diagnostic::error(format!("{} cannot take {} {}", e.shape, indices.len(), if indices.len() == 1 { "index" } else { "indices" }), span, label).help(help));
+            self.report(
+                Diagnostic::error(
+                    format!(
+                        "{} cannot take {} {}",
+                        e.shape,
+                        indices.len(),
+                        if indices.len() == 1 { "index" } else { "indices" }
+                    ),
+                    span,
+                    label,
+                )
+                .help(help),
+            );
             return None;
         }
         let mut checked = Vec::new();
@@ -386,7 +492,14 @@ impl Elaborator<'_> {
             if let Some(v) = i.value()
                 && (v < 1.0 || v > size as f64)
             {
-                self.report(Diagnostic::error(format!("index {v} is outside 1..{size}"), index.span, format!("the shape is {}", e.shape)).help("components count from 1"));
+                self.report(
+                    Diagnostic::error(
+                        format!("index {v} is outside 1..{size}"),
+                        index.span,
+                        format!("the shape is {}", e.shape),
+                    )
+                    .help("components count from 1"),
+                );
                 return None;
             }
             checked.push(i);
@@ -405,7 +518,11 @@ impl Elaborator<'_> {
                     if self.tables[number].failed {
                         return None;
                     }
-                    let mut diagnostic = Diagnostic::error(format!("table '{name}' has no column '{}'", column.text), column.span, "no such column");
+                    let mut diagnostic = Diagnostic::error(
+                        format!("table '{name}' has no column '{}'", column.text),
+                        column.span,
+                        "no such column",
+                    );
                     diagnostic = diagnostic.help(match did_you_mean(&column.text, names.iter().map(String::as_str)) {
                         Some(meant) => format!("did you mean '{meant}'? its columns are {}", names.join(", ")),
                         None => format!("its columns are {}", names.join(", ")),
@@ -422,7 +539,11 @@ impl Elaborator<'_> {
                 if let Some(v) = row.value()
                     && (v < 1.0 || v > rows as f64)
                 {
-                    self.report(Diagnostic::error(format!("row {v} of table '{name}' is outside 1..{rows}"), row.span, "no such row"));
+                    self.report(Diagnostic::error(
+                        format!("row {v} of table '{name}' is outside 1..{rows}"),
+                        row.span,
+                        "no such row",
+                    ));
                     return None;
                 }
                 Some(Expression::new(Kind::Table(number, at, row), Shape::Scalar, span))
@@ -447,7 +568,10 @@ impl Elaborator<'_> {
 
     fn member(&mut self, base: &ast::Expr, member: &ast::Name, span: Span, scope: &mut Scope) -> Option<Ex> {
         if self.table_of(base, scope).is_some() {
-            self.report(Diagnostic::error("a column of a table needs a row", span, "which row?").help(format!("write .{}[i]", member.text)));
+            self.report(
+                Diagnostic::error("a column of a table needs a row", span, "which row?")
+                    .help(format!("write .{}[i]", member.text)),
+            );
             return None;
         }
         let base = self.value(base, scope)?;
@@ -456,7 +580,10 @@ impl Elaborator<'_> {
             "y" => 2,
             "z" => 3,
             other => {
-                self.report(Diagnostic::error(format!("there is no component '{other}'"), member.span, "unknown component").help("components are .x .y .z, or [k] counted from 1"));
+                self.report(
+                    Diagnostic::error(format!("there is no component '{other}'"), member.span, "unknown component")
+                        .help("components are .x .y .z, or [k] counted from 1"),
+                );
                 return None;
             }
         };
@@ -466,17 +593,33 @@ impl Elaborator<'_> {
                 Some(Expression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
             }
             Shape::Vector(k) => {
-                self.report(Diagnostic::error(format!("a vector in R^{k} has no component '{}'", member.text), member.span, format!("the shape is R^{k}")));
+                self.report(Diagnostic::error(
+                    format!("a vector in R^{k} has no component '{}'", member.text),
+                    member.span,
+                    format!("the shape is R^{k}"),
+                ));
                 None
             }
             shape => {
-                self.report(Diagnostic::error(format!("'.{}' needs a vector", member.text), member.span, format!("the shape is {shape}")));
+                self.report(Diagnostic::error(
+                    format!("'.{}' needs a vector", member.text),
+                    member.span,
+                    format!("the shape is {shape}"),
+                ));
                 None
             }
         }
     }
 
-    fn operator(&mut self, operator: BinaryOperator, place: Span, a: &ast::Expr, b: &ast::Expr, span: Span, scope: &mut Scope) -> Option<Ex> {
+    fn operator(
+        &mut self,
+        operator: BinaryOperator,
+        place: Span,
+        a: &ast::Expr,
+        b: &ast::Expr,
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         use BinaryOperator::*;
         match operator {
             Add | Subtract => self.sum_chain(operator, place, a, b, span, scope),
@@ -488,10 +631,14 @@ impl Elaborator<'_> {
                 let (x, y) = (self.value(a, scope), self.value(b, scope));
                 let (x, y) = (x?, y?);
                 if y.shape != Shape::Scalar {
-                    self.report(Diagnostic::error(format!("cannot divide by {}", y.shape), b.span, "only scalars divide").help(match y.shape {
-                        Shape::Matrix(..) => "multiply with inverse(A)",
-                        _ => "divide by its norm, or component by component",
-                    }));
+                    self.report(
+                        Diagnostic::error(format!("cannot divide by {}", y.shape), b.span, "only scalars divide").help(
+                            match y.shape {
+                                Shape::Matrix(..) => "multiply with inverse(A)",
+                                _ => "divide by its norm, or component by component",
+                            },
+                        ),
+                    );
                     return None;
                 }
                 if y.value() == Some(0.0) {
@@ -513,9 +660,18 @@ impl Elaborator<'_> {
                 let (x, y) = (x?, y?);
                 for (side, e, what) in [(a, &x, "base"), (b, &y, "exponent")] {
                     if e.shape != Shape::Scalar {
-                        self.report(Diagnostic::error(format!("the {what} of ^ must be a scalar"), side.span, format!("this has the shape {}", e.shape)).help(
-                            if what == "base" { "write dot(v, v) for the square of a vector" } else { "an exponent is one number" },
-                        ));
+                        self.report(
+                            Diagnostic::error(
+                                format!("the {what} of ^ must be a scalar"),
+                                side.span,
+                                format!("this has the shape {}", e.shape),
+                            )
+                            .help(if what == "base" {
+                                "write dot(v, v) for the square of a vector"
+                            } else {
+                                "an exponent is one number"
+                            }),
+                        );
                         return None;
                     }
                 }
@@ -538,7 +694,11 @@ impl Elaborator<'_> {
                 let (x, y) = (self.value(a, scope), self.value(b, scope));
                 let (x, y) = (x?, y?);
                 if x.shape != Shape::Scalar || y.shape != Shape::Scalar {
-                    self.report(Diagnostic::error(format!("cannot compare {} with {}", x.shape, y.shape), span, "only scalars are compared"));
+                    self.report(Diagnostic::error(
+                        format!("cannot compare {} with {}", x.shape, y.shape),
+                        span,
+                        "only scalars are compared",
+                    ));
                     return None;
                 }
                 let (op, x, y) = match operator {
@@ -549,16 +709,30 @@ impl Elaborator<'_> {
                     _ => (Binary::Equal, x, y),
                 };
                 let e = Expression::new(Kind::Binary(op, x, y), Shape::Condition, span);
-                Some(if operator == NotEqual { Expression::new(Kind::Unary(Unary::Not, e), Shape::Condition, span) } else { e })
+                Some(if operator == NotEqual {
+                    Expression::new(Kind::Unary(Unary::Not, e), Shape::Condition, span)
+                } else {
+                    e
+                })
             }
         }
     }
 
     /// `a + b − c + …` as one sum: the tree leans left, and a long one must not nest.
-    fn sum_chain(&mut self, operator: BinaryOperator, place: Span, a: &ast::Expr, b: &ast::Expr, span: Span, scope: &mut Scope) -> Option<Ex> {
+    fn sum_chain(
+        &mut self,
+        operator: BinaryOperator,
+        place: Span,
+        a: &ast::Expr,
+        b: &ast::Expr,
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         let mut chain = vec![(operator, place, b)];
         let mut first = a;
-        while let ExprKind::Binary(op @ (BinaryOperator::Add | BinaryOperator::Subtract), place, left, right) = &first.kind {
+        while let ExprKind::Binary(op @ (BinaryOperator::Add | BinaryOperator::Subtract), place, left, right) =
+            &first.kind
+        {
             chain.push((*op, *place, right));
             first = left;
         }
@@ -581,9 +755,13 @@ impl Elaborator<'_> {
                 Some((shape, left)) if shape != e.shape => {
                     let (verb, word) = if op == BinaryOperator::Add { ("add", "and") } else { ("subtract", "and") };
                     self.report(
-                        Diagnostic::error(format!("cannot {verb} {shape} {word} {}", e.shape), place, "the shapes differ")
-                            .related(left, format!("this has the shape {shape}"))
-                            .related(term.span, format!("this has the shape {}", e.shape)),
+                        Diagnostic::error(
+                            format!("cannot {verb} {shape} {word} {}", e.shape),
+                            place,
+                            "the shapes differ",
+                        )
+                        .related(left, format!("this has the shape {shape}"))
+                        .related(term.span, format!("this has the shape {}", e.shape)),
                     );
                     good = false;
                 }
@@ -596,7 +774,9 @@ impl Elaborator<'_> {
         }
         let shape = terms[0].1.shape;
         if terms.iter().all(|(_, e)| e.value().is_some()) {
-            let total = terms.iter().fold(0.0, |s, (negative, e)| if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() });
+            let total = terms
+                .iter()
+                .fold(0.0, |s, (negative, e)| if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() });
             return Some(Expression::number(total, span));
         }
         Some(Expression::new(Kind::Add(terms), shape, span))
@@ -653,14 +833,20 @@ impl Elaborator<'_> {
         }
         match name {
             "if" => {
-                let [c, a, b] = arguments else { return self.wrong_count(name, "if(condition, a, b)", arguments.len(), span) };
+                let [c, a, b] = arguments else {
+                    return self.wrong_count(name, "if(condition, a, b)", arguments.len(), span);
+                };
                 let (c, a, b) = (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
                 let (c, a, b) = (c?, a?, b?);
                 if a.shape != b.shape {
                     self.report(
-                        Diagnostic::error(format!("the branches of if have the shapes {} and {}", a.shape, b.shape), span, "the shapes differ")
-                            .related(a.span, format!("{}", a.shape))
-                            .related(b.span, format!("{}", b.shape)),
+                        Diagnostic::error(
+                            format!("the branches of if have the shapes {} and {}", a.shape, b.shape),
+                            span,
+                            "the shapes differ",
+                        )
+                        .related(a.span, format!("{}", a.shape))
+                        .related(b.span, format!("{}", b.shape)),
                     );
                     return None;
                 }
@@ -672,7 +858,14 @@ impl Elaborator<'_> {
                     return self.wrong_count(name, &format!("{name}()"), arguments.len(), span);
                 }
                 if scope.allowed & expression::DRAW == 0 {
-                    self.report(Diagnostic::error(format!("{name}() stands only in initial values"), span, format!("not in {}", scope.place)).help("a random number is drawn once, before the run starts"));
+                    self.report(
+                        Diagnostic::error(
+                            format!("{name}() stands only in initial values"),
+                            span,
+                            format!("not in {}", scope.place),
+                        )
+                        .help("a random number is drawn once, before the run starts"),
+                    );
                     return None;
                 }
                 let draw = if name == "normal" { Draw::Normal } else { Draw::Uniform };
@@ -682,9 +875,15 @@ impl Elaborator<'_> {
                 let [n] = arguments else { return self.wrong_count(name, "identity(n)", arguments.len(), span) };
                 let e = self.index_value(n, scope)?;
                 match e.value() {
-                    Some(v) if (1.0..=64.0).contains(&v) => Some(Expression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span)),
+                    Some(v) if (1.0..=64.0).contains(&v) => {
+                        Some(Expression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span))
+                    }
                     _ => {
-                        self.report(Diagnostic::error("the dimension of identity must be a constant from 1 to 64", n.span, "not such a constant"));
+                        self.report(Diagnostic::error(
+                            "the dimension of identity must be a constant from 1 to 64",
+                            n.span,
+                            "not such a constant",
+                        ));
                         None
                     }
                 }
@@ -693,11 +892,18 @@ impl Elaborator<'_> {
                 let rows: Vec<Option<Ex>> = arguments.iter().map(|a| self.value(a, scope)).collect();
                 let rows: Vec<Ex> = rows.into_iter().collect::<Option<_>>()?;
                 let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
-                    self.report(Diagnostic::error("matrix(…) takes the rows, each a vector", span, "rows are vectors").help("write matrix((1, 0), (0, 1))"));
+                    self.report(
+                        Diagnostic::error("matrix(…) takes the rows, each a vector", span, "rows are vectors")
+                            .help("write matrix((1, 0), (0, 1))"),
+                    );
                     return None;
                 };
                 if let Some(odd) = rows.iter().find(|r| r.shape != Shape::Vector(columns)) {
-                    self.report(Diagnostic::error(format!("the rows of a matrix have the shapes R^{columns} and {}", odd.shape), odd.span, "a row of another length"));
+                    self.report(Diagnostic::error(
+                        format!("the rows of a matrix have the shapes R^{columns} and {}", odd.shape),
+                        odd.span,
+                        "a row of another length",
+                    ));
                     return None;
                 }
                 let shape = Shape::Matrix(rows.len(), columns);
@@ -718,7 +924,9 @@ impl Elaborator<'_> {
             });
         }
         if let Some(op) = names::binary_function(name) {
-            let [a, b] = arguments else { return self.wrong_count(name, &format!("{name}(a, b)"), arguments.len(), span) };
+            let [a, b] = arguments else {
+                return self.wrong_count(name, &format!("{name}(a, b)"), arguments.len(), span);
+            };
             let what = format!("an argument of {name}");
             let (a, b) = (self.scalar(a, scope, &what), self.scalar(b, scope, &what));
             let (a, b) = (a?, b?);
@@ -733,7 +941,10 @@ impl Elaborator<'_> {
             }
             let known = names::function_names();
             if let Some((_, ours)) = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
-                self.report(Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function").help(format!("did you mean '{ours}'?")));
+                self.report(
+                    Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function")
+                        .help(format!("did you mean '{ours}'?")),
+                );
                 return None;
             }
             let own = self.symbols.keys().map(String::as_str);
@@ -755,8 +966,15 @@ impl Elaborator<'_> {
         }
         let Some(shape) = (row.shape)(&shapes) else {
             let given: Vec<String> = shapes.iter().map(Shape::to_string).collect();
-            let message = if given.is_empty() { format!("{name} without arguments") } else { format!("{name} does not take {}", given.join(" and ")) };
-            self.report(Diagnostic::error(message, span, "the arguments do not fit").help(format!("{}: {}", row.usage, row.doc)));
+            let message = if given.is_empty() {
+                format!("{name} without arguments")
+            } else {
+                format!("{name} does not take {}", given.join(" and "))
+            };
+            self.report(
+                Diagnostic::error(message, span, "the arguments do not fit")
+                    .help(format!("{}: {}", row.usage, row.doc)),
+            );
             return None;
         };
         Some(Expression::new(Kind::Linear(row.function, values), shape, span))
@@ -765,13 +983,29 @@ impl Elaborator<'_> {
     fn wrong_count(&mut self, name: &str, usage: &str, given: usize, span: Span) -> Option<Ex> {
         let needed = if usage.ends_with("()") { 0 } else { usage.matches(',').count() + 1 };
         let arguments = if needed == 1 { "argument" } else { "arguments" };
-        self.report(Diagnostic::error(format!("{name} takes {needed} {arguments}, not {given}"), span, "wrong number of arguments").help(format!("write {usage}")));
+        self.report(
+            Diagnostic::error(
+                format!("{name} takes {needed} {arguments}, not {given}"),
+                span,
+                "wrong number of arguments",
+            )
+            .help(format!("write {usage}")),
+        );
         None
     }
 
     /// A `let` function with its arguments.
-    fn apply(&mut self, statement: usize, parameters: &[ast::Name], arguments: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
-        let StatementKind::Let { name, value, .. } = &self.file.statements[statement].kind else { unreachable!("only lets have parameters") };
+    fn apply(
+        &mut self,
+        statement: usize,
+        parameters: &[ast::Name],
+        arguments: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let StatementKind::Let { name, value, .. } = &self.file.statements[statement].kind else {
+            unreachable!("only lets have parameters")
+        };
         if parameters.len() != arguments.len() {
             let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
             let usage = format!("{}({})", name.text, list.join(", "));
@@ -784,7 +1018,14 @@ impl Elaborator<'_> {
             return known.clone();
         }
         self.enter(statement, span)?;
-        let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | (scope.allowed & expression::DRAW), "a let");
+        let mut inner = Scope::new(
+            expression::DYNAMIC
+                | expression::PARAMETER
+                | expression::INDEX
+                | expression::TABLE
+                | (scope.allowed & expression::DRAW),
+            "a let",
+        );
         inner.locals = parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
         let result = self.value(value, &mut inner);
         self.leave();
@@ -797,21 +1038,44 @@ impl Elaborator<'_> {
     }
 
     /// A `let`, `integral` or `observe` without arguments, with its family's indices.
-    fn definition(&mut self, statement: usize, name: &str, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
-        let (family, parameters, value): (&ast::Ranges, &[ast::Name], &ast::Expr) = match &self.file.statements[statement].kind {
-            StatementKind::Let { family, parameters, value, .. } => (family, parameters, value),
-            StatementKind::Integral { family, value, .. } | StatementKind::Observe { family, value, .. } => (family, &[], value),
-            _ => unreachable!("only these are definitions"),
-        };
+    fn definition(
+        &mut self,
+        statement: usize,
+        name: &str,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let (family, parameters, value): (&ast::Ranges, &[ast::Name], &ast::Expr) =
+            match &self.file.statements[statement].kind {
+                StatementKind::Let { family, parameters, value, .. } => (family, parameters, value),
+                StatementKind::Integral { family, value, .. } | StatementKind::Observe { family, value, .. } => {
+                    (family, &[], value)
+                }
+                _ => unreachable!("only these are definitions"),
+            };
         if !parameters.is_empty() {
             let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
-            self.report(Diagnostic::error(format!("'{name}' is a function"), span, "without arguments").help(format!("write {name}({})", list.join(", "))));
+            self.report(
+                Diagnostic::error(format!("'{name}' is a function"), span, "without arguments")
+                    .help(format!("write {name}({})", list.join(", "))),
+            );
             return None;
         }
         let need = family.ranges.len();
         if indices.len() < need {
             let list: Vec<&str> = family.ranges.iter().map(|r| r.name.text.as_str()).collect();
-            self.report(Diagnostic::error(format!("'{name}' is a family and needs its {}", if need == 1 { "index".to_string() } else { format!("{need} indices") }), span, "which member?").help(format!("write {name}[{}]", list.join(", "))));
+            self.report(
+                Diagnostic::error(
+                    format!(
+                        "'{name}' is a family and needs its {}",
+                        if need == 1 { "index".to_string() } else { format!("{need} indices") }
+                    ),
+                    span,
+                    "which member?",
+                )
+                .help(format!("write {name}[{}]", list.join(", "))),
+            );
             return None;
         }
         if need == 0 {
@@ -824,7 +1088,10 @@ impl Elaborator<'_> {
                         StatementKind::Let { .. } => expression::DRAW,
                         _ => 0,
                     };
-                    let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | draw, "a definition");
+                    let mut inner = Scope::new(
+                        expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | draw,
+                        "a definition",
+                    );
                     let result = self.value(value, &mut inner);
                     self.leave();
                     self.check_premature(name, span, scope)?;
@@ -845,7 +1112,10 @@ impl Elaborator<'_> {
             Some((known, _)) => known.clone(),
             None => {
                 self.enter(statement, span)?;
-                let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "a let");
+                let mut inner = Scope::new(
+                    expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
+                    "a let",
+                );
                 // The ranges are read with the family's own indices, the body with the values asked for.
                 let ranges = self.ranges(family, &mut inner);
                 inner.locals = family.ranges.iter().map(|r| r.name.text.clone()).zip(values.iter().cloned()).collect();
@@ -875,8 +1145,13 @@ impl Elaborator<'_> {
             Some(known) => known.clone(),
             None => {
                 self.enter(statement, span)?;
-                let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else { unreachable!() };
-                let mut inner = Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, "the Hamiltonian");
+                let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else {
+                    unreachable!()
+                };
+                let mut inner = Scope::new(
+                    expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
+                    "the Hamiltonian",
+                );
                 let result = self.value(value, &mut inner);
                 self.leave();
                 self.check_premature("H", span, scope)?;
@@ -910,7 +1185,11 @@ impl Elaborator<'_> {
             return Some(());
         }
         if excess & expression::DRAW != 0 {
-            self.report(Diagnostic::error(format!("'{name}' draws a random number: normal() and uniform() stand only in initial values"), span, format!("not in {}", scope.place)));
+            self.report(Diagnostic::error(
+                format!("'{name}' draws a random number: normal() and uniform() stand only in initial values"),
+                span,
+                format!("not in {}", scope.place),
+            ));
             return None;
         }
         self.allow(excess, &format!("'{name}', which depends on the state or on time,"), span, scope)
@@ -918,7 +1197,8 @@ impl Elaborator<'_> {
 
     fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
         if let Some(start) = self.entered.iter().position(|&s| s == statement) {
-            let mut circle: Vec<(String, Span)> = self.entered[start..].iter().map(|&s| self.statement_name(s)).collect();
+            let mut circle: Vec<(String, Span)> =
+                self.entered[start..].iter().map(|&s| self.statement_name(s)).collect();
             // Said once, at the first of them, whichever was asked for first.
             let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
             circle.rotate_left(first);
@@ -944,7 +1224,9 @@ pub(super) fn recursion(circle: &[(String, Span)], used: Span) -> Diagnostic {
         1 => format!("'{name}' is defined by itself (recursive)"),
         _ => format!("'{name}' is defined in a circle (recursive): {}", chain.join(" uses ")),
     };
-    Diagnostic::error(message, *place, "defined here").help("a definition may only use what does not depend on it").related(used, "used here")
+    Diagnostic::error(message, *place, "defined here")
+        .help("a definition may only use what does not depend on it")
+        .related(used, "used here")
 }
 
 /// Whether the index name was already bound in the same brackets.

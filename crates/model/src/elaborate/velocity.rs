@@ -14,7 +14,13 @@ use rustc_hash::FxHashMap;
 ///
 /// # Errors
 /// When H_pp depends on the state or on time, or is singular.
-pub(super) fn momentum_of_velocity(model: &mut Model, _q: usize, p: usize, len: usize, span: Span) -> Result<(), Diagnostic> {
+pub(super) fn momentum_of_velocity(
+    model: &mut Model,
+    _q: usize,
+    p: usize,
+    len: usize,
+    span: Span,
+) -> Result<(), Diagnostic> {
     let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
     let n = model.degrees();
     let mine = |i: u32| (p..p + len).contains(&(i as usize));
@@ -41,14 +47,21 @@ pub(super) fn momentum_of_velocity(model: &mut Model, _q: usize, p: usize, len: 
         }
         let constant: Vec<bool> = roots
             .iter()
-            .map(|&r| !g.reachable(&[r]).iter().any(|&x| matches!(g.expression(x), Expression::Input(Input::Time)) || matches!(g.expression(x), Expression::Input(Input::Slot(k)) if is_slot(k))))
+            .map(|&r| {
+                !g.reachable(&[r]).iter().any(|&x| {
+                    matches!(g.expression(x), Expression::Input(Input::Time))
+                        || matches!(g.expression(x), Expression::Input(Input::Slot(k)) if is_slot(k))
+                })
+            })
             .collect();
         let mut flat = Graph::new();
         let outputs = flat.instantiate(&g, &roots, |f, input| match input {
             Input::Slot(k) => f.state(k as usize),
             other => f.input(other),
         });
-        let kernel = Interpreter.compile(&Tape::new(&flat, &outputs, term.slots.len(), 0)).expect("the interpreter never refuses");
+        let kernel = Interpreter
+            .compile(&Tape::new(&flat, &outputs, term.slots.len(), 0))
+            .expect("the interpreter never refuses");
         let bound = kernel.bind(&[]);
         let (mut work, mut out) = (vec![0.0; kernel.work_len()], vec![0.0; roots.len()]);
         let width = term.slots.len();
@@ -77,12 +90,20 @@ pub(super) fn momentum_of_velocity(model: &mut Model, _q: usize, p: usize, len: 
                             continue; // how H_p changes with q does not matter here
                         }
                         if !constant[k] {
-                            return Err(Diagnostic::error("an initial velocity needs a constant mass matrix", span, "the mass matrix of this Hamiltonian varies")
-                                .help("give the initial momentum instead: `momentum p of q = …`"));
+                            return Err(Diagnostic::error(
+                                "an initial velocity needs a constant mass matrix",
+                                span,
+                                "the mass matrix of this Hamiltonian varies",
+                            )
+                            .help("give the initial momentum instead: `momentum p of q = …`"));
                         }
                         if !mine(b) {
-                            return Err(Diagnostic::error("the mass matrix couples this velocity to another coordinate's momentum", span, "cannot be solved alone")
-                                .help("give the initial momenta instead: `momentum p of q = …`"));
+                            return Err(Diagnostic::error(
+                                "the mass matrix couples this velocity to another coordinate's momentum",
+                                span,
+                                "cannot be solved alone",
+                            )
+                            .help("give the initial momenta instead: `momentum p of q = …`"));
                         }
                         *matrix.entry((a as usize - p, b as usize - p)).or_insert(0.0) += out[k];
                     }
@@ -93,17 +114,23 @@ pub(super) fn momentum_of_velocity(model: &mut Model, _q: usize, p: usize, len: 
     let velocity = model.initial[p..p + len].to_vec();
     let right: Vec<f64> = velocity.iter().zip(&at_zero).map(|(v, z)| v - z).collect();
     match solve_blocks(&matrix, &right) {
-        Some(momentum) => {
+        Ok(momentum) => {
             model.initial[p..p + len].copy_from_slice(&momentum);
             Ok(())
         }
-        None => Err(Diagnostic::error("the kinetic energy does not determine a momentum from this velocity", span, "the mass matrix is singular")
-            .help("give the initial momentum instead: `momentum p of q = …`")),
+        Err(reason) => {
+            Err(Diagnostic::error("the kinetic energy does not determine a momentum from this velocity", span, reason)
+                .help("give the initial momentum instead: `momentum p of q = …`"))
+        }
     }
 }
 
-/// Solves a sparse symmetric system by Gaussian elimination within each connected block.
-fn solve_blocks(matrix: &FxHashMap<(usize, usize), f64>, right: &[f64]) -> Option<Vec<f64>> {
+/// Momenta that the mass matrix may couple to each other, at most: each block is solved as a dense matrix.
+const LARGEST_BLOCK: usize = 2_000;
+
+/// Solves a sparse symmetric system by Gaussian elimination within each connected block; otherwise says what is
+/// wrong with the matrix.
+fn solve_blocks(matrix: &FxHashMap<(usize, usize), f64>, right: &[f64]) -> Result<Vec<f64>, String> {
     let n = right.len();
     let mut block: Vec<usize> = (0..n).collect();
     fn find(block: &mut [usize], mut i: usize) -> usize {
@@ -125,14 +152,22 @@ fn solve_blocks(matrix: &FxHashMap<(usize, usize), f64>, right: &[f64]) -> Optio
     let mut solution = vec![0.0; n];
     for list in members.values() {
         let m = list.len();
-        let mut a: Vec<Vec<f64>> = list.iter().map(|&i| list.iter().map(|&j| matrix.get(&(i, j)).copied().unwrap_or(0.0)).chain([right[i]]).collect()).collect();
+        if m > LARGEST_BLOCK {
+            return Err(format!(
+                "the mass matrix couples {m} of its components to each other, more than {LARGEST_BLOCK}"
+            ));
+        }
+        let mut a: Vec<Vec<f64>> = list
+            .iter()
+            .map(|&i| list.iter().map(|&j| matrix.get(&(i, j)).copied().unwrap_or(0.0)).chain([right[i]]).collect())
+            .collect();
         let scale = a.iter().flatten().fold(0.0f64, |s, v| s.max(v.abs()));
         for k in 0..m {
-            let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
+            let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap_or(k);
             a.swap(k, pivot);
             // Singular to working precision: m roundings of the largest entry.
-            if a[k][k].abs() <= scale * f64::EPSILON * m as f64 {
-                return None;
+            if a[k][k].abs() <= scale * f64::EPSILON * m as f64 || a[k][k].is_nan() {
+                return Err("the mass matrix is singular".to_string());
             }
             for i in k + 1..m {
                 let factor = a[i][k] / a[k][k];
@@ -146,5 +181,5 @@ fn solve_blocks(matrix: &FxHashMap<(usize, usize), f64>, right: &[f64]) -> Optio
             solution[list[k]] = (a[k][m] - rest) / a[k][k];
         }
     }
-    Some(solution)
+    Ok(solution)
 }

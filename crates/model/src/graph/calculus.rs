@@ -96,7 +96,15 @@ impl Graph {
         }
     }
 
-    fn partials_where(&mut self, op: Binary, a: Node, b: Node, y: Node, need_a: bool, need_b: bool) -> [Option<Node>; 2] {
+    fn partials_where(
+        &mut self,
+        op: Binary,
+        a: Node,
+        b: Node,
+        y: Node,
+        need_a: bool,
+        need_b: bool,
+    ) -> [Option<Node>; 2] {
         let [da, db] = op.partials(self, a, b, y);
         [da.filter(|_| need_a), db.filter(|_| need_b)]
     }

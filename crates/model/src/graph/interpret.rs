@@ -139,7 +139,8 @@ impl Program {
                 Instruction::State(k) => slot[i] = k,
                 Instruction::Time => slot[i] = tape.states as u32,
                 instruction => {
-                    let (operation, arguments) = Operation::of(instruction).expect("numbers and parameters are in the prologue");
+                    let (operation, arguments) =
+                        Operation::of(instruction).expect("numbers and parameters are in the prologue");
                     let arguments = arguments.map(|a| slot[a as usize]);
                     // Arguments are read before the result is written, so a dead argument's slot may take it.
                     let dying = free.len();

@@ -90,14 +90,19 @@ impl Factors {
 
     fn eliminate(g: &mut Graph, mut a: Matrix, symmetric: bool) -> Factors {
         let n = a.size;
-        let mut factors =
-            Factors { size: n, lower: vec![Vec::new(); n], upper: vec![Vec::new(); n], inverse_pivots: Vec::with_capacity(n) };
+        let mut factors = Factors {
+            size: n,
+            lower: vec![Vec::new(); n],
+            upper: vec![Vec::new(); n],
+            inverse_pivots: Vec::with_capacity(n),
+        };
         for k in 0..n {
             let one = g.one();
             let inverse = g.div(one, a.get(k, k));
             factors.inverse_pivots.push(inverse);
             let below: Vec<usize> = (k + 1..n).filter(|&i| !g.is_zero(a.get(i, k))).collect();
-            let right: Vec<usize> = if symmetric { below.clone() } else { (k + 1..n).filter(|&j| !g.is_zero(a.get(k, j))).collect() };
+            let right: Vec<usize> =
+                if symmetric { below.clone() } else { (k + 1..n).filter(|&j| !g.is_zero(a.get(k, j))).collect() };
             for &i in &below {
                 let multiplier = g.mul(a.get(i, k), inverse);
                 factors.lower[i].push((k, multiplier));
@@ -109,7 +114,11 @@ impl Factors {
                 }
             }
             for &j in &right {
-                let entry = if symmetric { factors.lower[j].last().expect("just pushed").1 } else { g.mul(a.get(k, j), inverse) };
+                let entry = if symmetric {
+                    factors.lower[j].last().expect("just pushed").1
+                } else {
+                    g.mul(a.get(k, j), inverse)
+                };
                 factors.upper[k].push((j, entry));
             }
         }

@@ -327,7 +327,13 @@ impl Graph {
             return a;
         }
         match self.value(condition) {
-            Some(c) => if c != 0.0 { a } else { b },
+            Some(c) => {
+                if c != 0.0 {
+                    a
+                } else {
+                    b
+                }
+            }
             None => self.put(Expression::Select(condition, a, b)),
         }
     }
@@ -363,7 +369,12 @@ impl Graph {
     }
 
     /// Copies `roots` of `source` into this graph with its inputs replaced: the instance of a template.
-    pub fn instantiate(&mut self, source: &Graph, roots: &[Node], mut bind: impl FnMut(&mut Graph, Input) -> Node) -> Vec<Node> {
+    pub fn instantiate(
+        &mut self,
+        source: &Graph,
+        roots: &[Node],
+        mut bind: impl FnMut(&mut Graph, Input) -> Node,
+    ) -> Vec<Node> {
         let plan = source.reachable(roots);
         self.instantiate_plan(source, &plan, roots, &mut bind)
     }

@@ -145,7 +145,9 @@ fn fuse(code: &mut [Instruction], outputs: &[Register], uniform: &[bool]) -> Vec
     for i in 0..code.len() {
         // A product of parameters is computed once for the run; fusing it would bring it into the loop.
         let product = |r: Register| match code[r as usize] {
-            Instruction::Binary(Binary::Mul, a, b) if uses[r as usize] == 1 && uniform[r as usize] == uniform[i] => Some((a, b)),
+            Instruction::Binary(Binary::Mul, a, b) if uses[r as usize] == 1 && uniform[r as usize] == uniform[i] => {
+                Some((a, b))
+            }
             _ => None,
         };
         let fused = match code[i] {

@@ -57,7 +57,8 @@ fn constrained_field(model: &Model, unrolled: &mut Unrolled, structure: &Structu
     let n = model.degrees();
     let constraints: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
     let g = &mut unrolled.graph;
-    let gradients: Vec<&Gradient> = constraints.iter().map(|s| &s.gradient).chain(structure.hidden.iter().map(|h| &h.gradient)).collect();
+    let gradients: Vec<&Gradient> =
+        constraints.iter().map(|s| &s.gradient).chain(structure.hidden.iter().map(|h| &h.gradient)).collect();
     let nodes: Vec<Node> = constraints.iter().map(|s| s.node).chain(structure.hidden.iter().map(|h| h.node)).collect();
     // b_i = {H, f_i} − ∂_t f_i
     let b: Vec<Node> = nodes
@@ -83,7 +84,13 @@ fn constrained_field(model: &Model, unrolled: &mut Unrolled, structure: &Structu
 
 /// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. One
 /// factorisation of A serves: A u_h = b_g, Aᵀ u_g = B u_h − b_h.
-fn multipliers_of_pairs(model: &Model, g: &mut Graph, constraints: &[Scalar], hidden: &[Hidden], b: &[Node]) -> Result<Vec<Node>, Irregular> {
+fn multipliers_of_pairs(
+    model: &Model,
+    g: &mut Graph,
+    constraints: &[Scalar],
+    hidden: &[Hidden],
+    b: &[Node],
+) -> Result<Vec<Node>, Irregular> {
     let (n, m) = (model.degrees(), constraints.len());
     let mut a = Matrix::zeros(g, m);
     for i in 0..m {
@@ -94,7 +101,9 @@ fn multipliers_of_pairs(model: &Model, g: &mut Graph, constraints: &[Scalar], hi
     let mut symmetric = true;
     let entries: Vec<Node> = (0..m * m).map(|k| a.get(k / m, k % m)).collect();
     let mut regular_minors = true;
-    for (k, x) in std::iter::once(model.initial.clone()).chain(super::structure::ambient_points(model, 2, 0xd1ac)).enumerate() {
+    for (k, x) in
+        std::iter::once(model.initial.clone()).chain(super::structure::ambient_points(model, 2, 0xd1ac)).enumerate()
+    {
         let values = evaluate(g, &entries, 0.0, &x, &model.parameter_values);
         let size = values.iter().fold(0.0f64, |s, v| s.max(v.abs()));
         // A few roundings of the largest entry.
@@ -105,11 +114,13 @@ fn multipliers_of_pairs(model: &Model, g: &mut Graph, constraints: &[Scalar], hi
                 let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
                 return Err(Irregular::Singular { rank: 2 * rank, size: 2 * m, hint });
             }
-            regular_minors = if symmetric { numeric::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
+            regular_minors =
+                if symmetric { numeric::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
         }
     }
     if !regular_minors {
-        let gradients: Vec<&Gradient> = constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
+        let gradients: Vec<&Gradient> =
+            constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
         return multipliers(model, g, &gradients, b);
     }
     let factors = if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) };
@@ -197,23 +208,31 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
         constraints: 0,
         groups: Vec::new(),
     };
-    let mut push = |name: &str, kind: InvariantKind, scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
-        let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
-        for (member, multiplicity, node, gradient) in scalars {
-            members.resize(members.len().max(member + 1), Vec::new());
-            members[member].push((result.invariants.len(), multiplicity));
-            result.invariants.push(node);
-            result.jacobian.push(gradient);
-        }
-        result.groups.push(InvariantGroup { name: name.to_string(), kind, members });
-    };
+    let mut push =
+        |name: &str, kind: InvariantKind, scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
+            let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
+            for (member, multiplicity, node, gradient) in scalars {
+                members.resize(members.len().max(member + 1), Vec::new());
+                members[member].push((result.invariants.len(), multiplicity));
+                result.invariants.push(node);
+                result.jacobian.push(gradient);
+            }
+            result.groups.push(InvariantGroup { name: name.to_string(), kind, members });
+        };
     for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-        push(&quantity.name, InvariantKind::Constraint, &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())));
+        push(
+            &quantity.name,
+            InvariantKind::Constraint,
+            &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())),
+        );
     }
     let mut hidden = structure.hidden.iter();
     if !structure.hidden.is_empty() {
         for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-            let mut of = scalars.iter().zip(hidden.by_ref().take(scalars.len())).map(|(s, h)| (s.member, s.multiplicity, h.node, h.gradient.clone()));
+            let mut of = scalars
+                .iter()
+                .zip(hidden.by_ref().take(scalars.len()))
+                .map(|(s, h)| (s.member, s.multiplicity, h.node, h.gradient.clone()));
             push(&quantity.name, InvariantKind::Hidden, &mut of);
         }
     }
@@ -224,8 +243,18 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
         push("H", InvariantKind::Hamiltonian, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));
     }
     for (quantity, scalars) in model.integrals.iter().zip(&unrolled.integrals) {
-        push(&quantity.name, InvariantKind::Integral, &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())));
+        push(
+            &quantity.name,
+            InvariantKind::Integral,
+            &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())),
+        );
     }
-    result.constraints = result.groups.iter().filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden)).flat_map(|g| &g.members).map(Vec::len).sum();
+    result.constraints = result
+        .groups
+        .iter()
+        .filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden))
+        .flat_map(|g| &g.members)
+        .map(Vec::len)
+        .sum();
     result
 }

@@ -62,7 +62,9 @@ pub struct Field {
 impl Field {
     /// A kernel for `outputs`.
     pub fn compile(&self, outputs: &[Node]) -> Box<dyn Kernel> {
-        Interpreter.compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters)).expect("the interpreter never refuses")
+        Interpreter
+            .compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters))
+            .expect("the interpreter never refuses")
     }
 
     /// DX(x)·v as nodes that read v from the state components after x.

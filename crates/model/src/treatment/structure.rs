@@ -45,7 +45,9 @@ pub struct Structure {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Irregular {
     /// Some brackets vanish and others do not.
-    #[error("the constraints {names} are neither second class among themselves (their brackets form a matrix of rank {rank} where {size} is needed) nor do all their brackets vanish")]
+    #[error(
+        "the constraints {names} are neither second class among themselves (their brackets form a matrix of rank {rank} where {size} is needed) nor do all their brackets vanish"
+    )]
     Mixed {
         /// The constraints.
         names: String,
@@ -55,7 +57,9 @@ pub enum Irregular {
         size: usize,
     },
     /// The matrix of brackets of f is singular at the initial state.
-    #[error("the brackets of the constraints and their hidden constraints form a singular matrix at the initial state (rank {rank} of {size}){hint}")]
+    #[error(
+        "the brackets of the constraints and their hidden constraints form a singular matrix at the initial state (rank {rank} of {size}){hint}"
+    )]
     Singular {
         /// Rank found.
         rank: usize,
@@ -76,10 +80,18 @@ pub struct Probe<'a> {
 
 impl<'a> Probe<'a> {
     /// Compiles them for states of length `states`.
-    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&'a Gradient], states: usize, parameters: &[f64]) -> Probe<'a> {
+    pub fn new(
+        graph: &Graph,
+        nodes: &[Node],
+        gradients: &[&'a Gradient],
+        states: usize,
+        parameters: &[f64],
+    ) -> Probe<'a> {
         let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
         let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
-        let kernel = Interpreter.compile(&Tape::new(graph, &outputs, states, parameters.len())).expect("the interpreter never refuses");
+        let kernel = Interpreter
+            .compile(&Tape::new(graph, &outputs, states, parameters.len()))
+            .expect("the interpreter never refuses");
         let bound = kernel.bind(parameters);
         Probe { nodes: nodes.len(), gradients: gradients.to_vec(), kernel, bound }
     }
@@ -192,7 +204,12 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
         let (h_row, g_rows) = rows.split_last().expect("H is last");
         for (k, value) in values.iter().enumerate() {
             // Σ |G_i| |∂H/∂p_i|: what would have to cancel.
-            let size: f64 = g_rows[k].iter().map(|&(i, d)| d.abs() * h_row.binary_search_by_key(&(i + n), |&(j, _)| j).map_or(0.0, |at| h_row[at].1.abs())).sum();
+            let size: f64 = g_rows[k]
+                .iter()
+                .map(|&(i, d)| {
+                    d.abs() * h_row.binary_search_by_key(&(i + n), |&(j, _)| j).map_or(0.0, |at| h_row[at].1.abs())
+                })
+                .sum();
             if value.abs() > 1e-12 * size || !value.is_finite() {
                 vanishes[k] = false;
             }
