@@ -115,6 +115,9 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     let summary = result?;
     if !output.quiet {
         say!("{}", describe(&summary));
+        for warning in &summary.warnings {
+            say!("warning: {warning}\n");
+        }
     }
     if output.json {
         print_json(&summary.to_json());

@@ -321,6 +321,19 @@ fn the_methods_and_the_stages() {
 }
 
 #[test]
+fn an_observable_that_is_no_number_is_said() {
+    let folder = Folder::new();
+    let text = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2 + dot(q, q)/2\nobserve root = sqrt(q.x)\n";
+    folder.write("circle.holo", text);
+    // cos t < 0 on half of each turn.
+    let run = folder.run("run circle.holo --until 10 --json").ok();
+    let warning = run.json()["warnings"][0].as_str().unwrap_or_default().to_string();
+    assert!(warning.contains("'root'") && run.stderr.contains(&warning), "{run:?}");
+    folder.write("line.holo", text.replace("sqrt(q.x)", "q.x"));
+    assert!(folder.run("run line.holo --until 10 --json").ok().json().get("warnings").is_none());
+}
+
+#[test]
 fn projected_euler_starts_from_rest() {
     let folder = Folder::new();
     for model in ["planar-pendulum", "double-pendulum"] {

@@ -29,8 +29,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often a run is stored and shown.
+/// How often a run is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a run is shown and may be stopped: soon for a person, rare for a processor.
+const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
@@ -248,7 +251,7 @@ impl Simulation {
         Ok(self.store.as_ref().expect("just made").path())
     }
 
-    /// Runs to the end, or until `watch` says stop; it is called about once a second and at the end.
+    /// Runs to the end, or until `watch` says stop; it is called every few hundredths of a second.
     ///
     /// # Errors
     /// When the run fails; the trajectory up to there is stored.
@@ -264,14 +267,22 @@ impl Simulation {
             groups: &self.field,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
-            looked: started,
+            undefined: vec![0; self.recorded.arrays.len()],
+            stored: started,
+            shown: started,
             steps: 0,
         };
         let outcome = run(&self.plan, &self.system, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
+        let undefined = recorder.undefined;
         let path = store.path().to_path_buf();
         let finished = matches!(outcome, Ok(Outcome::Finished));
-        let summary = self.summary(path.clone(), wall_seconds, !finished);
+        let mut summary = self.summary(path.clone(), wall_seconds, !finished);
+        for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
+            summary
+                .warnings
+                .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
+        }
         let unstored = |source| Error::Failed { failure: Box::new(Failure::Observer(source)), out: Some(path.clone()) };
         match outcome {
             Ok(Outcome::Finished) => {
@@ -310,6 +321,7 @@ impl Simulation {
             gain: self.gain_text.clone(),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
             interrupted,
+            warnings: Vec::new(),
         }
     }
 
@@ -779,7 +791,10 @@ struct Recorder<'a> {
     groups: &'a Field,
     values: Vec<f64>,
     work: Vec<f64>,
-    looked: Instant,
+    /// Samples in which each array holds something that is not a finite number.
+    undefined: Vec<u64>,
+    stored: Instant,
+    shown: Instant,
     steps: u64,
 }
 
@@ -794,6 +809,9 @@ impl Observer for Recorder<'_> {
             .iter()
             .map(|a| if a.from_state { &x[a.first..a.first + a.len] } else { &self.values[a.first..a.first + a.len] })
             .collect();
+        for (count, row) in self.undefined.iter_mut().zip(&rows) {
+            *count += u64::from(row.iter().any(|v| !v.is_finite()));
+        }
         self.store.append(&rows)
     }
 
@@ -802,10 +820,15 @@ impl Observer for Recorder<'_> {
         if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096 {
             return Ok(Control::Continue);
         }
-        if self.looked.elapsed() >= CHECKPOINT_INTERVAL {
+        let now = Instant::now();
+        if now - self.stored >= CHECKPOINT_INTERVAL {
             self.store.checkpoint(&encode(state))?;
-            self.looked = Instant::now();
+            self.stored = Instant::now();
         }
+        if now - self.shown < SHOW_INTERVAL {
+            return Ok(Control::Continue);
+        }
+        self.shown = now;
         let drift = self
             .groups
             .groups

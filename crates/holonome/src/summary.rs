@@ -50,6 +50,8 @@ pub struct Summary {
     pub stability: Option<(f64, f64)>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+    /// What the user should know of the results.
+    pub warnings: Vec<String>,
 }
 
 impl Summary {
@@ -112,6 +114,9 @@ impl Summary {
         }
         if let Some((max, mean)) = self.stability {
             object.insert("stability".to_string(), json!({"max": max, "mean": mean}));
+        }
+        if !self.warnings.is_empty() {
+            object.insert("warnings".to_string(), json!(self.warnings));
         }
         if self.interrupted {
             object.insert("interrupted".to_string(), json!(true));
