@@ -665,7 +665,7 @@ HEADER = """\
 # [[case]]        run `model` (a path from this folder; `set` as on the command line) with `method`, `rtol`, `atol` up to
 #                 `until`: each component of the state is within `tolerance` of `state` (nested as in `run --json`), and the
 #                 drift holds exactly the members `hamiltonian` (its initial value is given), `constraints`, `hidden`, `integrals`.
-#                 `feature` names the part of the language a case is there for; "rheonomic" may be refused (language.md).
+#                 `feature` names the part of the language a case is there for; "rheonomic" may be refused.
 #                 `source` says how the state was made, how well a second formulation agrees, and what DOP853 in double precision
 #                 makes of it at these tolerances: divided by 1e-12, that is how much small errors grow up to `until`,
 #                 which is kept short where a system is chaotic. `tolerance` is 1e-9, or 5 times that error rounded up to a power of 10.

@@ -182,9 +182,12 @@ impl Problem {
         let mut examined = consistency::examine(&model);
         examined.diagnostics.splice(0..0, diagnostics);
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
-        examined
-            .diagnostics
-            .extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| Diagnostic { severity, ..d }));
+        examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| {
+            match settings.start_off_set {
+                true => Diagnostic { severity, ..d }.help("the run starts off the set, as --reference allows"),
+                false => Diagnostic { severity, ..d },
+            }
+        }));
         examined.diagnostics.sort_by_key(|d| d.span.start);
         if !examined.is_sound() {
             let all = examined.diagnostics.into_iter().chain(examined.redundant).collect();

@@ -362,7 +362,10 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let refusal = match (&problem.examined.too_large, problem.examined.redundant.is_empty()) {
         (Some(too_large), _) => Some(too_large.to_string()),
-        (None, false) => Some("it solves for multipliers, and the constraints are redundant".to_string()),
+        (None, false) => Some(
+            "its field is the Dirac extension, which solves for multipliers, and the constraints are redundant"
+                .to_string(),
+        ),
         _ => None,
     };
     let invariants = problem.examined.field.as_ref().map_or(0, |(f, _)| f.invariants.len());

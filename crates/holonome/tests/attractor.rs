@@ -1,4 +1,4 @@
-//! The feedback integrators of the papers: the discrete attractor, orders, and what gains do (`physics.md` §3).
+//! The feedback integrators of the papers: the discrete attractor, orders, and what gains do (`docs/methods.md`).
 
 mod common;
 

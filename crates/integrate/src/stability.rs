@@ -1,4 +1,4 @@
-//! Stability of a feedback term −∇V under an explicit scheme (`physics.md` §3).
+//! Stability of a feedback term −∇V under an explicit scheme (`docs/methods.md`).
 //!
 //! The term has the Jacobian −DFᵀK DF on the level set, so a scheme whose real stability interval is r damps it iff
 //! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is watched along a run; a pilot run of up to a thousand steps gives

@@ -29,8 +29,8 @@ fn kepler_with_six_functions_of_rank_five() {
         let plan = Plan::fixed(method(name), 0.0, KEPLER_PERIOD, KEPLER_PERIOD / 70000.0).unwrap();
         let (state, _) = finish(&plan, &system, &KEPLER_START);
         println!("{name}: error {:.1e} drift {:.1e}", distance(&state.x, &KEPLER_START), max_drift(&state));
-        // `physics.md` §7 has 1.07e-6 for a projection after one period with 1e-3 steps in A; solved to round-off the
-        // drift is round-off, and one Gauss–Newton step leaves (h²/2·|x''|)² ≈ (1e-6/2)².
+        // The published 1.07e-6 is the distance of the state after one period. The invariants of a projection that is
+        // solved to round-off are at round-off, and one Gauss–Newton step leaves (h²/2·|x''|)² ≈ (1e-6/2)².
         assert!(max_drift(&state) < 2e-12, "{name}: {:?}", state.drift);
     }
 }

@@ -1,4 +1,4 @@
-//! The spherical pendulum of the 2022 paper, against the numbers of `physics.md` §7.
+//! The spherical pendulum of the 2022 paper, against its numbers (`suite/reference/NOTES.md`).
 
 mod common;
 

@@ -107,7 +107,7 @@ fn stability_intervals_are_those_of_the_literature() {
     // of 1 − x + x²/2 − x³/6 + x⁴/24 = 1, from their closed forms (Cardano).
     assert!((interval("bs3") - 2.512_745_326_618_329).abs() < 1e-11, "{}", interval("bs3"));
     assert!((interval("rk4") - 2.785_293_563_405_282).abs() < 1e-11, "{}", interval("rk4"));
-    // HW IV.2 and `physics.md` §3 print 3.31 and 6.39, rounded.
+    // HW IV.2 prints 3.31 and 6.39, rounded.
     assert!((interval("dopri5") - 3.31).abs() < 0.005, "{}", interval("dopri5"));
     assert!((interval("dop853") - 6.39).abs() < 0.005, "{}", interval("dop853"));
     assert!((interval("tsit5") - 3.5).abs() < 0.1, "{}", interval("tsit5"));

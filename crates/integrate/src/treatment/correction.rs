@@ -1,5 +1,5 @@
 //! `corrected`: one regularised Gauss–Newton step towards the invariants after each accepted step, the discrete form of
-//! the feedback x' = X − κ DF⁺ΔF (`physics.md` §3):
+//! the feedback x' = X − κ DF⁺ΔF (`docs/methods.md`):
 //!
 //! x ← x − DF⁺ΔF,  DF⁺ = DFᵀ(DF DFᵀ + ε)⁻¹,  ΔF = F(x) − F₀,
 //!

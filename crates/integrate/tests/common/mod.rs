@@ -33,7 +33,7 @@ pub fn max_drift(state: &StepState) -> f64 {
 
 pub const PENDULUM_START: [f64; 6] = [0.0, 1.0, 0.0, 1.0, 0.0, -1.0];
 
-/// State at T = 100 to twelve digits (`physics.md` §7).
+/// State at T = 100 to twelve digits (`suite/references.toml`).
 pub const PENDULUM_END: [f64; 6] =
     [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
 
