@@ -1,6 +1,6 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
-use crate::simulation::VariableLayout;
+use crate::recording::VariableLayout;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::{Field, InvariantKind};
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{distance, load, numbers, options, repository, run};
-use holonome::simulation::variables;
+use holonome::recording::variables;
 use holonome::{Problem, RunOptions};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -176,7 +176,7 @@ fn published_numbers() {
         let problem = problem(&row).unwrap();
         let start: Vec<f64> = problem.model.initial.clone();
         assert_eq!(
-            variables(&problem.model).iter().map(holonome::simulation::VariableLayout::len).sum::<usize>(),
+            variables(&problem.model).iter().map(holonome::recording::VariableLayout::len).sum::<usize>(),
             start.len()
         );
         let what = format!("{} {}", text(&row, "model"), text(&row, "options"));

@@ -1,0 +1,167 @@
+//! The feedback term of a run: its field compiled with its gains, and what its stability allows.
+
+use crate::compiled::CompiledSystem;
+use crate::error::Error;
+use crate::gain;
+use crate::options::{Gains, RunOptions};
+use crate::pilot;
+use holonome_integrate::method::Treatment;
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::stability::{self, Gain};
+use holonome_integrate::state::StepState;
+use holonome_model::graph::Node;
+use holonome_model::numeric::positive_definite;
+use holonome_model::treatment::Field;
+use holonome_model::treatment::feedback::{self, Potential, Transport};
+use holonome_model::treatment::structure::evaluate;
+
+/// A gain is reported as near its limit from this mean of h λmax/r on.
+const NEAR_LIMIT: f64 = 0.8;
+
+/// The feedback field's system, its gain for the monitor, and the gain in words.
+pub(crate) fn feedback_system(
+    base: &Field,
+    plain: &CompiledSystem,
+    plan: &Plan,
+    state: &StepState,
+    parameters: &[f64],
+    options: &RunOptions,
+    formulas: Option<(&Potential, &Transport)>,
+) -> Result<(CompiledSystem, Option<Gain>, String), Error> {
+    let gains = options.gain.clone().unwrap_or(Gains::Auto);
+    let (treated, inputs, inserted, gain, text) = match &gains {
+        Gains::Auto => {
+            let mut short = plan.clone();
+            short.method.treatment = Treatment::Plain;
+            // A field at rest needs no pull.
+            let rate = stability::pilot_rate(&short, plain, state).unwrap_or(0.0);
+            let (treated, inputs) = feedback::gauss_newton(base);
+            (treated, inputs, vec![rate], Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"))
+        }
+        Gains::Formula => {
+            let Some((potential, transport)) = formulas else {
+                return Err(Error::option(
+                    "this run's feedback was given as formulas by a program: resume it from there",
+                ));
+            };
+            let (treated, inputs) = feedback::literal(base, potential, transport);
+            refuse_indefinite(base, transport, &state.x, parameters)?;
+            // Gains that a formula's potential may still read are those of the papers: 1.
+            let inserted = vec![1.0; inputs.gain_count];
+            (treated, inputs, inserted, None, "formulas".to_string())
+        }
+        Gains::Matrix(k) => {
+            let m = base.invariants.len();
+            if k.len() != m * m {
+                return Err(Error::option(format!(
+                    "the gain matrix has {} entries, and {m} invariants need {}",
+                    k.len(),
+                    m * m
+                )));
+            }
+            let (treated, inputs) =
+                feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
+            (treated, inputs, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
+        }
+        _ => {
+            let groups = gain::by_group(&gains, base)?;
+            let (treated, inputs) =
+                feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
+            let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
+            (treated, inputs, groups, Some(rows), text)
+        }
+    };
+    // The model's parameters, then F₀ of what is no constraint, then the gains.
+    let mut all = parameters.to_vec();
+    all.extend(&state.target[base.constraints..]);
+    debug_assert_eq!(all.len(), inputs.gains);
+    all.extend(inserted);
+    let mut treated = treated;
+    // The invariants and their Jacobian stay those of the field that is treated.
+    treated.invariants.clone_from(&base.invariants);
+    Ok((CompiledSystem::new(&treated, &all, false), gain, text))
+}
+
+/// L must push down the slope of V: its symmetric part has to be positive definite.
+fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters: &[f64]) -> Result<(), Error> {
+    let Transport::Matrix(formula) = transport else { return Ok(()) };
+    let (mut graph, n) = (base.graph.clone(), base.dimension);
+    let states: Vec<Node> = (0..n).map(|i| graph.state(i)).collect();
+    let entries = formula(&mut graph, &states);
+    if entries.len() != n * n {
+        return Err(Error::option(format!(
+            "L(x) has {} entries, and a state of {n} numbers needs {}",
+            entries.len(),
+            n * n
+        )));
+    }
+    let l = evaluate(&graph, &entries, 0.0, x, parameters);
+    let symmetric: Vec<f64> = (0..n * n).map(|k| 0.5 * (l[k] + l[k % n * n + k / n])).collect();
+    if positive_definite(&symmetric, n) {
+        return Ok(());
+    }
+    Err(Error::Gain {
+        message: "the symmetric part of L(x) is not positive definite at the initial state: V would not decay"
+            .to_string(),
+    })
+}
+
+/// Refuses a gain whose mean h·λmax/r over a pilot run exceeds 1, and warns of one that comes near, there or later along
+/// the motion.
+pub(crate) fn refuse_unstable(
+    plan: &Plan,
+    system: &CompiledSystem,
+    plain: &CompiledSystem,
+    state: &StepState,
+    options: &RunOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    let (Stepping::Fixed(fixed), Some(gain)) = (&plan.stepping, &plan.gain) else { return Ok(()) };
+    let pilot = stability::pilot(plan, system, state);
+    let scheme = plan.method.scheme;
+    // Along the motion without feedback: an unstable pilot run sees only its own explosion.
+    let outlook = match gain {
+        Gain::Rate(_) => pilot::Outlook::default(),
+        _ => pilot::outlook(plan, gain, fixed.h, plain, &state.x),
+    };
+    let remedy = match outlook.max > 1.0 && outlook.max.is_finite() {
+        true => format!(
+            "a step below {:.2e}, or gains {:.1} times smaller, are stable throughout",
+            fixed.h / outlook.max,
+            outlook.max
+        ),
+        false => "use a smaller step or smaller gains".to_string(),
+    };
+    if pilot.mean > 1.0 || pilot.mean.is_nan() {
+        if !options.allow_unstable {
+            return Err(Error::Gain {
+                message: format!(
+                    "the gains are too large for this step: h*lambda_max is {} times the stability limit r = {:.3} of `{}` (mean over {} steps; maximum {}); {remedy}; --allow-unstable runs it all the same",
+                    ratio(pilot.mean),
+                    scheme.tableau().real_stability_interval(),
+                    scheme.name,
+                    pilot.steps,
+                    ratio(pilot.max),
+                ),
+            });
+        }
+        warnings.push(format!(
+            "the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of --allow-unstable",
+            ratio(pilot.mean)
+        ));
+        return Ok(());
+    }
+    let (mut mean, mut max, mut over) = (pilot.mean, pilot.max, format!("{} steps", pilot.steps));
+    if outlook.mean > mean {
+        (mean, max, over) = (outlook.mean, outlook.max, format!("the motion up to t = {:.4}", outlook.until));
+    }
+    if mean > NEAR_LIMIT {
+        warnings.push(format!("the gains are near the stability limit or beyond: h*lambda_max/r is {} in the mean and {} at most over {over}; {remedy}", ratio(mean), ratio(max)));
+    }
+    Ok(())
+}
+
+/// h·λmax/r for a message: three decimals, or a power of ten where it has exploded.
+fn ratio(value: f64) -> String {
+    if value < 1e4 { format!("{value:.3}") } else { format!("{value:.1e}") }
+}

@@ -1,0 +1,297 @@
+//! What a run records and how: samples into the store, checkpoints, progress.
+
+use crate::compiled::Bound;
+use crate::store::{Label, Store, StoreError};
+use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::state::StepState;
+use holonome_model::elaborate::model::{Model, Quantity};
+use holonome_model::elaborate::shape::Shape;
+use holonome_model::functional::Functional;
+use holonome_model::graph::Node;
+use holonome_model::treatment::structure::evaluate;
+use holonome_model::treatment::{Field, InvariantKind, feedback};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// How often a run is stored.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a run is shown and may be stopped: soon for a person, rare for a processor.
+const SHOW_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
+const STEPS_BETWEEN_LOOKS: u64 = 64;
+
+/// A variable, or anything recorded, with its place among the numbers and its labels.
+#[derive(Clone, Debug)]
+pub struct VariableLayout {
+    /// Its name.
+    pub name: String,
+    /// Its first number.
+    pub first: usize,
+    /// First and last value of each index of its family.
+    pub bounds: Vec<(i64, i64)>,
+    /// Shape of a member.
+    pub shape: Shape,
+}
+
+impl VariableLayout {
+    /// Number of numbers.
+    pub fn len(&self) -> usize {
+        self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).product::<usize>() * self.shape.len()
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers as nested arrays, family indices first.
+    pub fn nested(&self, x: &[f64]) -> Value {
+        let mut dimensions: Vec<usize> = self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
+        dimensions.extend(self.shape.dimensions());
+        nest(x, &dimensions)
+    }
+}
+
+fn nest(x: &[f64], dimensions: &[usize]) -> Value {
+    match dimensions {
+        [] => json!(x[0]),
+        [_] => json!(x),
+        [_, rest @ ..] => {
+            let size: usize = rest.iter().product();
+            Value::Array(x.chunks(size.max(1)).map(|chunk| nest(chunk, rest)).collect())
+        }
+    }
+}
+
+/// How a run stands, for a progress bar.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Time reached.
+    pub t: f64,
+    /// Time at the end.
+    pub until: f64,
+    /// Accepted steps.
+    pub steps: u64,
+    /// Steps of the whole run, where they are known.
+    pub of: Option<u64>,
+    /// The largest drift so far, with its name.
+    pub drift: Option<(String, f64)>,
+}
+
+/// The variables in the model's order.
+pub fn variables(model: &Model) -> Vec<VariableLayout> {
+    model
+        .variables
+        .iter()
+        .map(|v| VariableLayout {
+            name: v.family.name.clone(),
+            first: v.first,
+            bounds: v.family.bounds.clone(),
+            shape: v.family.shape,
+        })
+        .collect()
+}
+
+/// The initial value of each group of invariants; null for what is imposed.
+pub(crate) fn initial_values(model: &Model, field: &Field) -> Vec<Value> {
+    field
+        .groups
+        .iter()
+        .map(|g| match g.kind {
+            InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
+            InvariantKind::Hamiltonian => {
+                let row = g.members[0][0].0;
+                json!(evaluate(&field.graph, &[field.invariants[row]], 0.0, &model.initial, &model.parameter_values)[0])
+            }
+            InvariantKind::Integral => {
+                let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
+                let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
+                let mut dimensions: Vec<usize> =
+                    if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
+                dimensions.extend(quantity.shape.dimensions());
+                nest(&values, &dimensions)
+            }
+        })
+        .collect()
+}
+
+/// Members of a recorded family.
+pub(crate) enum Members {
+    /// A box of indices: name, first and last value.
+    Box(Vec<(String, (i64, i64))>),
+    /// A list with index values for each member.
+    List(String, Vec<Label>),
+}
+
+/// One recorded array.
+pub(crate) struct RecordedArray {
+    pub(crate) name: String,
+    pub(crate) role: &'static str,
+    pub(crate) description: String,
+    pub(crate) family: Members,
+    pub(crate) shape: Shape,
+    /// Where its numbers are: in the state, or among the outputs of the kernel.
+    pub(crate) from_state: bool,
+    pub(crate) first: usize,
+    pub(crate) len: usize,
+}
+
+/// What a sample stores: the variables, H, the integrals, the observables.
+pub(crate) struct Recorded {
+    pub(crate) arrays: Vec<RecordedArray>,
+    pub(crate) kernel: Bound,
+    pub(crate) outputs: usize,
+}
+
+impl Recorded {
+    pub(crate) fn new(model: &Model, field: &mut Field) -> Recorded {
+        let mut arrays = Vec::new();
+        for v in &model.variables {
+            let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
+            let (role, description) = match v.role {
+                holonome_model::elaborate::model::Role::Coordinate => {
+                    ("coordinate", format!("position {}", v.family.name))
+                }
+                holonome_model::elaborate::model::Role::Momentum(of) => {
+                    ("momentum", format!("momentum of {}", model.variables[of].family.name))
+                }
+                holonome_model::elaborate::model::Role::State => ("state", format!("state {}", v.family.name)),
+            };
+            arrays.push(RecordedArray {
+                name: v.family.name.clone(),
+                role,
+                description,
+                family: Members::Box(indices),
+                shape: v.family.shape,
+                from_state: true,
+                first: v.first,
+                len: v.family.len(),
+            });
+        }
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut add = |name: String,
+                       role: &'static str,
+                       description: String,
+                       quantity: Option<&Quantity>,
+                       functional: &Functional,
+                       shape: Shape,
+                       field: &mut Field| {
+            let values = functional.unroll(&mut field.graph);
+            let family = match quantity {
+                Some(q) if !q.indices.is_empty() => {
+                    let k = q.indices.len();
+                    let labels = (0..k)
+                        .map(|i| Label {
+                            name: q.indices[i].clone(),
+                            values: q.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect(),
+                        })
+                        .collect();
+                    Members::List(format!("{name}_member"), labels)
+                }
+                _ => Members::Box(Vec::new()),
+            };
+            // Of two quantities of one name (a variable called H), the variable keeps it.
+            let name =
+                if arrays.iter().any(|a: &RecordedArray| a.name == name) { format!("{name}_value") } else { name };
+            arrays.push(RecordedArray {
+                name,
+                role,
+                description,
+                family,
+                shape,
+                from_state: false,
+                first: nodes.len(),
+                len: values.len(),
+            });
+            nodes.extend(values);
+        };
+        if let holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) = &model.dynamics {
+            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar, field);
+        }
+        for q in &model.integrals {
+            add(
+                q.name.clone(),
+                "integral",
+                format!("first integral {}", q.name),
+                Some(q),
+                &q.functional,
+                q.shape,
+                field,
+            );
+        }
+        for q in &model.observables {
+            add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape, field);
+        }
+        let kernel = Bound::new(field.compile(&nodes), &model.parameter_values);
+        Recorded { arrays, kernel, outputs: nodes.len() }
+    }
+}
+
+/// Writes samples, stores checkpoints, shows progress.
+pub(crate) struct Recorder<'a> {
+    pub(crate) recorded: &'a Recorded,
+    pub(crate) store: &'a mut Store,
+    pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
+    pub(crate) plan: &'a Plan,
+    pub(crate) groups: &'a Field,
+    pub(crate) values: Vec<f64>,
+    pub(crate) work: Vec<f64>,
+    /// Samples in which each array holds something that is not a finite number.
+    pub(crate) undefined: Vec<u64>,
+    pub(crate) stored: Instant,
+    pub(crate) shown: Instant,
+    pub(crate) steps: u64,
+}
+
+impl Observer for Recorder<'_> {
+    type Error = StoreError;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        self.recorded.kernel.run(t, x, &mut self.values, &mut self.work);
+        let rows: Vec<&[f64]> = self
+            .recorded
+            .arrays
+            .iter()
+            .map(|a| if a.from_state { &x[a.first..a.first + a.len] } else { &self.values[a.first..a.first + a.len] })
+            .collect();
+        for (count, row) in self.undefined.iter_mut().zip(&rows) {
+            *count += u64::from(row.iter().any(|v| !v.is_finite()));
+        }
+        self.store.append(&rows)
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
+        self.steps += 1;
+        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096 {
+            return Ok(Control::Continue);
+        }
+        let now = Instant::now();
+        if now - self.stored >= CHECKPOINT_INTERVAL {
+            self.store.checkpoint(&encode(state))?;
+            self.stored = Instant::now();
+        }
+        if now - self.shown < SHOW_INTERVAL {
+            return Ok(Control::Continue);
+        }
+        self.shown = now;
+        let drift = self
+            .groups
+            .groups
+            .iter()
+            .zip(&state.drift)
+            .map(|(g, d)| (feedback::gain_name(&g.name, g.kind), d.now))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        let of = match &self.plan.stepping {
+            Stepping::Fixed(fixed) => Some(fixed.count()),
+            Stepping::Adaptive(_) => None,
+        };
+        Ok((self.watch)(&Progress { t: state.t, until: self.plan.t_end(), steps: state.step, of, drift }))
+    }
+}
+
+pub(crate) fn encode(state: &StepState) -> Value {
+    serde_json::to_value(state).expect("a state is numbers and lists")
+}
