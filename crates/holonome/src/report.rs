@@ -10,7 +10,7 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::Gram;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
-use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, onto_set};
+use holonome_model::treatment::structure::{Kind, Probe, Structure, points_on_set};
 use serde_json::{Value, json};
 
 /// One constraint.
@@ -337,19 +337,10 @@ fn mass(model: &Model) -> Option<Mass> {
 fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let count = field.invariants.len();
     let gradients: Vec<_> = field.jacobian.iter().collect();
-    let imposed: Vec<_> = field.jacobian[..field.constraints].iter().collect();
-    let set = Probe::new(
-        &field.graph,
-        &field.invariants[..field.constraints],
-        &imposed,
-        field.dimension,
-        &model.parameter_values,
-    );
     let all = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
-    let starts = ambient_points(model, 3, 0xca11);
-    let on_set = starts.iter().filter_map(|x| onto_set(&set, 0.0, x));
-    let points = std::iter::once(model.initial.clone()).chain(on_set);
-    let ranks: Vec<usize> = points.map(|x| count - Gram::new(&all.at(0.0, &x).1, 0.0).dependent().len()).collect();
+    let points = points_on_set(model, field, 3, 0xca11);
+    let ranks: Vec<usize> =
+        points.iter().map(|x| count - Gram::new(&all.at(0.0, x).1, 0.0).dependent().len()).collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
     Rank {
         least: least.copied().unwrap_or(count),

@@ -412,6 +412,3 @@ fn split_assignments(text: &str) -> Vec<&str> {
 pub fn open_run(path: &Path) -> Result<StoredRun, Error> {
     StoredRun::open(path).map_err(Error::store)
 }
-
-/// What [`Failure`] a run may end with, for those who match on it.
-pub type RunFailure = Failure<StoreError>;

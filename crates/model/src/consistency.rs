@@ -329,19 +329,7 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
     if !field.groups.iter().any(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
         return;
     }
-    let on_set = {
-        let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
-        let probe = Probe::new(
-            &field.graph,
-            &field.invariants[..field.constraints],
-            &gradients,
-            field.dimension,
-            &model.parameter_values,
-        );
-        let start = structure::ambient_points(model, 6, 0x1e57);
-        start.iter().filter_map(|x| structure::onto_set(&probe, t, x)).collect::<Vec<_>>()
-    };
-    let points = [vec![model.initial.clone()], on_set].concat();
+    let points = structure::points_on_set(model, field, 6, 0x1e57);
     let ambient = structure::ambient_points(model, 4, 0xa3b1);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
         let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };

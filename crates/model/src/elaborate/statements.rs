@@ -94,7 +94,6 @@ impl Elaborator<'_> {
         self.parameter_families();
         self.variable_families();
         self.variables_known = true;
-        self.parameter_expressions();
         let initial = self.initial_expressions();
         let hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
         let field = self.derivatives();
@@ -483,15 +482,6 @@ impl Elaborator<'_> {
                 }
             }
             names.extend(used);
-        }
-    }
-
-    fn parameter_expressions(&mut self) {
-        for number in 0..self.parameters.len() {
-            let entry = &self.parameters[number];
-            if entry.value.is_none() && entry.family.is_some() {
-                self.parameters[number].family = None;
-            }
         }
     }
 
@@ -1143,10 +1133,10 @@ impl Elaborator<'_> {
         };
         model.sizes.sort();
         for &v in &order {
-            if let VariableRole::Momentum { of, velocity: true } = self.variables[v].role {
-                let (q, p) = (place[of].1, place[v].1);
+            if let VariableRole::Momentum { velocity: true, .. } = self.variables[v].role {
+                let p = place[v].1;
                 let label = self.file.statements[self.variables[v].statement].span;
-                if let Err(d) = velocity::momentum_of_velocity(&mut model, q, p, families[v].len(), label) {
+                if let Err(d) = velocity::momentum_of_velocity(&mut model, p, families[v].len(), label) {
                     self.diagnostics.push(d);
                 }
             }

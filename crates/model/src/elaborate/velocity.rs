@@ -14,13 +14,7 @@ use rustc_hash::FxHashMap;
 ///
 /// # Errors
 /// When H_pp depends on the state or on time, or is singular.
-pub(super) fn momentum_of_velocity(
-    model: &mut Model,
-    _q: usize,
-    p: usize,
-    len: usize,
-    span: Span,
-) -> Result<(), Diagnostic> {
+pub(super) fn momentum_of_velocity(model: &mut Model, p: usize, len: usize, span: Span) -> Result<(), Diagnostic> {
     let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
     let n = model.degrees();
     let mine = |i: u32| (p..p + len).contains(&(i as usize));

@@ -1,5 +1,6 @@
 //! What kind of constraints a model has, found by looking at formulas and at numbers.
 
+use super::Field;
 use super::unrolled::{Scalar, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
@@ -150,6 +151,16 @@ pub fn onto_set(probe: &Probe, t: f64, start: &[f64]) -> Option<Vec<f64>> {
     }
     // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
     (norm(&probe.at(t, &x).0) < 1e-10 * scale).then_some(x)
+}
+
+/// The initial state and up to `count` random points of the set where the constraints and hidden constraints of
+/// `field` vanish.
+pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
+    let nodes = &field.invariants[..field.constraints];
+    let probe = Probe::new(&field.graph, nodes, &gradients, field.dimension, &model.parameter_values);
+    let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x));
+    std::iter::once(model.initial.clone()).chain(found).collect()
 }
 
 /// Looks at a model's constraints.
