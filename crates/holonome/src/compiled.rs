@@ -2,13 +2,14 @@
 
 use holonome_integrate::system::{Group, GroupKind, Invariants, System};
 use holonome_model::graph::Node;
+use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::{Field, InvariantKind};
 
 /// A kernel with its parameters.
 pub struct Bound {
     kernel: Box<dyn Kernel>,
-    values: Vec<f64>,
+    values: Aligned,
 }
 
 impl Bound {
@@ -20,7 +21,7 @@ impl Bound {
 
     /// Evaluates at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.kernel.run(&self.values, t, x, out, work);
+        self.kernel.run(&self.values, &[t], x, out, work);
     }
 
     /// Scratch needed.

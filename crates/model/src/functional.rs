@@ -64,7 +64,7 @@ impl Term {
             other => g.input(other),
         });
         let tape = Tape::new(&g, &roots, self.slots.len(), 0);
-        Interpreter.compile(&tape).expect("the interpreter never refuses")
+        Interpreter.compile(&tape, 1).expect("the interpreter never refuses")
     }
 }
 
@@ -119,7 +119,7 @@ impl Functional {
                         Source::Number => term.numbers[entry as usize],
                     };
                 }
-                kernel.run(&bound, t, &local, &mut value, &mut work);
+                kernel.run(&bound, &[t], &local, &mut value, &mut work);
                 for (component, v) in value.iter().enumerate() {
                     outputs[term.first_output[row] as usize + component] += v;
                 }

@@ -165,13 +165,16 @@ fn every_operation_of_two_arguments() {
 
 #[test]
 fn values_are_those_of_the_standard_library() {
-    // The table's second column against the oracle's functions, bit for bit where both call the same one.
+    // The table's second column against the oracle's functions: bit for bit what processors do, and elementary
+    // functions within 2 units in the last place here and 1 there.
+    let close = |x: f64, y: f64| (x - y).abs() <= 3.0 * f64::EPSILON * y.abs();
     let mut points = Points::new(3);
     for _ in 0..200 {
         let (a, b) = (3.0 * points.draw(), 3.0 * points.draw());
         for &op in Unary::ALL {
             let (x, y) = (op.evaluate(a), tree::apply::<f64>(op, a));
-            assert!(x == y || (x.is_nan() && y.is_nan()), "{} {a}: {x} {y}", op.name());
+            let exact = matches!(op, Unary::Neg | Unary::Sqrt | Unary::Abs | Unary::Not);
+            assert!(x == y || !exact && close(x, y) || (x.is_nan() && y.is_nan()), "{} {a}: {x} {y}", op.name());
         }
         for &op in Binary::ALL {
             let (x, y) = (op.evaluate(a, b), tree::apply_two::<f64>(op, a, b));

@@ -6,6 +6,7 @@ mod tree;
 
 use holonome_model::graph::interpret::{Backend, Interpreter};
 use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::primitive::{TRUE, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::Points;
@@ -54,6 +55,7 @@ fn direct(
             };
             (y, e + rounding * y.abs())
         }
+        Expression::Fused(..) => unreachable!("only steps have these"),
         Expression::Select(c, a, b) => {
             if at(c).0 != 0.0 {
                 at(a)
@@ -72,22 +74,20 @@ fn plainly(tape: &Tape, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
     for &instruction in &tape.instructions {
         let v = |k: u32| r[k as usize];
         let value = match instruction {
-            Instruction::Constant(c) => c,
+            Instruction::Constant(bits) => f64::from_bits(bits),
             Instruction::State(k) => x[k as usize],
             Instruction::Parameter(k) => parameters[k as usize],
             Instruction::Time => t,
-            Instruction::Unary(op, a) => op.evaluate(v(a)),
-            Instruction::Binary(op, a, b) => op.evaluate(v(a), v(b)),
-            Instruction::Select(c, a, b) => {
-                if v(c) != 0.0 {
-                    v(a)
+            Instruction::One(op, a) => op.evaluate(v(a)),
+            Instruction::Two(op, a, b) => op.evaluate(v(a), v(b)),
+            Instruction::Three(op, a, b, c) => op.evaluate(v(a), v(b), v(c)),
+            Instruction::Repair(function, [a, b, fast, valid]) => {
+                if v(valid).to_bits() == TRUE {
+                    v(fast)
                 } else {
-                    v(b)
+                    function.exact(v(a), v(b))
                 }
             }
-            Instruction::Fma(a, b, c) => v(a).mul_add(v(b), v(c)),
-            Instruction::Fms(a, b, c) => v(a).mul_add(v(b), -v(c)),
-            Instruction::Fnma(a, b, c) => (-v(a)).mul_add(v(b), v(c)),
         };
         r.push(value);
     }
@@ -96,13 +96,13 @@ fn plainly(tape: &Tape, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
 
 /// The interpreter, with its scratch full of rubbish: nothing may be read before it is written.
 fn run(tape: &Tape, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
-    let kernel = Interpreter.compile(tape).unwrap();
+    let kernel = Interpreter.compile(tape, 1).unwrap();
     let bound = kernel.bind(parameters);
     let (mut out, mut work) = (vec![f64::NAN; kernel.outputs()], vec![f64::NAN; kernel.work_len()]);
-    kernel.run(&bound, t, x, &mut out, &mut work);
+    kernel.run(&bound, &[t], x, &mut out, &mut work);
     // A second run in the same scratch gives the same.
     let mut again = vec![f64::NAN; kernel.outputs()];
-    kernel.run(&bound, t, x, &mut again, &mut work);
+    kernel.run(&bound, &[t], x, &mut again, &mut work);
     assert!(same(&out, &again));
     out
 }
@@ -192,7 +192,7 @@ proptest! {
         let (g, outputs) = random_graph(size, seed, &allowed, &BOUNDED);
         let (t, x, p) = inputs(seed ^ 1);
         let tape = Tape::new(&g, &outputs, STATES, PARAMETERS);
-        let fused = |i: &Instruction| matches!(i, Instruction::Fma(..) | Instruction::Fms(..) | Instruction::Fnma(..));
+        let fused = |i: &Instruction| matches!(i, Instruction::Three(op, ..) if *op != Three::Select);
         prop_assert!(!tape.instructions.iter().any(fused));
         let mut memo = vec![None; g.len()];
         let exact: Vec<f64> = outputs.iter().map(|&o| direct(&g, o, t, &x, &p, &mut memo).0).collect();
@@ -229,12 +229,12 @@ proptest! {
             tape.instructions[i].arguments().for_each(|a| needed[a as usize] = true);
         }
         // One kernel, several sets of parameters: each as if it had been compiled for them alone.
-        let kernel = Interpreter.compile(&tape).unwrap();
+        let kernel = Interpreter.compile(&tape, 1).unwrap();
         let mut work = vec![f64::NAN; kernel.work_len()];
         for k in 0..3 {
             let (t, x, p) = inputs(seed.wrapping_add(k));
             let mut out = vec![0.0; kernel.outputs()];
-            kernel.run(&kernel.bind(&p), t, &x, &mut out, &mut work);
+            kernel.run(&kernel.bind(&p), &[t], &x, &mut out, &mut work);
             prop_assert!(same(&out, &plainly(&tape, t, &x, &p)));
         }
     }
@@ -262,8 +262,8 @@ fn registers_are_reused() {
         y = g.add(s, x);
     }
     let tape = Tape::new(&g, &[y], 2, 0);
-    let kernel = Interpreter.compile(&tape).unwrap();
-    assert!(kernel.work_len() <= 2 + 1 + 3, "{}", kernel.work_len());
+    let kernel = Interpreter.compile(&tape, 1).unwrap();
+    assert!(kernel.work_len() <= 2 + 1 + 3 + 1, "{}", kernel.work_len());
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn products_of_parameters_stay_out_of_the_loop() {
     let y = g.add(ab, x);
     let tape = Tape::new(&g, &[y], 1, 2);
     assert!(
-        matches!(tape.instructions[tape.prologue..], [Instruction::State(0), Instruction::Binary(Binary::Add, ..)]),
+        matches!(tape.instructions[tape.prologue..], [Instruction::State(0), Instruction::Two(Two::Add, ..)]),
         "{tape}"
     );
     // An output that is a parameter or a number needs no body at all.

@@ -9,6 +9,7 @@ use super::expression::{Draw, Ex, Expression, IndexVariable, Kind, Range, Ranges
 use super::model::{Family, Table};
 use super::shape::Shape;
 use crate::functional::{Functional, Source, Term};
+use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::tape::Tape;
@@ -259,7 +260,7 @@ struct IndexNames<'a> {
     /// Inner sums' indices, as functions of the row.
     bound: FxHashMap<IndexVariable, Node>,
     /// Compiled evaluations, by node.
-    kernels: FxHashMap<Node, (Box<dyn Kernel>, Vec<f64>)>,
+    kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
     /// The ranges' ends and filters of the rows with what they need to be true.
     known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
     work: Vec<f64>,
@@ -513,7 +514,7 @@ impl<'a> IndexNames<'a> {
         let states = self.rows.len();
         let (kernel, bound) = self.kernels.entry(node).or_insert_with(|| {
             let kernel =
-                Interpreter.compile(&Tape::new(graph, &[node], states, 0)).expect("the interpreter never refuses");
+                Interpreter.compile(&Tape::new(graph, &[node], states, 0), 1).expect("the interpreter never refuses");
             let bound = kernel.bind(&[]);
             (kernel, bound)
         });
@@ -521,7 +522,7 @@ impl<'a> IndexNames<'a> {
         let mut x = vec![0.0; states];
         x[..row.len()].copy_from_slice(row);
         let mut out = [0.0];
-        kernel.run(bound, 0.0, &x, &mut out, &mut self.work);
+        kernel.run(bound, &[0.0], &x, &mut out, &mut self.work);
         out[0]
     }
 

@@ -54,7 +54,7 @@ pub(super) fn momentum_of_velocity(model: &mut Model, p: usize, len: usize, span
             other => f.input(other),
         });
         let kernel = Interpreter
-            .compile(&Tape::new(&flat, &outputs, term.slots.len(), 0))
+            .compile(&Tape::new(&flat, &outputs, term.slots.len(), 0), 1)
             .expect("the interpreter never refuses");
         let bound = kernel.bind(&[]);
         let (mut work, mut out) = (vec![0.0; kernel.work_len()], vec![0.0; roots.len()]);
@@ -70,7 +70,7 @@ pub(super) fn momentum_of_velocity(model: &mut Model, p: usize, len: usize, span
                     Source::Number => term.numbers[e as usize],
                 })
                 .collect();
-            kernel.run(&bound, 0.0, &local, &mut out, &mut work);
+            kernel.run(&bound, &[0.0], &local, &mut out, &mut work);
             for (k, &(a, b)) in places.iter().enumerate() {
                 let a = entries[a as usize];
                 if !mine(a) {

@@ -2,7 +2,7 @@
 //! what mechanics makes of them. Every pass visits a node once.
 
 use super::op::{Binary, Unary};
-use super::{Expression, Graph, Input, Node};
+use super::{Expression, Fused, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
 /// A sparse gradient: (component, derivative), components increasing, zeros left out.
@@ -77,6 +77,12 @@ impl Graph {
                     contribute(self, a, to_a, Some(in_a));
                     contribute(self, b, to_b, Some(in_b));
                 }
+                Expression::Fused(op, a, b, c) => {
+                    for (argument, d) in self.fused_partials(op, a, b, c) {
+                        let amount = self.masked_product(mask, bar, d);
+                        contribute(self, argument, amount, mask);
+                    }
+                }
             }
         }
         result.retain(|&(_, d)| !self.is_zero(d));
@@ -93,6 +99,16 @@ impl Graph {
                 self.select(mask, product, zero)
             }
             _ => product,
+        }
+    }
+
+    /// The partial derivatives of a fused multiply-add with respect to each of its arguments.
+    fn fused_partials(&mut self, op: Fused, a: Node, b: Node, c: Node) -> [(Node, Node); 3] {
+        let (one, minus) = (self.one(), self.constant(-1.0));
+        match op {
+            Fused::Fma => [(a, b), (b, a), (c, one)],
+            Fused::Fms => [(a, b), (b, a), (c, minus)],
+            Fused::Fnma => [(a, self.neg(b)), (b, self.neg(a)), (c, one)],
         }
     }
 
@@ -168,6 +184,15 @@ impl Graph {
                         let zero = self.zero();
                         Some(self.select(c, da.unwrap_or(zero), db.unwrap_or(zero)))
                     }
+                }
+                Expression::Fused(op, a, b, c) => {
+                    let terms: Vec<Node> = self
+                        .fused_partials(op, a, b, c)
+                        .into_iter()
+                        .filter_map(|(argument, p)| dot.get(&argument).map(|&d| (p, d)))
+                        .map(|(p, d)| self.mul(p, d))
+                        .collect();
+                    if terms.is_empty() { None } else { Some(self.sum(terms)) }
                 }
             };
             if let Some(d) = derivative.filter(|&d| !self.is_zero(d)) {

@@ -1,17 +1,22 @@
 //! Backends turn a [`Tape`] into a [`Kernel`]. The scalar interpreter is the truth that others must equal
 //! bit for bit.
+//!
+//! A kernel works on a fixed number of *lanes*, independent evaluations side by side. All its arrays are ordered
+//! by variable, then by lane: number k of lane l stands at `k * lanes + l`. With one lane they are plain vectors.
 
-use super::op::{Binary, Unary};
+use super::aligned::Aligned;
+use super::elementary::Elementary;
+use super::primitive::{One, TRUE, Three, Two};
 use super::tape::{Instruction, Register, Tape};
 
 /// Something that can run tapes: the interpreter here, machine code elsewhere.
-pub trait Backend {
-    /// Compiles `tape`.
+pub trait Backend: Send + Sync {
+    /// Compiles `tape` for this many lanes.
     ///
     /// # Errors
     /// When this machine or system cannot run what the backend makes; the caller falls back to the
     /// [`Interpreter`], which never refuses.
-    fn compile(&self, tape: &Tape) -> Result<Box<dyn Kernel>, Refused>;
+    fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
 }
 
 /// Why a backend does not serve here.
@@ -24,68 +29,130 @@ pub struct Refused {
 
 /// A compiled tape: immutable, shared between threads; scratch comes from the caller.
 pub trait Kernel: Send + Sync {
-    /// Scratch needed by [`Kernel::run`], in numbers.
+    /// How many evaluations it makes side by side.
+    fn lanes(&self) -> usize;
+
+    /// Scratch needed by [`Kernel::run`] and [`Kernel::iterate`], in numbers.
     fn work_len(&self) -> usize;
 
     /// Number of outputs.
     fn outputs(&self) -> usize;
 
-    /// Runs the prologue for one set of parameters; the result goes into every [`Kernel::run`].
-    fn bind(&self, parameters: &[f64]) -> Vec<f64>;
+    /// Runs the prologue for the parameters of every lane; the result goes into every run.
+    fn bind(&self, parameters: &[f64]) -> Aligned;
 
     /// Evaluates the outputs at (t, x).
-    fn run(&self, bound: &[f64], t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]);
+    fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
+
+    /// Evaluates `count` times, every time putting output k into x_k: a map of x to itself, iterated. There are
+    /// at most as many outputs as states, and the tape does not read the time (a loop over time counts its steps
+    /// in x).
+    fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
+}
+
+/// The part of a tape that depends on parameters only, and which of its registers the body needs.
+#[derive(Clone, Debug)]
+pub struct Prologue {
+    instructions: Vec<Instruction>,
+    bound: Vec<Register>,
+}
+
+impl Prologue {
+    /// The prologue of `tape`.
+    pub fn new(tape: &Tape) -> Prologue {
+        let mut needed = vec![false; tape.prologue];
+        let body = tape.instructions[tape.prologue..].iter().flat_map(|i| i.arguments());
+        for register in body.chain(tape.outputs.iter().copied()) {
+            if let Some(needed) = needed.get_mut(register as usize) {
+                *needed = true;
+            }
+        }
+        Prologue {
+            instructions: tape.instructions[..tape.prologue].to_vec(),
+            bound: (0..tape.prologue as Register).filter(|&r| needed[r as usize]).collect(),
+        }
+    }
+
+    /// The registers that [`Prologue::bind`] gives, in order.
+    pub fn bound(&self) -> &[Register] {
+        &self.bound
+    }
+
+    /// The values of [`Prologue::bound`] for every lane.
+    pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
+        let mut value = vec![0.0; self.instructions.len()];
+        let mut result = Aligned::zeros(self.bound.len() * lanes);
+        for lane in 0..lanes {
+            for (i, &instruction) in self.instructions.iter().enumerate() {
+                value[i] = match instruction {
+                    Instruction::Constant(bits) => f64::from_bits(bits),
+                    Instruction::Parameter(k) => parameters[k as usize * lanes + lane],
+                    _ => {
+                        let (operation, arguments) =
+                            Operation::of(instruction).expect("no state or time in a prologue");
+                        operation.evaluate(arguments.map(|r| value[r as usize]))
+                    }
+                };
+            }
+            for (k, &register) in self.bound.iter().enumerate() {
+                result[k * lanes + lane] = value[register as usize];
+            }
+        }
+        result
+    }
 }
 
 /// The scalar interpreter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interpreter;
 
+impl Interpreter {
+    /// Compiles `tape` for one lane.
+    pub fn program(&self, tape: &Tape) -> Program {
+        Program::new(tape, 1)
+    }
+}
+
 impl Backend for Interpreter {
-    fn compile(&self, tape: &Tape) -> Result<Box<dyn Kernel>, Refused> {
-        Ok(Box::new(Program::new(tape)))
+    fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
+        Ok(Box::new(Program::new(tape, lanes)))
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    Unary(Unary),
-    Binary(Binary),
-    Select,
-    Fma,
-    Fms,
-    Fnma,
+    One(One),
+    Two(Two),
+    Three(Three),
+    Repair(Elementary),
 }
 
 impl Operation {
     #[inline(always)]
-    fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
+    fn evaluate(self, [a, b, c, d]: [f64; 4]) -> f64 {
         match self {
-            Operation::Binary(op) => op.evaluate(a, b),
-            Operation::Fma => a.mul_add(b, c),
-            Operation::Fms => a.mul_add(b, -c),
-            Operation::Fnma => (-a).mul_add(b, c),
-            Operation::Unary(op) => op.evaluate(a),
-            Operation::Select => {
-                if a != 0.0 {
-                    b
-                } else {
+            Operation::Two(op) => op.evaluate(a, b),
+            Operation::Three(op) => op.evaluate(a, b, c),
+            Operation::One(op) => op.evaluate(a),
+            Operation::Repair(function) => {
+                if d.to_bits() == TRUE {
                     c
+                } else {
+                    function.exact(a, b)
                 }
             }
         }
     }
 
-    fn of(instruction: Instruction) -> Option<(Operation, [Register; 3])> {
-        use Instruction::*;
+    fn of(instruction: Instruction) -> Option<(Operation, [Register; 4])> {
         Some(match instruction {
-            Constant(_) | State(_) | Parameter(_) | Time => return None,
-            Instruction::Unary(op, a) => (Operation::Unary(op), [a, a, a]),
-            Instruction::Binary(op, a, b) => (Operation::Binary(op), [a, b, a]),
-            Select(c, a, b) => (Operation::Select, [c, a, b]),
-            Fma(a, b, c) => (Operation::Fma, [a, b, c]),
-            Fms(a, b, c) => (Operation::Fms, [a, b, c]),
-            Fnma(a, b, c) => (Operation::Fnma, [a, b, c]),
+            Instruction::Constant(_) | Instruction::State(_) | Instruction::Parameter(_) | Instruction::Time => {
+                return None;
+            }
+            Instruction::One(op, a) => (Operation::One(op), [a; 4]),
+            Instruction::Two(op, a, b) => (Operation::Two(op), [a, b, a, a]),
+            Instruction::Three(op, a, b, c) => (Operation::Three(op), [a, b, c, a]),
+            Instruction::Repair(function, list) => (Operation::Repair(function), list),
         })
     }
 }
@@ -94,23 +161,23 @@ impl Operation {
 struct Step {
     operation: Operation,
     destination: u32,
-    arguments: [u32; 3],
+    arguments: [u32; 4],
 }
 
 /// A tape with its registers assigned to slots of the scratch: x, t, the bound values, then temporaries
 /// that are reused as soon as their value is dead.
-struct Program {
-    prologue: Vec<Instruction>,
-    /// The prologue's registers that the body reads, in the order of their slots.
-    bound: Vec<Register>,
+pub struct Program {
+    prologue: Prologue,
     steps: Vec<Step>,
     outputs: Vec<u32>,
     states: usize,
+    lanes: usize,
     slots: usize,
 }
 
 impl Program {
-    fn new(tape: &Tape) -> Program {
+    /// Compiles `tape` for this many lanes, which are evaluated one after the other.
+    pub fn new(tape: &Tape, lanes: usize) -> Program {
         let code = &tape.instructions;
         let mut last_use = vec![0usize; code.len()];
         for (i, instruction) in code.iter().enumerate() {
@@ -122,15 +189,12 @@ impl Program {
             last_use[output as usize] = usize::MAX;
         }
 
+        let prologue = Prologue::new(tape);
         let mut slot = vec![u32::MAX; code.len()];
-        let mut bound = Vec::new();
-        for i in 0..tape.prologue {
-            if last_use[i] >= tape.prologue {
-                slot[i] = (tape.states + 1 + bound.len()) as u32;
-                bound.push(i as Register);
-            }
+        for (k, &register) in prologue.bound().iter().enumerate() {
+            slot[register as usize] = (tape.states + 1 + k) as u32;
         }
-        let first_temporary = (tape.states + 1 + bound.len()) as u32;
+        let first_temporary = (tape.states + 1 + prologue.bound().len()) as u32;
         let mut top = first_temporary;
         let mut free: Vec<u32> = Vec::new();
         let mut steps = Vec::new();
@@ -160,51 +224,77 @@ impl Program {
             }
         }
         Program {
-            prologue: code[..tape.prologue].to_vec(),
-            bound,
+            prologue,
             steps,
             outputs: tape.outputs.iter().map(|&r| slot[r as usize]).collect(),
             states: tape.states,
+            lanes,
             slots: top as usize,
+        }
+    }
+
+    /// Evaluates lane `lane` with t and x already in the scratch; the outputs are then in their slots.
+    fn evaluate(&self, work: &mut [f64]) {
+        for step in &self.steps {
+            let arguments = step.arguments.map(|s| work[s as usize]);
+            work[step.destination as usize] = step.operation.evaluate(arguments);
+        }
+    }
+
+    fn load(&self, bound: &[f64], x: &[f64], lane: usize, work: &mut [f64]) {
+        let (n, lanes) = (self.states, self.lanes);
+        for k in 0..n {
+            work[k] = x[k * lanes + lane];
+        }
+        for (k, value) in work[n + 1..].iter_mut().take(self.prologue.bound().len()).enumerate() {
+            *value = bound[k * lanes + lane];
         }
     }
 }
 
 impl Kernel for Program {
+    fn lanes(&self) -> usize {
+        self.lanes
+    }
+
     fn work_len(&self) -> usize {
-        self.slots
+        self.slots + self.outputs.len()
     }
 
     fn outputs(&self) -> usize {
         self.outputs.len()
     }
 
-    fn bind(&self, parameters: &[f64]) -> Vec<f64> {
-        let mut value = vec![0.0; self.prologue.len()];
-        for (i, &instruction) in self.prologue.iter().enumerate() {
-            value[i] = match instruction {
-                Instruction::Constant(v) => v,
-                Instruction::Parameter(k) => parameters[k as usize],
-                _ => {
-                    let (operation, [a, b, c]) = Operation::of(instruction).expect("no state or time in a prologue");
-                    operation.evaluate(value[a as usize], value[b as usize], value[c as usize])
-                }
-            };
-        }
-        self.bound.iter().map(|&r| value[r as usize]).collect()
+    fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.prologue.bind(parameters, self.lanes)
     }
 
-    fn run(&self, bound: &[f64], t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let n = self.states;
-        work[..n].copy_from_slice(&x[..n]);
-        work[n] = t;
-        work[n + 1..n + 1 + bound.len()].copy_from_slice(bound);
-        for step in &self.steps {
-            let [a, b, c] = step.arguments.map(|s| work[s as usize]);
-            work[step.destination as usize] = step.operation.evaluate(a, b, c);
+    fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        for lane in 0..self.lanes {
+            self.load(bound, x, lane, work);
+            work[self.states] = t[lane];
+            self.evaluate(work);
+            for (k, &slot) in self.outputs.iter().enumerate() {
+                out[k * self.lanes + lane] = work[slot as usize];
+            }
         }
-        for (o, &slot) in out.iter_mut().zip(&self.outputs) {
-            *o = work[slot as usize];
+    }
+
+    fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
+        for lane in 0..self.lanes {
+            self.load(bound, x, lane, work);
+            for _ in 0..count {
+                self.evaluate(work);
+                // An output may be another state component, so all are read before any is written.
+                let (slots, outputs) = work.split_at_mut(self.slots);
+                for (out, &slot) in outputs.iter_mut().zip(&self.outputs) {
+                    *out = slots[slot as usize];
+                }
+                slots[..self.outputs.len()].copy_from_slice(&outputs[..self.outputs.len()]);
+            }
+            for k in 0..self.outputs.len() {
+                x[k * self.lanes + lane] = work[k];
+            }
         }
     }
 }

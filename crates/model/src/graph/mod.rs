@@ -4,13 +4,18 @@
 //! Nodes are numbered in the order of their creation, hence arguments come before results: increasing
 //! numbers are a topological order, and no pass needs recursion.
 
+pub mod aligned;
 pub mod calculus;
+pub mod elementary;
+pub mod fuse;
 pub mod interpret;
 pub mod linear;
 pub mod op;
+pub mod primitive;
 pub mod tape;
 
 use op::{Binary, Unary};
+use primitive::Three;
 use rustc_hash::FxHashMap;
 
 /// A node of a [`Graph`].
@@ -49,6 +54,36 @@ pub enum Expression {
     Binary(Binary, Node, Node),
     /// `if(condition, a, b)`; the condition is true where it is not 0.
     Select(Node, Node, Node),
+    /// A product and a sum with one rounding.
+    Fused(Fused, Node, Node, Node),
+}
+
+/// The fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fused {
+    /// a b + c
+    Fma,
+    /// a b − c
+    Fms,
+    /// c − a b
+    Fnma,
+}
+
+impl Fused {
+    /// Its value in double precision.
+    pub fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
+        Three::from(self).evaluate(a, b, c)
+    }
+}
+
+impl From<Fused> for Three {
+    fn from(fused: Fused) -> Three {
+        match fused {
+            Fused::Fma => Three::Fma,
+            Fused::Fms => Three::Fms,
+            Fused::Fnma => Three::Fnma,
+        }
+    }
 }
 
 impl Expression {
@@ -58,7 +93,7 @@ impl Expression {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
             Expression::Unary(_, a) => ([a, Node(0), Node(0)], 1),
             Expression::Binary(_, a, b) => ([a, b, Node(0)], 2),
-            Expression::Select(c, a, b) => ([c, a, b], 3),
+            Expression::Select(a, b, c) | Expression::Fused(_, a, b, c) => ([a, b, c], 3),
         };
         list.into_iter().take(count)
     }
@@ -338,6 +373,40 @@ impl Graph {
         }
     }
 
+    /// A fused multiply-add, with every simplification that leaves its bits alone (signs of zero apart).
+    pub fn fused(&mut self, op: Fused, a: Node, b: Node, c: Node) -> Node {
+        if let (Some(x), Some(y), Some(z)) = (self.value(a), self.value(b), self.value(c)) {
+            return self.constant(op.evaluate(x, y, z));
+        }
+        // A product that is exact needs no fusing.
+        let exact = |g: &Graph, n: Node| [0.0, 1.0, -1.0].iter().any(|&v| g.is(n, v));
+        if exact(self, a) || exact(self, b) || self.is_zero(c) {
+            let product = self.mul(a, b);
+            return match op {
+                Fused::Fma => self.add(product, c),
+                Fused::Fms => self.sub(product, c),
+                Fused::Fnma => self.sub(c, product),
+            };
+        }
+        for (x, y) in [(a, b), (b, a)] {
+            if let (Some(x), Fused::Fma | Fused::Fnma) = (self.negated(x), op) {
+                let op = if op == Fused::Fma { Fused::Fnma } else { Fused::Fma };
+                return self.fused(op, x, y, c);
+            }
+        }
+        if let (Some(c), Fused::Fma | Fused::Fms) = (self.negated(c), op) {
+            let op = if op == Fused::Fma { Fused::Fms } else { Fused::Fma };
+            return self.fused(op, a, b, c);
+        }
+        let (a, b) = if b < a { (b, a) } else { (a, b) };
+        self.put(Expression::Fused(op, a, b, c))
+    }
+
+    /// a b + c with one rounding.
+    pub fn fma(&mut self, a: Node, b: Node, c: Node) -> Node {
+        self.fused(Fused::Fma, a, b, c)
+    }
+
     /// The sum of `terms` from left to right.
     pub fn sum(&mut self, terms: impl IntoIterator<Item = Node>) -> Node {
         let zero = self.zero();
@@ -395,6 +464,7 @@ impl Graph {
                 Expression::Unary(op, a) => self.unary(op, image[&a]),
                 Expression::Binary(op, a, b) => self.binary(op, image[&a], image[&b]),
                 Expression::Select(c, a, b) => self.select(image[&c], image[&a], image[&b]),
+                Expression::Fused(op, a, b, c) => self.fused(op, image[&a], image[&b], image[&c]),
             };
             image.insert(node, copy);
         }

@@ -2,6 +2,7 @@
 //! its value and its derivative; the parser, the interpreter, the calculus and the language guide all read
 //! this table, so an operation with a column missing does not compile.
 
+use super::elementary::Elementary;
 use super::{Graph, Node};
 
 /// The partial derivative of an operation of one argument, from (argument, result).
@@ -61,17 +62,17 @@ operations! {
     partials (x, y) (x, y) -> 1 : Partials1;
     Neg, "-", "negation", |x| -x, |g, (_, _)| [Some(g.constant(-1.0))];
     Sqrt, "sqrt", "square root", |x| x.sqrt(), |g, (_, y)| { let half = g.constant(0.5); [Some(g.div(half, y))] };
-    Sin, "sin", "sine of an angle in radians", |x| x.sin(), |g, (x, _)| [Some(g.unary(Unary::Cos, x))];
-    Cos, "cos", "cosine of an angle in radians", |x| x.cos(), |g, (x, _)| { let s = g.unary(Unary::Sin, x); [Some(g.neg(s))] };
-    Tan, "tan", "tangent of an angle in radians", |x| x.tan(), |g, (_, y)| { let one = g.one(); let s = g.mul(y, y); [Some(g.add(one, s))] };
-    Asin, "asin", "inverse sine, in radians, of a number in [-1, 1]", |x| x.asin(), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let one = g.one(); [Some(g.div(one, r))] };
-    Acos, "acos", "inverse cosine, in radians, of a number in [-1, 1]", |x| x.acos(), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let minus = g.constant(-1.0); [Some(g.div(minus, r))] };
-    Atan, "atan", "inverse tangent, in radians", |x| x.atan(), |g, (x, _)| { let one = g.one(); let s = g.mul(x, x); let d = g.add(one, s); [Some(g.div(one, d))] };
-    Sinh, "sinh", "hyperbolic sine", |x| x.sinh(), |g, (x, _)| [Some(g.unary(Unary::Cosh, x))];
-    Cosh, "cosh", "hyperbolic cosine", |x| x.cosh(), |g, (x, _)| [Some(g.unary(Unary::Sinh, x))];
-    Tanh, "tanh", "hyperbolic tangent", |x| x.tanh(), |g, (x, _)| { let c = g.unary(Unary::Cosh, x); let s = g.mul(c, c); let one = g.one(); [Some(g.div(one, s))] };
-    Exp, "exp", "exponential", |x| x.exp(), |_, (_, y)| [Some(y)];
-    Log, "log", "natural logarithm of a positive number", |x| x.ln(), |g, (x, _)| { let one = g.one(); [Some(g.div(one, x))] };
+    Sin, "sin", "sine of an angle in radians", |x| Elementary::Sin.evaluate(x, x), |g, (x, _)| [Some(g.unary(Unary::Cos, x))];
+    Cos, "cos", "cosine of an angle in radians", |x| Elementary::Cos.evaluate(x, x), |g, (x, _)| { let s = g.unary(Unary::Sin, x); [Some(g.neg(s))] };
+    Tan, "tan", "tangent of an angle in radians", |x| Elementary::Tan.evaluate(x, x), |g, (_, y)| { let one = g.one(); let s = g.mul(y, y); [Some(g.add(one, s))] };
+    Asin, "asin", "inverse sine, in radians, of a number in [-1, 1]", |x| Elementary::Asin.evaluate(x, x), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let one = g.one(); [Some(g.div(one, r))] };
+    Acos, "acos", "inverse cosine, in radians, of a number in [-1, 1]", |x| Elementary::Acos.evaluate(x, x), |g, (x, _)| { let r = root_of_one_minus_square(g, x); let minus = g.constant(-1.0); [Some(g.div(minus, r))] };
+    Atan, "atan", "inverse tangent, in radians", |x| Elementary::Atan.evaluate(x, x), |g, (x, _)| { let one = g.one(); let s = g.mul(x, x); let d = g.add(one, s); [Some(g.div(one, d))] };
+    Sinh, "sinh", "hyperbolic sine", |x| Elementary::Sinh.evaluate(x, x), |g, (x, _)| [Some(g.unary(Unary::Cosh, x))];
+    Cosh, "cosh", "hyperbolic cosine", |x| Elementary::Cosh.evaluate(x, x), |g, (x, _)| [Some(g.unary(Unary::Sinh, x))];
+    Tanh, "tanh", "hyperbolic tangent", |x| Elementary::Tanh.evaluate(x, x), |g, (x, _)| { let c = g.unary(Unary::Cosh, x); let s = g.mul(c, c); let one = g.one(); [Some(g.div(one, s))] };
+    Exp, "exp", "exponential", |x| Elementary::Exp.evaluate(x, x), |_, (_, y)| [Some(y)];
+    Log, "log", "natural logarithm of a positive number", |x| Elementary::Log.evaluate(x, x), |g, (x, _)| { let one = g.one(); [Some(g.div(one, x))] };
     Abs, "abs", "absolute value, differentiated piecewise", |x| x.abs(), |g, (x, _)| { let zero = g.zero(); let c = g.binary(Binary::Less, x, zero); let (minus, one) = (g.constant(-1.0), g.one()); [Some(g.select(c, minus, one))] };
     Not, "not", "logical negation", |x| truth(x == 0.0), |_, (_, _)| [None];
 }
@@ -85,21 +86,21 @@ operations! {
     Sub, "-", "difference", |a, b| a - b, |g, (_, _, _)| { let (one, minus) = (g.one(), g.constant(-1.0)); [Some(one), Some(minus)] };
     Mul, "*", "product", |a, b| a * b, |_, (a, b, _)| [Some(b), Some(a)];
     Div, "/", "quotient", |a, b| a / b, |g, (_, b, y)| { let one = g.one(); let r = g.div(one, b); let q = g.div(y, b); [Some(r), Some(g.neg(q))] };
-    Pow, "pow", "power; the base must be positive unless the exponent is an integer", |a, b| a.powf(b), |g, (a, b, y)| {
+    Pow, "pow", "power; the base must be positive unless the exponent is an integer", |a, b| Elementary::Pow.evaluate(a, b), |g, (a, b, y)| {
         let one = g.one();
         let lower = g.sub(b, one);
         let p = g.pow(a, lower);
         let l = g.unary(Unary::Log, a);
         [Some(g.mul(b, p)), Some(g.mul(y, l))]
     };
-    Atan2, "atan2", "angle of the point (second argument, first argument), in radians", |a, b| a.atan2(b), |g, (a, b, _)| {
+    Atan2, "atan2", "angle of the point (second argument, first argument), in radians", |a, b| Elementary::Atan2.evaluate(a, b), |g, (a, b, _)| {
         let (aa, bb) = (g.mul(a, a), g.mul(b, b));
         let n = g.add(aa, bb);
         let (u, v) = (g.div(b, n), g.div(a, n));
         [Some(u), Some(g.neg(v))]
     };
-    Min, "min", "the smaller of two numbers, differentiated piecewise", |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, a, b); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
-    Max, "max", "the larger of two numbers, differentiated piecewise", |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, b, a); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
+    Min, "min", "the smaller of two numbers, differentiated piecewise", |a, b| if a < b || a.is_nan() { a } else { b }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, a, b); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
+    Max, "max", "the larger of two numbers, differentiated piecewise", |a, b| if b < a || a.is_nan() { a } else { b }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, b, a); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
     Less, "<", "less than", |a, b| truth(a < b), |_, (_, _, _)| [None, None];
     LessEqual, "<=", "at most", |a, b| truth(a <= b), |_, (_, _, _)| [None, None];
     Equal, "==", "equal", |a, b| truth(a == b), |_, (_, _, _)| [None, None];

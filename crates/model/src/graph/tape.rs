@@ -1,18 +1,24 @@
-//! The tape: a graph laid out as straight-line code in static single assignment form. It is all a backend
-//! ever sees. Fused multiply-adds are decided here and nowhere else, so every backend computes the same bits.
+//! The tape: formulas laid out as straight-line code in static single assignment form, out of [primitive
+//! operations](super::primitive) only. It is all that a backend ever sees. What a formula is made of is decided
+//! before: fused multiply-adds in [`fuse`](super::fuse), elementary functions in
+//! [`elementary`](super::elementary). So every backend computes the same bits.
 
+use super::elementary::Elementary;
+use super::fuse::fuse;
 use super::op::{Binary, Unary};
+use super::primitive::{Arithmetic, One, TRUE, Three, Two};
 use super::{Expression, Graph, Input, Node};
+use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
 
 /// The number of an instruction, whose result it names.
 pub type Register = u32;
 
 /// One instruction; its arguments are earlier instructions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instruction {
-    /// A number.
-    Constant(f64),
+    /// A number or a pattern of bits.
+    Constant(u64),
     /// A state component.
     State(u32),
     /// A parameter.
@@ -20,17 +26,14 @@ pub enum Instruction {
     /// The time.
     Time,
     /// An operation of one argument.
-    Unary(Unary, Register),
+    One(One, Register),
     /// An operation of two arguments.
-    Binary(Binary, Register, Register),
-    /// `if(c, a, b)`
-    Select(Register, Register, Register),
-    /// a·b + c with one rounding.
-    Fma(Register, Register, Register),
-    /// a·b − c with one rounding.
-    Fms(Register, Register, Register),
-    /// c − a·b with one rounding.
-    Fnma(Register, Register, Register),
+    Two(Two, Register, Register),
+    /// An operation of three arguments.
+    Three(Three, Register, Register, Register),
+    /// A function of two arguments, computed as the third register where the fourth, a mask, is true (see
+    /// [`Arithmetic::repair`]).
+    Repair(Elementary, [Register; 4]),
 }
 
 impl Instruction {
@@ -38,10 +41,11 @@ impl Instruction {
     pub fn arguments(self) -> impl Iterator<Item = Register> {
         use Instruction::*;
         let (list, count) = match self {
-            Constant(_) | State(_) | Parameter(_) | Time => ([0; 3], 0),
-            Unary(_, a) => ([a, 0, 0], 1),
-            Binary(_, a, b) => ([a, b, 0], 2),
-            Select(a, b, c) | Fma(a, b, c) | Fms(a, b, c) | Fnma(a, b, c) => ([a, b, c], 3),
+            Constant(_) | State(_) | Parameter(_) | Time => ([0; 4], 0),
+            One(_, a) => ([a, 0, 0, 0], 1),
+            Two(_, a, b) => ([a, b, 0, 0], 2),
+            Three(_, a, b, c) => ([a, b, c, 0], 3),
+            Repair(_, list) => (list, 4),
         };
         list.into_iter().take(count)
     }
@@ -50,12 +54,10 @@ impl Instruction {
         use Instruction::*;
         match self {
             Constant(_) | State(_) | Parameter(_) | Time => self,
-            Unary(op, a) => Unary(op, f(a)),
-            Binary(op, a, b) => Binary(op, f(a), f(b)),
-            Select(a, b, c) => Select(f(a), f(b), f(c)),
-            Fma(a, b, c) => Fma(f(a), f(b), f(c)),
-            Fms(a, b, c) => Fms(f(a), f(b), f(c)),
-            Fnma(a, b, c) => Fnma(f(a), f(b), f(c)),
+            One(op, a) => One(op, f(a)),
+            Two(op, a, b) => Two(op, f(a), f(b)),
+            Three(op, a, b, c) => Three(op, f(a), f(b), f(c)),
+            Repair(function, list) => Repair(function, list.map(f)),
         }
     }
 }
@@ -82,48 +84,227 @@ impl Tape {
     /// # Panics
     /// If the graph reads a slot of a template: templates are instantiated before they become tapes.
     pub fn new(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
-        let order = graph.reachable(outputs);
-        let position = |node: Node| order.binary_search(&node).expect("arguments are reachable") as u32;
-        let mut code: Vec<Instruction> = order
-            .iter()
-            .map(|&node| match graph.expression(node) {
-                Expression::Constant(bits) => Instruction::Constant(f64::from_bits(bits)),
-                Expression::Input(Input::State(i)) => Instruction::State(i),
-                Expression::Input(Input::Parameter(i)) => Instruction::Parameter(i),
-                Expression::Input(Input::Time) => Instruction::Time,
-                Expression::Input(Input::Slot(_)) => panic!("a template's slot reached a tape"),
-                Expression::Unary(op, a) => Instruction::Unary(op, position(a)),
-                Expression::Binary(op, a, b) => Instruction::Binary(op, position(a), position(b)),
-                Expression::Select(c, a, b) => Instruction::Select(position(c), position(a), position(b)),
-            })
-            .collect();
-        let mut outputs: Vec<Register> = outputs.iter().map(|&node| position(node)).collect();
-        let uniform = uniform(&code);
-        let live = fuse(&mut code, &outputs, &uniform);
+        let (graph, outputs) = fuse(graph, outputs);
+        Tape::of_fused(&graph, &outputs, states, parameters)
+    }
 
-        // The prologue first; both parts keep their order.
-        let (first, second): (Vec<usize>, Vec<usize>) = (0..code.len()).filter(|&i| live[i]).partition(|&i| uniform[i]);
-        let prologue = first.len();
-        let layout = [first, second].concat();
-        let mut place = vec![Register::MAX; code.len()];
-        for (new, &old) in layout.iter().enumerate() {
-            place[old] = new as Register;
-        }
-        let instructions = layout.iter().map(|&i| code[i].map(|a| place[a as usize])).collect();
-        for output in &mut outputs {
-            *output = place[*output as usize];
-        }
-        Tape { instructions, prologue, outputs, states, parameters }
+    /// The same of a graph whose multiply-adds are formed: nothing more is fused.
+    ///
+    /// # Panics
+    /// As [`Tape::new`].
+    pub fn of_fused(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
+        let mut builder = Builder::default();
+        let values = builder.lower(graph, outputs);
+        let outputs: Vec<Register> = values.into_iter().map(|v| v.register).collect();
+        lay_out(&builder.code, &outputs, states, parameters)
     }
 
     /// How many instructions of the body compute something: the cost of one evaluation.
     pub fn operations(&self) -> usize {
         self.instructions[self.prologue..].iter().filter(|i| i.arguments().next().is_some()).count()
     }
+
+    /// Whether the body reads the time.
+    pub fn reads_time(&self) -> bool {
+        self.instructions.contains(&Instruction::Time)
+    }
 }
 
-/// Which instructions depend on nothing but parameters and numbers.
-fn uniform(code: &[Instruction]) -> Vec<bool> {
+/// Code in the making, every distinct instruction once.
+#[derive(Default)]
+struct Builder {
+    code: Vec<Instruction>,
+    known: FxHashMap<Instruction, Register>,
+}
+
+/// A formula's value: a number, or the mask of a condition.
+#[derive(Clone, Copy)]
+struct Lowered {
+    register: Register,
+    is_mask: bool,
+}
+
+impl Builder {
+    fn put(&mut self, instruction: Instruction) -> Register {
+        *self.known.entry(instruction).or_insert_with(|| {
+            self.code.push(instruction);
+            self.code.len() as Register - 1
+        })
+    }
+
+    fn constant(&self, register: Register) -> Option<f64> {
+        match self.code[register as usize] {
+            Instruction::Constant(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    /// Lowers what `outputs` need; the results are numbers.
+    fn lower(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Lowered> {
+        let order = graph.reachable(outputs);
+        let place = |node: Node| order.binary_search(&node).expect("arguments are reachable");
+        let mut values: Vec<Lowered> = Vec::with_capacity(order.len());
+        for &node in &order {
+            let at = |n: Node| values[place(n)];
+            let value = match graph.expression(node) {
+                Expression::Constant(bits) => number(self.put(Instruction::Constant(bits))),
+                Expression::Input(Input::State(i)) => number(self.put(Instruction::State(i))),
+                Expression::Input(Input::Parameter(i)) => number(self.put(Instruction::Parameter(i))),
+                Expression::Input(Input::Time) => number(self.put(Instruction::Time)),
+                Expression::Input(Input::Slot(_)) => panic!("a template's slot reached a tape"),
+                Expression::Unary(op, a) => self.unary(op, at(a)),
+                Expression::Binary(op, a, b) => self.binary(op, at(a), at(b)),
+                Expression::Select(c, a, b) => {
+                    let (c, a, b) = (self.mask(at(c)), self.number_of(at(a)), self.number_of(at(b)));
+                    number(self.three(Three::Select, c, a, b))
+                }
+                Expression::Fused(op, a, b, c) => {
+                    let [a, b, c] = [a, b, c].map(|n| self.number_of(at(n)));
+                    number(self.three(op.into(), a, b, c))
+                }
+            };
+            values.push(value);
+        }
+        outputs.iter().map(|&o| number(self.number_of(values[place(o)]))).collect()
+    }
+
+    fn unary(&mut self, op: Unary, a: Lowered) -> Lowered {
+        if op == Unary::Not {
+            let (a, all) = (self.mask(a), self.bits(TRUE));
+            return mask(self.two(Two::Xor, a, all));
+        }
+        let a = self.number_of(a);
+        let sign = (-0.0f64).to_bits();
+        number(match op {
+            Unary::Neg => {
+                let sign = self.bits(sign);
+                self.two(Two::Xor, a, sign)
+            }
+            Unary::Abs => {
+                let rest = self.bits(!sign);
+                self.two(Two::And, a, rest)
+            }
+            Unary::Sqrt => self.one(One::Sqrt, a),
+            Unary::Not => unreachable!("a condition, handled above"),
+            Unary::Sin => Elementary::Sin.expand(self, [a, a]),
+            Unary::Cos => Elementary::Cos.expand(self, [a, a]),
+            Unary::Tan => Elementary::Tan.expand(self, [a, a]),
+            Unary::Asin => Elementary::Asin.expand(self, [a, a]),
+            Unary::Acos => Elementary::Acos.expand(self, [a, a]),
+            Unary::Atan => Elementary::Atan.expand(self, [a, a]),
+            Unary::Sinh => Elementary::Sinh.expand(self, [a, a]),
+            Unary::Cosh => Elementary::Cosh.expand(self, [a, a]),
+            Unary::Tanh => Elementary::Tanh.expand(self, [a, a]),
+            Unary::Exp => Elementary::Exp.expand(self, [a, a]),
+            Unary::Log => Elementary::Log.expand(self, [a, a]),
+        })
+    }
+
+    fn binary(&mut self, op: Binary, a: Lowered, b: Lowered) -> Lowered {
+        if let Binary::And | Binary::Or = op {
+            let (a, b) = (self.mask(a), self.mask(b));
+            return mask(self.two(if op == Binary::And { Two::And } else { Two::Or }, a, b));
+        }
+        let (a, b) = (self.number_of(a), self.number_of(b));
+        match op {
+            Binary::Add => number(self.two(Two::Add, a, b)),
+            Binary::Sub => number(self.two(Two::Sub, a, b)),
+            Binary::Mul => number(self.two(Two::Mul, a, b)),
+            Binary::Div => number(self.two(Two::Div, a, b)),
+            Binary::Pow => number(Elementary::Pow.expand(self, [a, b])),
+            Binary::Atan2 => number(Elementary::Atan2.expand(self, [a, b])),
+            Binary::Min => {
+                let first = self.two(Two::Less, a, b);
+                number(self.chosen(first, a, b))
+            }
+            Binary::Max => {
+                let first = self.two(Two::Less, b, a);
+                number(self.chosen(first, a, b))
+            }
+            Binary::Less => mask(self.two(Two::Less, a, b)),
+            Binary::LessEqual => mask(self.two(Two::LessEqual, a, b)),
+            Binary::Equal => mask(self.two(Two::Equal, a, b)),
+            Binary::And | Binary::Or => unreachable!("conditions, handled above"),
+        }
+    }
+
+    /// a where `first` is true, else b; but NaN where a is.
+    fn chosen(&mut self, first: Register, a: Register, b: Register) -> Register {
+        let is_number = self.two(Two::Equal, a, a);
+        let all = self.bits(TRUE);
+        let is_nan = self.two(Two::Xor, is_number, all);
+        let take = self.two(Two::Or, first, is_nan);
+        self.three(Three::Select, take, a, b)
+    }
+
+    /// A condition as a mask: a number is true where it is not 0.
+    fn mask(&mut self, value: Lowered) -> Register {
+        if value.is_mask {
+            return value.register;
+        }
+        let (zero, all) = (self.number(0.0), self.bits(TRUE));
+        let is_zero = self.two(Two::Equal, value.register, zero);
+        self.two(Two::Xor, is_zero, all)
+    }
+
+    /// A condition as a number: 1 for true, 0 for false.
+    fn number_of(&mut self, value: Lowered) -> Register {
+        if !value.is_mask {
+            return value.register;
+        }
+        let one = self.number(1.0);
+        self.two(Two::And, value.register, one)
+    }
+}
+
+fn number(register: Register) -> Lowered {
+    Lowered { register, is_mask: false }
+}
+
+fn mask(register: Register) -> Lowered {
+    Lowered { register, is_mask: true }
+}
+
+impl Arithmetic for Builder {
+    type Value = Register;
+
+    fn bits(&mut self, bits: u64) -> Register {
+        self.put(Instruction::Constant(bits))
+    }
+
+    fn one(&mut self, op: One, a: Register) -> Register {
+        match self.constant(a) {
+            Some(a) => self.number(op.evaluate(a)),
+            None => self.put(Instruction::One(op, a)),
+        }
+    }
+
+    fn two(&mut self, op: Two, a: Register, b: Register) -> Register {
+        match (self.constant(a), self.constant(b)) {
+            (Some(a), Some(b)) => self.number(op.evaluate(a, b)),
+            _ if op.commutes() && b < a => self.put(Instruction::Two(op, b, a)),
+            _ => self.put(Instruction::Two(op, a, b)),
+        }
+    }
+
+    fn three(&mut self, op: Three, a: Register, b: Register, c: Register) -> Register {
+        match (self.constant(a), self.constant(b), self.constant(c)) {
+            (Some(a), Some(b), Some(c)) => self.number(op.evaluate(a, b, c)),
+            _ => self.put(Instruction::Three(op, a, b, c)),
+        }
+    }
+
+    fn repair(&mut self, function: Elementary, [a, b]: [Register; 2], fast: Register, valid: Register) -> Register {
+        match (self.constant(a), self.constant(b)) {
+            (Some(a), Some(b)) => self.number(function.evaluate(a, b)),
+            _ => self.put(Instruction::Repair(function, [a, b, fast, valid])),
+        }
+    }
+}
+
+/// Orders what `outputs` need: first what depends on parameters only, then the rest, each output with what it
+/// needs before the next one, so that values die young.
+fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters: usize) -> Tape {
     let mut uniform = vec![true; code.len()];
     for (i, instruction) in code.iter().enumerate() {
         uniform[i] = match instruction {
@@ -131,48 +312,40 @@ fn uniform(code: &[Instruction]) -> Vec<bool> {
             _ => instruction.arguments().all(|a| uniform[a as usize]),
         };
     }
-    uniform
-}
-
-/// Turns a product that only one sum or difference uses into a fused multiply-add; returns what is still
-/// needed.
-fn fuse(code: &mut [Instruction], outputs: &[Register], uniform: &[bool]) -> Vec<bool> {
-    let mut uses = vec![0u32; code.len()];
-    for argument in code.iter().flat_map(|i| i.arguments()).chain(outputs.iter().copied()) {
-        uses[argument as usize] += 1;
-    }
-    let mut live = vec![true; code.len()];
-    for i in 0..code.len() {
-        // A product of parameters is computed once for the run; fusing it would bring it into the loop.
-        let product = |r: Register| match code[r as usize] {
-            Instruction::Binary(Binary::Mul, a, b) if uses[r as usize] == 1 && uniform[r as usize] == uniform[i] => {
-                Some((a, b))
+    let mut seen = vec![false; code.len()];
+    let (mut prologue, mut body) = (Vec::new(), Vec::new());
+    // A register is pushed twice: to open it, and to place it after its arguments.
+    let mut stack: Vec<(Register, bool)> = Vec::new();
+    for &output in outputs {
+        stack.push((output, false));
+        while let Some((register, arguments_placed)) = stack.pop() {
+            let i = register as usize;
+            if arguments_placed {
+                if uniform[i] { prologue.push(register) } else { body.push(register) }
+            } else if !seen[i] {
+                seen[i] = true;
+                stack.push((register, true));
+                let first = stack.len();
+                stack.extend(code[i].arguments().filter(|&a| !seen[a as usize]).map(|a| (a, false)));
+                stack[first..].reverse();
             }
-            _ => None,
-        };
-        let fused = match code[i] {
-            Instruction::Binary(Binary::Add, x, y) => {
-                // The later product is the one that is ready last: fusing it shortens the chain.
-                product(y)
-                    .map(|(a, b)| (Instruction::Fma(a, b, x), y))
-                    .or_else(|| product(x).map(|(a, b)| (Instruction::Fma(a, b, y), x)))
-            }
-            Instruction::Binary(Binary::Sub, x, y) => product(y)
-                .map(|(a, b)| (Instruction::Fnma(a, b, x), y))
-                .or_else(|| product(x).map(|(a, b)| (Instruction::Fms(a, b, y), x))),
-            _ => None,
-        };
-        if let Some((instruction, absorbed)) = fused {
-            code[i] = instruction;
-            live[absorbed as usize] = false;
         }
     }
-    live
+    let mut place = vec![Register::MAX; code.len()];
+    for (new, &old) in prologue.iter().chain(&body).enumerate() {
+        place[old as usize] = new as Register;
+    }
+    Tape {
+        instructions: prologue.iter().chain(&body).map(|&old| code[old as usize].map(|a| place[a as usize])).collect(),
+        prologue: prologue.len(),
+        outputs: outputs.iter().map(|&o| place[o as usize]).collect(),
+        states,
+        parameters,
+    }
 }
 
 impl Display for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use Instruction::*;
         for (i, instruction) in self.instructions.iter().enumerate() {
             if i == 0 && self.prologue > 0 {
                 writeln!(f, "once for each set of parameters:")?;
@@ -182,16 +355,23 @@ impl Display for Tape {
             }
             write!(f, "  r{i} = ")?;
             match *instruction {
-                Constant(v) => writeln!(f, "{v}")?,
-                State(k) => writeln!(f, "x[{k}]")?,
-                Parameter(k) => writeln!(f, "parameter[{k}]")?,
-                Time => writeln!(f, "t")?,
-                Unary(op, a) => writeln!(f, "{} r{a}", op.name())?,
-                Binary(op, a, b) => writeln!(f, "r{a} {} r{b}", op.name())?,
-                Select(c, a, b) => writeln!(f, "if r{c} then r{a} else r{b}")?,
-                Fma(a, b, c) => writeln!(f, "fma r{a}*r{b} + r{c}")?,
-                Fms(a, b, c) => writeln!(f, "fma r{a}*r{b} - r{c}")?,
-                Fnma(a, b, c) => writeln!(f, "fma r{c} - r{a}*r{b}")?,
+                Instruction::Constant(bits) => match f64::from_bits(bits) {
+                    // A mask or a pattern, not a number.
+                    v if v.is_nan() || v.is_subnormal() => writeln!(f, "{bits:#x}")?,
+                    v => writeln!(f, "{v}")?,
+                },
+                Instruction::State(k) => writeln!(f, "x[{k}]")?,
+                Instruction::Parameter(k) => writeln!(f, "parameter[{k}]")?,
+                Instruction::Time => writeln!(f, "t")?,
+                Instruction::One(op, a) => writeln!(f, "{} r{a}", op.name())?,
+                Instruction::Two(op, a, b) => writeln!(f, "r{a} {} r{b}", op.name())?,
+                Instruction::Three(Three::Select, c, a, b) => writeln!(f, "if r{c} then r{a} else r{b}")?,
+                Instruction::Three(Three::Fma, a, b, c) => writeln!(f, "fma r{a}*r{b} + r{c}")?,
+                Instruction::Three(Three::Fms, a, b, c) => writeln!(f, "fma r{a}*r{b} - r{c}")?,
+                Instruction::Three(Three::Fnma, a, b, c) => writeln!(f, "fma r{c} - r{a}*r{b}")?,
+                Instruction::Repair(function, [a, b, fast, valid]) => {
+                    writeln!(f, "r{fast} if r{valid} else {function:?}(r{a}, r{b})")?
+                }
             }
         }
         writeln!(f, "outputs: {}", self.outputs.iter().map(|r| format!("r{r}")).collect::<Vec<_>>().join(" "))

@@ -63,7 +63,7 @@ impl Field {
     /// A kernel for `outputs`.
     pub fn compile(&self, outputs: &[Node]) -> Box<dyn Kernel> {
         Interpreter
-            .compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters))
+            .compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters), 1)
             .expect("the interpreter never refuses")
     }
 

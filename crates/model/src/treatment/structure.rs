@@ -3,6 +3,7 @@
 use super::Field;
 use super::unrolled::{Scalar, Unrolled};
 use crate::elaborate::model::Model;
+use crate::graph::aligned::Aligned;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
@@ -76,7 +77,7 @@ pub struct Probe<'a> {
     nodes: usize,
     gradients: Vec<&'a Gradient>,
     kernel: Box<dyn Kernel>,
-    bound: Vec<f64>,
+    bound: Aligned,
 }
 
 impl<'a> Probe<'a> {
@@ -91,7 +92,7 @@ impl<'a> Probe<'a> {
         let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
         let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
         let kernel = Interpreter
-            .compile(&Tape::new(graph, &outputs, states, parameters.len()))
+            .compile(&Tape::new(graph, &outputs, states, parameters.len()), 1)
             .expect("the interpreter never refuses");
         let bound = kernel.bind(parameters);
         Probe { nodes: nodes.len(), gradients: gradients.to_vec(), kernel, bound }
@@ -100,7 +101,7 @@ impl<'a> Probe<'a> {
     /// The nodes' values and the gradients as rows at (t, x).
     pub fn at(&self, t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
         let mut out = vec![0.0; self.kernel.outputs()];
-        self.kernel.run(&self.bound, t, x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
+        self.kernel.run(&self.bound, &[t], x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
         let mut entries = out.split_off(self.nodes).into_iter();
         let row = |r: &&Gradient| r.iter().map(|&(c, _)| (c, entries.next().expect("one for each node"))).collect();
         (out, self.gradients.iter().map(row).collect())

@@ -1,0 +1,242 @@
+//! The operations that a processor has: all that a [tape](super::tape) consists of, and so all that a backend
+//! must know. A value is 64 bits. Arithmetic reads them as a double and rounds to nearest, ties to even; the
+//! operations on bits are for the exponents and signs inside elementary functions. A comparison gives a *mask*,
+//! all ones or all zeros, which [`Three::Select`] and the operations on bits understand.
+//!
+//! NaNs are equal to each other here: which of two NaNs an operation passes on, and with which sign, is not
+//! fixed, and nothing may depend on it.
+
+/// Operations of one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum One {
+    /// √a, correctly rounded.
+    Sqrt,
+    /// The bits moved up by a fixed count below 64, zeros coming in.
+    ShiftLeft(u8),
+    /// The bits moved down by a fixed count below 64, zeros coming in.
+    ShiftRight(u8),
+}
+
+/// Operations of two arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Two {
+    /// a + b
+    Add,
+    /// a − b
+    Sub,
+    /// a b
+    Mul,
+    /// a / b
+    Div,
+    /// The mask of a < b; false where one is NaN.
+    Less,
+    /// The mask of a ≤ b; false where one is NaN.
+    LessEqual,
+    /// The mask of a = b; false where one is NaN.
+    Equal,
+    /// Bits that both have.
+    And,
+    /// Bits that either has.
+    Or,
+    /// Bits that just one has.
+    Xor,
+    /// The bits as integers, added modulo 2⁶⁴.
+    AddInteger,
+    /// The bits as integers, subtracted modulo 2⁶⁴.
+    SubInteger,
+    /// The larger of the bits as signed integers. Of numbers ≥ 0 that is the larger number, and a NaN with its
+    /// sign cleared is larger than all: a running maximum that never forgets a NaN.
+    LargerInteger,
+}
+
+/// Operations of three arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Three {
+    /// a b + c with one rounding.
+    Fma,
+    /// a b − c with one rounding.
+    Fms,
+    /// c − a b with one rounding.
+    Fnma,
+    /// b where the mask a is true, c where it is false.
+    Select,
+}
+
+/// The mask for true.
+pub const TRUE: u64 = u64::MAX;
+
+/// The mask for false.
+pub const FALSE: u64 = 0;
+
+fn mask(condition: bool) -> f64 {
+    f64::from_bits(if condition { TRUE } else { FALSE })
+}
+
+impl One {
+    /// The result.
+    #[inline(always)]
+    pub fn evaluate(self, a: f64) -> f64 {
+        match self {
+            One::Sqrt => a.sqrt(),
+            One::ShiftLeft(count) => f64::from_bits(a.to_bits() << count),
+            One::ShiftRight(count) => f64::from_bits(a.to_bits() >> count),
+        }
+    }
+
+    /// Its sign in dumps.
+    pub fn name(self) -> String {
+        match self {
+            One::Sqrt => "sqrt".to_string(),
+            One::ShiftLeft(count) => format!("<<{count}"),
+            One::ShiftRight(count) => format!(">>{count}"),
+        }
+    }
+}
+
+impl Two {
+    /// Every operation of two arguments.
+    pub const ALL: [Two; 13] = [
+        Two::Add,
+        Two::Sub,
+        Two::Mul,
+        Two::Div,
+        Two::Less,
+        Two::LessEqual,
+        Two::Equal,
+        Two::And,
+        Two::Or,
+        Two::Xor,
+        Two::AddInteger,
+        Two::SubInteger,
+        Two::LargerInteger,
+    ];
+
+    /// The result.
+    #[inline(always)]
+    pub fn evaluate(self, a: f64, b: f64) -> f64 {
+        let (i, j) = (a.to_bits(), b.to_bits());
+        match self {
+            Two::Add => a + b,
+            Two::Sub => a - b,
+            Two::Mul => a * b,
+            Two::Div => a / b,
+            Two::Less => mask(a < b),
+            Two::LessEqual => mask(a <= b),
+            Two::Equal => mask(a == b),
+            Two::And => f64::from_bits(i & j),
+            Two::Or => f64::from_bits(i | j),
+            Two::Xor => f64::from_bits(i ^ j),
+            Two::AddInteger => f64::from_bits(i.wrapping_add(j)),
+            Two::SubInteger => f64::from_bits(i.wrapping_sub(j)),
+            Two::LargerInteger => f64::from_bits((i as i64).max(j as i64) as u64),
+        }
+    }
+
+    /// Whether the order of the arguments does not matter.
+    pub fn commutes(self) -> bool {
+        !matches!(self, Two::Sub | Two::Div | Two::Less | Two::LessEqual | Two::SubInteger)
+    }
+
+    /// Its sign in dumps.
+    pub fn name(self) -> &'static str {
+        match self {
+            Two::Add => "+",
+            Two::Sub => "-",
+            Two::Mul => "*",
+            Two::Div => "/",
+            Two::Less => "<",
+            Two::LessEqual => "<=",
+            Two::Equal => "==",
+            Two::And => "&",
+            Two::Or => "|",
+            Two::Xor => "^",
+            Two::AddInteger => "+i",
+            Two::SubInteger => "-i",
+            Two::LargerInteger => "max_i",
+        }
+    }
+}
+
+impl Three {
+    /// Every operation of three arguments.
+    pub const ALL: [Three; 4] = [Three::Fma, Three::Fms, Three::Fnma, Three::Select];
+
+    /// The result.
+    #[inline(always)]
+    pub fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
+        match self {
+            Three::Fma => a.mul_add(b, c),
+            Three::Fms => a.mul_add(b, -c),
+            Three::Fnma => (-a).mul_add(b, c),
+            Three::Select => {
+                let mask = a.to_bits();
+                f64::from_bits((mask & b.to_bits()) | (!mask & c.to_bits()))
+            }
+        }
+    }
+}
+
+/// Something that carries out operations, or records them: numbers at once ([`Numbers`]), a tape for later. What is
+/// written over it is written once for both.
+pub trait Arithmetic {
+    /// A value.
+    type Value: Copy;
+
+    /// These bits.
+    fn bits(&mut self, bits: u64) -> Self::Value;
+
+    /// An operation of one argument.
+    fn one(&mut self, op: One, a: Self::Value) -> Self::Value;
+
+    /// An operation of two arguments.
+    fn two(&mut self, op: Two, a: Self::Value, b: Self::Value) -> Self::Value;
+
+    /// An operation of three arguments.
+    fn three(&mut self, op: Three, a: Self::Value, b: Self::Value, c: Self::Value) -> Self::Value;
+
+    /// `fast` where the mask `valid` is true; elsewhere the function itself, by [`Elementary::exact`]. A backend
+    /// that runs in straight lines computes `fast` and notes that somewhere `valid` was false; the run is then
+    /// repeated by one that can branch.
+    ///
+    /// [`Elementary::exact`]: super::elementary::Elementary::exact
+    fn repair(
+        &mut self,
+        function: super::elementary::Elementary,
+        arguments: [Self::Value; 2],
+        fast: Self::Value,
+        valid: Self::Value,
+    ) -> Self::Value;
+
+    /// A number.
+    fn number(&mut self, value: f64) -> Self::Value {
+        self.bits(value.to_bits())
+    }
+}
+
+/// Doubles, with everything carried out at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers;
+
+impl Arithmetic for Numbers {
+    type Value = f64;
+
+    fn bits(&mut self, bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+
+    fn one(&mut self, op: One, a: f64) -> f64 {
+        op.evaluate(a)
+    }
+
+    fn two(&mut self, op: Two, a: f64, b: f64) -> f64 {
+        op.evaluate(a, b)
+    }
+
+    fn three(&mut self, op: Three, a: f64, b: f64, c: f64) -> f64 {
+        op.evaluate(a, b, c)
+    }
+
+    fn repair(&mut self, function: super::elementary::Elementary, [a, b]: [f64; 2], fast: f64, valid: f64) -> f64 {
+        if valid.to_bits() == TRUE { fast } else { function.exact(a, b) }
+    }
+}
