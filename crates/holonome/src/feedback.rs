@@ -18,7 +18,21 @@ use holonome_model::treatment::structure::evaluate;
 /// A gain is reported as near its limit from this mean of h λmax/r on.
 const NEAR_LIMIT: f64 = 0.8;
 
-/// The feedback field's system, its gain for the monitor, and the gain in words.
+/// A field with its feedback term.
+pub(crate) struct FeedbackSystem {
+    /// Compiled.
+    pub system: CompiledSystem,
+    /// Its gain, for the monitor.
+    pub gain: Option<Gain>,
+    /// The gain in words.
+    pub text: String,
+    /// The field itself.
+    pub field: Field,
+    /// Its parameters: the model's, F₀ of what is no constraint, the gains.
+    pub parameters: Vec<f64>,
+}
+
+/// The feedback field's system.
 pub(crate) fn feedback_system(
     base: &Field,
     plain: &CompiledSystem,
@@ -27,7 +41,7 @@ pub(crate) fn feedback_system(
     parameters: &[f64],
     options: &RunOptions,
     formulas: Option<(&Potential, &Transport)>,
-) -> Result<(CompiledSystem, Option<Gain>, String), Error> {
+) -> Result<FeedbackSystem, Error> {
     let gains = options.gain.clone().unwrap_or(Gains::Auto);
     let (treated, inputs, inserted, gain, text) = match &gains {
         Gains::Auto => {
@@ -79,7 +93,13 @@ pub(crate) fn feedback_system(
     let mut treated = treated;
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
-    Ok((CompiledSystem::new(&treated, &all, false), gain, text))
+    Ok(FeedbackSystem {
+        system: CompiledSystem::new(&treated, &all, false, false),
+        gain,
+        text,
+        field: treated,
+        parameters: all,
+    })
 }
 
 /// L must push down the slope of V: its symmetric part has to be positive definite.

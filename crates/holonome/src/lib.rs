@@ -15,7 +15,8 @@
 //! into a [`store`]; a [`Summary`] says how well it went. The symbolic half is `holonome_model`, the numeric
 //! half `holonome_integrate`; this crate is where they meet.
 
-pub mod compiled;
+mod backend;
+mod compiled;
 pub mod dump;
 pub mod error;
 mod feedback;

@@ -225,7 +225,7 @@ impl Recorded {
         for q in &model.observables {
             add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape, field);
         }
-        let kernel = Bound::new(field.compile(&nodes), &model.parameter_values);
+        let kernel = Bound::of(field, &nodes, &model.parameter_values);
         Recorded { arrays, kernel, outputs: nodes.len() }
     }
 }

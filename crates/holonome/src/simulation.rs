@@ -1,6 +1,6 @@
 //! A problem compiled for a method, and its run.
 
-use crate::compiled::CompiledSystem;
+use crate::compiled::{CompiledMap, CompiledStep, CompiledSystem};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
@@ -12,7 +12,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::observer::Control;
 use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::run::{Outcome, run};
+use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::state::{Cost, StepState};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::syntax::diagnostic::Diagnostic;
@@ -34,6 +34,7 @@ pub struct Simulation {
     field: Field,
     plan: Plan,
     system: CompiledSystem,
+    step: CompiledStep,
     state: StepState,
     recorded: Recorded,
     gain_text: Option<String>,
@@ -92,17 +93,23 @@ impl Simulation {
         }
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
-        let plain = CompiledSystem::new(&base, &parameters, method.treatment == Treatment::Feedback);
+        let (feeds_back, corrects) =
+            (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let plain = CompiledSystem::new(&base, &parameters, feeds_back, corrects);
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
+        let targets = parameters.len();
         let mut gain_text = None;
-        let system = if method.treatment == Treatment::Feedback {
-            let (system, gain, text) = feedback_system(&base, &plain, &plan, &state, &parameters, &options, formulas)?;
-            plan.gain = gain;
-            gain_text = Some(text);
-            refuse_unstable(&plan, &system, &plain, &state, &options, &mut warnings)?;
-            system
+        let (system, step) = if feeds_back {
+            let treated = feedback_system(&base, &plain, &plan, &state, &parameters, &options, formulas)?;
+            plan.gain = treated.gain;
+            gain_text = Some(treated.text);
+            refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
+            let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+            (treated.system, step)
         } else {
-            plain
+            let all = [&parameters, &state.target[base.constraints..]].concat();
+            let step = CompiledStep::new(&plan, &base, targets, &all);
+            (plain, step)
         };
         let initial = initial_values(&problem.model, &base);
         Ok(Simulation {
@@ -112,6 +119,7 @@ impl Simulation {
             field: base,
             plan,
             system,
+            step,
             state,
             recorded,
             gain_text,
@@ -196,7 +204,8 @@ impl Simulation {
             shown: started,
             steps: 0,
         };
-        let outcome = run(&self.plan, &self.system, &mut self.state, &mut recorder);
+        let map = CompiledMap::new(&self.step, self.plan.method.scheme.tableau(), &self.system);
+        let outcome = run_map(&self.plan, &self.system, &map, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
         let path = store.path().to_path_buf();

@@ -1,5 +1,6 @@
 //! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
 
+use crate::controller::Tolerance;
 use crate::method::Method;
 use crate::stability::Gain;
 
@@ -233,17 +234,24 @@ impl Plan {
     }
 }
 
+impl AdaptiveSteps {
+    /// Both tolerances.
+    pub fn tolerance(&self) -> Tolerance {
+        Tolerance { relative: self.rtol, absolute: self.atol }
+    }
+}
+
 impl FixedSteps {
     /// Number of steps, a shorter last one included.
     pub fn count(&self) -> u64 {
         self.steps + u64::from(self.shorter_last.is_some())
     }
 
-    /// Time after `step` steps. Multiplied, never accumulated, so that it carries one rounding however long the run.
+    /// Time after `step` steps: fma(step, h, t₀), so that it carries one rounding however long the run.
     pub fn time(&self, t0: f64, step: u64) -> f64 {
         match self.shorter_last {
             Some(t_end) if step > self.steps => t_end,
-            _ => t0 + step as f64 * self.h,
+            _ => (step as f64).mul_add(self.h, t0),
         }
     }
 

@@ -14,12 +14,16 @@ use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scheme::explicit_rk::{Stages, stage_count};
-use crate::scheme::map::{StepMap, TableauMap};
-use crate::stability::{Monitor, is_sampled};
+use crate::scheme::map::{Blocks, StepMap, TableauMap};
+use crate::stability::Monitor;
 use crate::state::{ControllerMemory, StepState};
 use crate::system::{System, max_or_nan};
 use crate::tableau::Tableau;
 use crate::treatment::Treatment;
+
+/// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
+/// which a person would notice.
+const LONGEST_BLOCK: u64 = 1024;
 
 /// How a run without a failure ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +84,13 @@ struct Engine<'a> {
     treatment: Treatment,
     monitor: Option<Monitor<'a>>,
     stages: Stages<Vec<f64>>,
-    errors: Vec<Vec<f64>>,
     x1: Vec<f64>,
     /// F at x1.
     values: Vec<f64>,
+    /// The groups' deviations at x1.
+    deviations: Vec<f64>,
+    /// The largest deviations within a block of steps.
+    largest: Vec<f64>,
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
     /// The field at x1, where `field_known`.
@@ -91,16 +98,19 @@ struct Engine<'a> {
     field_known: bool,
     sample: Vec<f64>,
     sample_values: Vec<f64>,
+    sample_deviations: Vec<f64>,
     weights: Vec<f64>,
     work: Vec<f64>,
 }
 
 impl<'a> Engine<'a> {
     fn new(plan: &'a Plan, system: &'a dyn System, map: &'a dyn StepMap, state: &'a mut StepState) -> Engine<'a> {
-        let (n, m) = (system.dim(), system.invariants().count);
+        let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
         let tableau = map.tableau();
-        let vectors = |count: usize| vec![vec![0.0; n]; count];
-        let monitor = plan.gain.as_ref().map(|gain| Monitor::new(gain, system, tableau.real_stability_interval()));
+        let monitor = plan
+            .gain
+            .as_ref()
+            .map(|gain| Monitor::new(gain, system, tableau.real_stability_interval()).along(&plan.stepping));
         if let Some(monitor) = &monitor {
             monitor.prepare(&mut state.stability.direction);
         }
@@ -111,15 +121,17 @@ impl<'a> Engine<'a> {
             tableau,
             treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
             monitor,
-            stages: Stages { k: vectors(stage_count(tableau)), y: vec![0.0; n] },
-            errors: vectors(tableau.error.len()),
+            stages: Stages::new(tableau, || vec![0.0; n]),
             x1: vec![0.0; n],
             values: vec![0.0; m],
+            deviations: vec![0.0; groups],
+            largest: vec![0.0; groups],
             controller: state.controller,
             field: vec![0.0; n],
             field_known: false,
             sample: vec![0.0; n],
             sample_values: vec![0.0; m],
+            sample_deviations: vec![0.0; groups],
             weights: vec![0.0; stage_count(tableau)],
             work: vec![0.0; system.work_len().max(map.work_len())],
             state,
@@ -133,6 +145,16 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, Failure<O::Error>> {
         while self.state.step < fixed.count() {
             self.check_limit()?;
+            if let Some(blocks) = self.map.blocks() {
+                let count = self.block_length(fixed);
+                if count > 0 {
+                    self.block(fixed, blocks, count, observer)?;
+                    if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
+                        return Ok(Outcome::Stopped);
+                    }
+                    continue;
+                }
+            }
             let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
             let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
             self.first_stage()?;
@@ -140,7 +162,7 @@ impl<'a> Engine<'a> {
             self.state.cost.field += self.map.fixed_step(t, h, x, &mut self.stages, x1, &mut self.work);
             self.field_known = false;
             self.treat(t1)?;
-            self.sample_fixed(fixed, t1, observer)?;
+            self.sample_fixed(fixed, step + 1, t1, observer)?;
             self.accept(t1, h);
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
@@ -156,7 +178,9 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, Failure<O::Error>> {
         let controller = Controller::new(self.tableau);
         while self.state.t < adaptive.t_end {
-            self.first_stage()?;
+            if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
+                self.first_stage()?;
+            }
             if self.state.controller.h == 0.0 {
                 self.state.controller.h = match adaptive.first_step {
                     Some(h) => h,
@@ -174,15 +198,79 @@ impl<'a> Engine<'a> {
         Ok(Outcome::Finished)
     }
 
+    /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
+    /// limit of steps, and never so many that an observer has to wait.
+    fn block_length(&self, fixed: &FixedSteps) -> u64 {
+        let state = &*self.state;
+        let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
+        let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
+        let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit]
+            .into_iter()
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Makes a block of steps. One that ends badly is made again step by step, up to the step that failed.
+    fn block<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        blocks: &dyn Blocks,
+        count: u64,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
+        let (first, t0) = (self.state.step, self.plan.t0);
+        self.x1.copy_from_slice(&self.state.x);
+        blocks.steps(first, count, &mut self.x1, &mut self.largest, &mut self.work);
+        let fine = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite());
+        if count > 1 && !(fine(&self.x1) && fine(&self.largest)) {
+            for _ in 0..count {
+                self.block(fixed, blocks, 1, observer)?;
+            }
+            return Ok(());
+        }
+        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
+            let state = &mut *self.state;
+            monitor.sample(self.system, state.t, &state.x, fixed.h, &mut state.stability, &mut self.work);
+        }
+        let t1 = fixed.time(t0, first + count);
+        self.state.cost.field += count * blocks.evaluations();
+        if blocks.corrects() {
+            let cost = &mut self.state.cost;
+            (cost.invariants, cost.jacobian) = (cost.invariants + count, cost.jacobian + count);
+            cost.linear_solves += count;
+        }
+        let (state, work) = (&*self.state, &mut self.work);
+        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, &mut self.deviations, work);
+        self.check_result(first + count, t1)?;
+        self.sample_fixed(fixed, first + count, t1, observer)?;
+        for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
+            drift.max = max_or_nan(drift.max, largest);
+        }
+        self.field_known = false;
+        self.advance(first + count, t1);
+        Ok(())
+    }
+
     /// Makes x₁ the state.
     fn accept(&mut self, t1: f64, h: f64) {
         let state = &mut *self.state;
-        if let Some(monitor) = self.monitor.as_mut().filter(|_| is_sampled(state.step)) {
+        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(state.step)) {
             monitor.sample(self.system, state.t, &state.x, h, &mut state.stability, &mut self.work);
         }
-        for (group, drift) in self.system.invariants().groups.iter().zip(&mut state.drift) {
-            drift.now = group.drift(&self.values, &state.target);
-            drift.max = max_or_nan(drift.max, drift.now);
+        for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
+            drift.max = max_or_nan(drift.max, deviation);
+        }
+        state.controller = self.controller;
+        let step = state.step + 1;
+        self.advance(step, t1);
+    }
+
+    /// Puts x₁, and what is known there, into the state.
+    fn advance(&mut self, step: u64, t1: f64) {
+        let state = &mut *self.state;
+        for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
+            drift.now = deviation;
         }
         state.values.copy_from_slice(&self.values);
         state.x.copy_from_slice(&self.x1);
@@ -190,8 +278,7 @@ impl<'a> Engine<'a> {
         if self.field_known {
             state.first_stage.value.copy_from_slice(&self.field);
         }
-        state.controller = self.controller;
         state.t = t1;
-        state.step += 1;
+        state.step = step;
     }
 }

@@ -4,7 +4,7 @@
 //! functions of the model. On [`SliceSpace`] these act on `f64` slices; a tracing space records them instead, which
 //! gives the same step as one straight-line program. A step may therefore never look at a number: the same
 //! operations happen whatever the values are. Coefficients of the method are numbers in every space, and terms whose
-//! coefficient is zero are left out in every space, so both give the same bits.
+//! coefficient is zero are left out in every space, so both give the same bits where the field does.
 
 use crate::system::System;
 
@@ -22,7 +22,9 @@ pub trait Space {
     /// weights gives 0.
     fn weighted_sum(&mut self, out: &mut Self::Vector, weights: &[f64], k: &[Self::Vector]);
 
-    /// out = x + h·Σ w_i k_i, as fma(h, Σ, x) with the sum above; nothing but zero weights gives x.
+    /// out = x + h·Σ w_i k_i with one rounding at the size of x. With w₁ the first weight that is not zero it is
+    /// fma(h·w₁, s, x), where s = fma(w₃/w₁, k₃, fma(w₂/w₁, k₂, k₁)) and so on in ascending order: a sum of s terms
+    /// takes s operations. Nothing but zero weights gives x.
     fn displaced(
         &mut self,
         out: &mut Self::Vector,
@@ -64,11 +66,15 @@ impl Space for SliceSpace<'_> {
     }
 
     fn weighted_sum(&mut self, out: &mut Vec<f64>, weights: &[f64], k: &[Vec<f64>]) {
-        combine(out, None, weights, k);
+        combine(out, weights, k);
     }
 
     fn displaced(&mut self, out: &mut Vec<f64>, x: &Vec<f64>, h: f64, weights: &[f64], k: &[Vec<f64>]) {
-        combine(out, Some((h, x)), weights, k);
+        let Some(&first) = weights.iter().find(|weight| **weight != 0.0) else {
+            out.copy_from_slice(x);
+            return;
+        };
+        combine_scaled(out, x, h * first, first, weights, k);
     }
 
     fn field(&mut self, out: &mut Vec<f64>, t: f64, x: &Vec<f64>) {
@@ -80,32 +86,41 @@ impl Space for SliceSpace<'_> {
 /// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
 const BLOCK: usize = 1024;
 
-/// Σ w_i k_i or, with (h, x), x + h·Σ w_i k_i, in the order that [`Space`] fixes for each component.
-fn combine(out: &mut [f64], base: Option<(f64, &[f64])>, weights: &[f64], k: &[Vec<f64>]) {
-    let n = out.len();
-    for start in (0..n).step_by(BLOCK) {
-        let block = start..n.min(start + BLOCK);
-        let out = &mut out[block.clone()];
+/// Σ w_i k_i in the order that [`Space::weighted_sum`] fixes for each component.
+fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let start = block * BLOCK;
         let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
         let Some((&weight, first)) = terms.next() else {
-            match base {
-                Some((_, x)) => out.copy_from_slice(&x[block]),
-                None => out.fill(0.0),
-            }
+            out.fill(0.0);
             continue;
         };
-        for (out, k) in out.iter_mut().zip(&first[block.clone()]) {
+        for (out, k) in out.iter_mut().zip(&first[start..]) {
             *out = weight * k;
         }
-        for (&weight, k) in terms {
-            for (out, k) in out.iter_mut().zip(&k[block.clone()]) {
-                *out = weight.mul_add(*k, *out);
-            }
+        add_terms(out, start, terms.map(|(&weight, k)| (weight, k)));
+    }
+}
+
+/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`] fixes for each component; `first` is w₁.
+fn combine_scaled(out: &mut [f64], x: &[f64], scale: f64, first: f64, weights: &[f64], k: &[Vec<f64>]) {
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let start = block * BLOCK;
+        let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
+        if let Some((_, k)) = terms.next() {
+            out.copy_from_slice(&k[start..start + out.len()]);
         }
-        if let Some((h, x)) = base {
-            for (out, x) in out.iter_mut().zip(&x[block]) {
-                *out = h.mul_add(*out, *x);
-            }
+        add_terms(out, start, terms.map(|(&weight, k)| (weight / first, k)));
+        for (out, x) in out.iter_mut().zip(&x[start..]) {
+            *out = scale.mul_add(*out, *x);
+        }
+    }
+}
+
+fn add_terms<'a>(out: &mut [f64], start: usize, terms: impl Iterator<Item = (f64, &'a Vec<f64>)>) {
+    for (weight, k) in terms {
+        for (out, k) in out.iter_mut().zip(&k[start..]) {
+            *out = weight.mul_add(*k, *out);
         }
     }
 }
@@ -130,7 +145,8 @@ mod tests {
         space.displaced(&mut moved, &x, h, &weights, &k);
         for i in 0..n {
             let expected = 0.9f64.mul_add(k[3][i], (-1.7f64).mul_add(k[2][i], 0.3 * k[0][i]));
-            assert_eq!((sum[i], moved[i]), (expected, h.mul_add(expected, x[i])));
+            let scaled = (0.9f64 / 0.3).mul_add(k[3][i], (-1.7f64 / 0.3).mul_add(k[2][i], k[0][i]));
+            assert_eq!((sum[i], moved[i]), (expected, (h * 0.3).mul_add(scaled, x[i])));
         }
         space.displaced(&mut moved, &x, h, &[0.0; 4], &k);
         assert_eq!(moved, x);

@@ -9,6 +9,7 @@ mod pilot;
 pub use pilot::{PILOT_STEPS, Pilot, pilot, pilot_rate};
 
 use crate::linear::eigen::{jacobi, power_iteration};
+use crate::plan::Stepping;
 use crate::state::StabilityMemory;
 use crate::system::{System, max_or_nan};
 
@@ -23,8 +24,11 @@ pub enum Gain {
     Rate(f64),
 }
 
-/// Every step is sampled up to this one, then every tenth.
-const SAMPLED_DENSELY: u64 = 1000;
+/// Samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
+const SAMPLES: u64 = 250;
+
+/// Steps from sample to sample where their number is not known: these are dearer.
+const ADAPTIVE_SPACING: u64 = 32;
 
 /// Up to this many rows the eigenvalues come from the m × m matrix, by Jacobi rotations.
 const SMALL: usize = 12;
@@ -35,15 +39,12 @@ const TOLERANCE: f64 = 1e-4;
 /// Products per sample at most; the iteration goes on from there at the next sample.
 const MOST_PRODUCTS: u32 = 100;
 
-/// Whether the step of this number is sampled. By number only, so that a resumed run samples the same steps.
-pub fn is_sampled(step: u64) -> bool {
-    step < SAMPLED_DENSELY || step.is_multiple_of(10)
-}
-
 /// Computes h·λmax/r along a run.
 pub struct Monitor<'a> {
     gain: &'a Gain,
     interval: f64,
+    /// Every so manieth step is sampled.
+    spacing: u64,
     jacobian: Vec<f64>,
     /// Small systems: K DF (m × n, full) is not needed; the m × m matrix and a scattered row are.
     matrix: Vec<f64>,
@@ -62,6 +63,7 @@ impl<'a> Monitor<'a> {
         Monitor {
             gain,
             interval,
+            spacing: 1,
             jacobian: vec![0.0; system.invariants().nonzeros()],
             matrix: vec![0.0; square],
             product: vec![0.0; square],
@@ -69,6 +71,26 @@ impl<'a> Monitor<'a> {
             weighted: vec![0.0; m],
             back: vec![0.0; n],
         }
+    }
+
+    /// The same monitor for a run that steps so: it samples some of the steps, chosen by their number only, so that a
+    /// resumed run samples the same.
+    pub fn along(mut self, stepping: &Stepping) -> Monitor<'a> {
+        self.spacing = match stepping {
+            Stepping::Fixed(fixed) => fixed.count().div_ceil(SAMPLES).max(1),
+            Stepping::Adaptive(_) => ADAPTIVE_SPACING,
+        };
+        self
+    }
+
+    /// Whether the step of this number is sampled.
+    pub fn samples(&self, step: u64) -> bool {
+        step.is_multiple_of(self.spacing)
+    }
+
+    /// How many steps after `step` the next sampled one follows; at least 1.
+    pub fn steps_to_sample(&self, step: u64) -> u64 {
+        self.spacing - step % self.spacing
     }
 
     /// Sizes the memory of the power iteration, where one is needed and none is going on yet.

@@ -29,6 +29,28 @@ pub trait System: Sync {
     /// F(t, x), of length m.
     fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]);
 
+    /// F(t, x) and the deviation of every group from `target`, for watching a run.
+    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+        self.invariant_values(t, x, values, work);
+        self.invariants().deviations(values, target, deviations);
+    }
+
+    /// One Gauss–Newton correction of `x` towards F = `target`, and then [`System::monitor`], if this system can do that
+    /// by itself, faster than [`Correction`] does from F and DF; it says whether it has. The definition is the same.
+    ///
+    /// [`Correction`]: crate::treatment::correction::Correction
+    fn correct(
+        &self,
+        _t: f64,
+        _target: &[f64],
+        _x: &mut [f64],
+        _values: &mut [f64],
+        _deviations: &mut [f64],
+        _work: &mut [f64],
+    ) -> bool {
+        false
+    }
+
     /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]);
 
@@ -103,8 +125,10 @@ impl Group {
                 [(row, weight)] => weight.sqrt() * (f[*row as usize] - target[*row as usize]).abs(),
                 rows => rows
                     .iter()
-                    .map(|&(row, weight)| weight * (f[row as usize] - target[row as usize]).powi(2))
-                    .sum::<f64>()
+                    .fold(0.0, |sum: f64, &(row, weight)| {
+                        let deviation = f[row as usize] - target[row as usize];
+                        (weight * deviation).mul_add(deviation, sum)
+                    })
                     .sqrt(),
             };
             largest = max_or_nan(largest, size);
@@ -132,6 +156,13 @@ impl Invariants {
             column: (0..count).flat_map(|_| 0..dim as u32).collect(),
             constraints,
             groups,
+        }
+    }
+
+    /// The deviation of every group from its target.
+    pub fn deviations(&self, f: &[f64], target: &[f64], out: &mut [f64]) {
+        for (group, out) in self.groups.iter().zip(out) {
+            *out = group.drift(f, target);
         }
     }
 

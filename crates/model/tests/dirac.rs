@@ -6,6 +6,7 @@ use holonome_model::consistency;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::numeric::{self, dot};
+use holonome_model::treatment::correction;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
 use holonome_model::treatment::{Field, dirac, unrolled::unroll};
@@ -323,7 +324,7 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row, and
             // y = S⁻¹ Δ̂ up to a factor near 1.
             let y: Vec<f64> = gram.solve(&delta).iter().zip(&norms).map(|(y, n)| y * n).collect();
-            let allowed = 1.1 * feedback::REGULARISATION * inner(&y, &y).sqrt();
+            let allowed = 1.1 * correction::REGULARISATION * inner(&y, &y).sqrt();
             let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
             if allowed > 1e-4 * scaled.sqrt() {
                 continue; // DF loses rank near there, and the regularisation is meant to step in

@@ -2,9 +2,10 @@
 
 use super::Engine;
 use crate::controller::pi::Controller;
-use crate::controller::{error_norm, start};
+use crate::controller::start;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
+use crate::scheme::map::Attempt;
 
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
 /// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
@@ -32,9 +33,9 @@ impl Engine<'_> {
 
     /// HNW II.4: steps (a) to (f). Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
-        let (state, rtol, atol) = (&mut *self.state, adaptive.rtol, adaptive.atol);
+        let (state, tolerance) = (&mut *self.state, adaptive.tolerance());
         let (first, x) = (&state.first_stage.value, &state.x);
-        let h0 = start::first_guess(x, first, rtol, atol).min(adaptive.t_end - state.t);
+        let h0 = start::first_guess(x, first, tolerance).min(adaptive.t_end - state.t);
         for i in 0..x.len() {
             self.x1[i] = h0.mul_add(first[i], x[i]);
         }
@@ -43,7 +44,7 @@ impl Engine<'_> {
         for i in 0..x.len() {
             self.field[i] -= first[i];
         }
-        start::first_step(h0, x, first, &self.field, self.tableau.order, rtol, atol)
+        start::first_step(h0, x, first, &self.field, self.tableau.order, tolerance)
     }
 
     /// Attempts steps until one is accepted; returns its length and its end.
@@ -52,7 +53,7 @@ impl Engine<'_> {
         adaptive: &AdaptiveSteps,
         controller: &Controller,
     ) -> Result<(f64, f64), Failure<E>> {
-        let t = self.state.t;
+        let (t, tolerance) = (self.state.t, adaptive.tolerance());
         let mut h = self.state.controller.h.min(adaptive.longest_step);
         let mut rejections = 0;
         loop {
@@ -66,14 +67,14 @@ impl Engine<'_> {
                 return Err(Failure::StepCollapsed { t, h, rejections });
             }
             let (length, t1) = if is_last { (remaining, adaptive.t_end) } else { (h, t + h) };
-            let (x, x1, errors) = (&self.state.x, &mut self.x1, &mut self.errors);
-            let evaluations = self.map.attempt(t, length, x, &mut self.stages, x1, errors, &mut self.work);
+            let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
+            let (x, x1, stages, work) = (&self.state.x, &mut self.x1, &mut self.stages, &mut self.work);
+            let Attempt { error, evaluations } = self.map.attempt(t, length, x, tolerance, dense, stages, x1, work);
             self.state.cost.field += evaluations;
-            let error = if self.x1.iter().all(|x| x.is_finite()) {
-                error_norm(length, &self.errors, &self.state.x, &self.x1, adaptive.rtol, adaptive.atol)
-            } else {
-                f64::NAN
-            };
+            if error.is_nan() && rejections == 0 {
+                // Either the step is far too long, or the field is undefined where it starts.
+                self.first_stage()?;
+            }
             if error <= 1.0 {
                 self.controller = self.state.controller;
                 controller.accepted(&mut self.controller, length, error, rejections > 0);

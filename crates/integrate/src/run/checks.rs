@@ -13,15 +13,28 @@ impl Engine<'_> {
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
         self.treatment
-            .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.work, cost)
+            .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
-        if let Some(row) = self.values.iter().position(|f| !f.is_finite()) {
-            let quantity = self.system.invariants().row_name(row).into();
-            return Err(Failure::NonFinite { t: t1, step, quantity });
-        }
+        self.check_values(step, t1)?;
         if !self.x1.iter().all(|x| x.is_finite()) {
             // The map's result was finite, so its treatment met a gradient that is not.
             return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
+        }
+        Ok(())
+    }
+
+    /// Checks x₁ and F there after a block of steps up to number `step`.
+    pub(super) fn check_result<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
+        if !self.x1.iter().all(|x| x.is_finite()) {
+            return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
+        }
+        self.check_values(step, t1)
+    }
+
+    fn check_values<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
+        if let Some(row) = self.values.iter().position(|f| !f.is_finite()) {
+            let quantity = self.system.invariants().row_name(row).into();
+            return Err(Failure::NonFinite { t: t1, step, quantity });
         }
         Ok(())
     }

@@ -24,15 +24,16 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Writes the sample at the end of a fixed step, if there is one.
+    /// Writes the sample after step number `end`, if there is one.
     pub(super) fn sample_fixed<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
+        end: u64,
         t1: f64,
         observer: &mut O,
     ) -> Result<(), Failure<O::Error>> {
         let index = self.state.next_sample;
-        if fixed.samples.get(index).is_some_and(|&step| step == self.state.step + 1) {
+        if fixed.samples.get(index).is_some_and(|&step| step == end) {
             observer.sample(index, t1, &self.x1).map_err(Failure::Observer)?;
             self.state.next_sample += 1;
         }
@@ -86,13 +87,17 @@ impl Engine<'_> {
     fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
         let Some(dense) = &self.tableau.dense else { return Ok(()) };
         dense.weights((t - self.state.t) / h, &mut self.weights);
+        // The weights are polynomials, any of which may nearly vanish: none is fit to scale the others by.
         let mut space = SliceSpace::new(self.system, &mut self.work);
-        space.displaced(&mut self.sample, &self.state.x, h, &self.weights, &self.stages.k);
+        space.weighted_sum(&mut self.sample, &self.weights, &self.stages.k);
+        for (sample, x) in self.sample.iter_mut().zip(&self.state.x) {
+            *sample = h.mul_add(*sample, *x);
+        }
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);
             let (sample, values) = (&mut self.sample, &mut self.sample_values);
             self.treatment
-                .apply(self.system, t, target, sample, values, &mut self.work, cost)
+                .apply(self.system, t, target, sample, values, &mut self.sample_deviations, &mut self.work, cost)
                 .map_err(|unconverged| self.unconverged(t, unconverged))?;
         }
         Ok(())

@@ -13,6 +13,16 @@ pub struct Stages<V> {
     pub k: Vec<V>,
     /// x + h Σ a_ij k_j.
     pub y: V,
+    /// The error estimates Σ e_i k_i, without their factor h.
+    pub errors: Vec<V>,
+}
+
+impl<V> Stages<V> {
+    /// The stages of a scheme, each made by `vector`.
+    pub fn new(tableau: &Tableau, mut vector: impl FnMut() -> V) -> Stages<V> {
+        let mut list = |count: usize| (0..count).map(|_| vector()).collect();
+        Stages { k: list(stage_count(tableau)), errors: list(tableau.error.len()), y: vector() }
+    }
 }
 
 /// How many stages [`fixed_step`] or [`attempt`] may touch, those of dense output included.
@@ -52,8 +62,8 @@ pub fn fixed_step<S: Space>(
     space.displaced(x1, x, h, &tableau.b, &stages.k);
 }
 
-/// One step with its error estimates Σ e_i k_i (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the
-/// last stage is the first of the next step, it is evaluated at x₁ itself.
+/// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the last stage
+/// is the first of the next step, it is evaluated at x₁ itself.
 pub fn attempt<S: Space>(
     tableau: &Tableau,
     space: &mut S,
@@ -62,7 +72,6 @@ pub fn attempt<S: Space>(
     x: &S::Vector,
     stages: &mut Stages<S::Vector>,
     x1: &mut S::Vector,
-    errors: &mut [S::Vector],
 ) {
     fixed_step(tableau, space, t, h, x, stages, x1);
     if tableau.first_same_as_last {
@@ -72,7 +81,7 @@ pub fn attempt<S: Space>(
     } else {
         fill_stages(tableau, space, t, h, x, stages, tableau.stages_of_step..tableau.stages);
     }
-    for (out, error) in errors.iter_mut().zip(&tableau.error) {
+    for (out, error) in stages.errors.iter_mut().zip(&tableau.error) {
         space.weighted_sum(out, &error.weights, &stages.k);
     }
 }

@@ -1,12 +1,21 @@
 //! The one-step map as the loop over time sees it: either the tableau on slices, or the same step compiled elsewhere.
 
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
+use crate::controller::{Tolerance, error_norm};
 use crate::space::SliceSpace;
 use crate::system::System;
 use crate::tableau::Tableau;
 
-/// One-step map of an explicit Runge–Kutta scheme over a system. In every function `stages.k[0]` holds X(t, x) on
-/// entry, `work` is at least [`StepMap::work_len`] long, and the result is how many evaluations of the field it took.
+/// What an attempted step came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// The error in units of the tolerance, NaN where x₁ is not finite.
+    pub error: f64,
+    /// How many evaluations of the field it took.
+    pub evaluations: u64,
+}
+
+/// One-step map of an explicit Runge–Kutta scheme over a system; `work` is at least [`StepMap::work_len`] long.
 #[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
 pub trait StepMap: Sync {
     /// The scheme's coefficients.
@@ -15,7 +24,13 @@ pub trait StepMap: Sync {
     /// Length of the scratch it needs.
     fn work_len(&self) -> usize;
 
-    /// x₁ of a step without an error estimate.
+    /// Whether an attempt reads X(t, x) from `stages.k[0]`. A map that does not evaluates it itself.
+    fn takes_first_stage(&self) -> bool {
+        true
+    }
+
+    /// x₁ of a step without an error estimate, and how many evaluations of the field it took. `stages.k[0]` holds
+    /// X(t, x) on entry.
     fn fixed_step(
         &self,
         t: f64,
@@ -26,22 +41,42 @@ pub trait StepMap: Sync {
         work: &mut [f64],
     ) -> u64;
 
-    /// x₁ and the error estimates Σ e_i k_i; where the last stage is the first of the next step, also
-    /// `stages.k[tableau.stages - 1]`. The other stages are the map's own until [`StepMap::dense_stages`].
+    /// Several whole steps of a run with equal steps at once, treatment and monitoring included, if this map can do
+    /// that: see [`Blocks`].
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        None
+    }
+
+    /// x₁ and its error; where the last stage is the first of the next step, also `stages.k[tableau.stages - 1]`. The
+    /// other stages are the map's own until [`StepMap::dense_stages`], which follows only if `dense` is set.
     fn attempt(
         &self,
         t: f64,
         h: f64,
         x: &Vec<f64>,
+        tolerance: Tolerance,
+        dense: bool,
         stages: &mut Stages<Vec<f64>>,
         x1: &mut Vec<f64>,
-        errors: &mut [Vec<f64>],
         work: &mut [f64],
-    ) -> u64;
+    ) -> Attempt;
 
     /// After an attempt with the same (t, h, x), for dense output: leaves every stage in `stages.k`. The stage at the
-    /// end of the step is there already.
+    /// end of the step is there already. Gives the evaluations of the field.
     fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64;
+}
+
+/// Equal steps in one go, for one run: its step, its start and its targets are known.
+pub trait Blocks: Sync {
+    /// Makes the steps of number `first` to `first + count` from `x`, which becomes the state at their end. `largest`
+    /// receives, for every group of invariants, the largest deviation after any of these steps, NaN where it is one.
+    fn steps(&self, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]);
+
+    /// Evaluations of the field in one step.
+    fn evaluations(&self) -> u64;
+
+    /// Whether each step ends with a correction.
+    fn corrects(&self) -> bool;
 }
 
 /// The map that evaluates the tableau on slices, calling the system's field for every stage.
@@ -85,14 +120,18 @@ impl StepMap for TableauMap<'_> {
         t: f64,
         h: f64,
         x: &Vec<f64>,
+        tolerance: Tolerance,
+        _dense: bool,
         stages: &mut Stages<Vec<f64>>,
         x1: &mut Vec<f64>,
-        errors: &mut [Vec<f64>],
         work: &mut [f64],
-    ) -> u64 {
+    ) -> Attempt {
         let mut space = SliceSpace::new(self.system, work);
-        attempt(self.tableau, &mut space, t, h, x, stages, x1, errors);
-        space.evaluations()
+        attempt(self.tableau, &mut space, t, h, x, stages, x1);
+        let evaluations = space.evaluations();
+        let finite = x1.iter().all(|x| x.is_finite());
+        let error = if finite { error_norm(h, &stages.errors, x, x1, tolerance) } else { f64::NAN };
+        Attempt { error, evaluations }
     }
 
     fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {

@@ -74,9 +74,23 @@ fn large_systems_iterate_to_the_same() {
 
 #[test]
 fn samples_are_chosen_by_number() {
-    let sampled = (0..3000).filter(|&step| is_sampled(step)).count();
-    assert_eq!(sampled, 1000 + 200);
-    assert!(is_sampled(999) && is_sampled(1000) && !is_sampled(1001));
+    let system = linear(1, vec![1.0]);
+    let gain = Gain::Diagonal(vec![1.0]);
+    let monitor = |steps: f64| {
+        let plan = Plan::fixed("rk4".parse().unwrap(), 0.0, steps, 1.0).unwrap();
+        Monitor::new(&gain, &system, 1.0).along(&plan.stepping)
+    };
+    // Few steps are all sampled, many at an even spacing, beginning with the first.
+    let short = monitor(SAMPLES as f64);
+    assert!((0..SAMPLES).all(|step| short.samples(step)));
+    let long = monitor(100.0 * SAMPLES as f64);
+    let sampled: Vec<u64> = (0..1000).filter(|&step| long.samples(step)).collect();
+    assert_eq!(sampled, (0..10).map(|k| 100 * k).collect::<Vec<_>>());
+    // From any step, the next sampled one is where it is said to be.
+    for step in 0..300 {
+        let next = (step + 1..).find(|&later| long.samples(later)).unwrap();
+        assert_eq!(long.steps_to_sample(step), next - step);
+    }
 }
 
 #[test]

@@ -42,7 +42,8 @@ impl Treatment {
         !matches!(self, Treatment::None)
     }
 
-    /// Treats the state `x` at time `t`. `values` receives F at the resulting state, for monitoring.
+    /// Treats the state `x` at time `t`. `values` receives F at the resulting state and `deviations` that of every
+    /// group, for monitoring.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -50,19 +51,18 @@ impl Treatment {
         target: &[f64],
         x: &mut [f64],
         values: &mut [f64],
+        deviations: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
     ) -> Result<(), Unconverged> {
         match self {
-            Treatment::None => {
-                system.invariant_values(t, x, values, work);
-                Ok(())
+            Treatment::None => system.monitor(t, target, x, values, deviations, work),
+            Treatment::Correction(correction) => correction.apply(system, t, target, x, values, deviations, work, cost),
+            Treatment::Projection(projection) => {
+                projection.apply(system, t, target, x, values, work, cost)?;
+                system.invariants().deviations(values, target, deviations);
             }
-            Treatment::Correction(correction) => {
-                correction.apply(system, t, target, x, values, work, cost);
-                Ok(())
-            }
-            Treatment::Projection(projection) => projection.apply(system, t, target, x, values, work, cost),
         }
+        Ok(())
     }
 }

@@ -199,6 +199,16 @@ impl NormalEquations {
         f64::EPSILON * (terms + target.abs())
     }
 
+    /// The square of the round-off of F_i as `correction` bounds it.
+    pub fn squared_round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
+        let (mut gradient, mut size) = (0.0, 0.0);
+        for p in self.row_start[row]..self.row_start[row + 1] {
+            gradient += jacobian[p] * jacobian[p];
+            size += x[self.column[p] as usize].powi(2);
+        }
+        2.0 * f64::EPSILON * f64::EPSILON * gradient.mul_add(size, target * target)
+    }
+
     /// x ← x − DFᵀμ with the nonzeros of DF that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {

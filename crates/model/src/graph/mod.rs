@@ -56,6 +56,8 @@ pub enum Expression {
     Select(Node, Node, Node),
     /// A product and a sum with one rounding.
     Fused(Fused, Node, Node, Node),
+    /// The larger of |a| and b ≥ 0, NaN where either is: how a run remembers its largest deviation.
+    Largest(Node, Node),
 }
 
 /// The fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
@@ -92,7 +94,7 @@ impl Expression {
         let (list, count) = match self {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
             Expression::Unary(_, a) => ([a, Node(0), Node(0)], 1),
-            Expression::Binary(_, a, b) => ([a, b, Node(0)], 2),
+            Expression::Binary(_, a, b) | Expression::Largest(a, b) => ([a, b, Node(0)], 2),
             Expression::Select(a, b, c) | Expression::Fused(_, a, b, c) => ([a, b, c], 3),
         };
         list.into_iter().take(count)
@@ -402,6 +404,11 @@ impl Graph {
         self.put(Expression::Fused(op, a, b, c))
     }
 
+    /// The larger of |a| and b ≥ 0, NaN where either is.
+    pub fn largest(&mut self, a: Node, b: Node) -> Node {
+        self.put(Expression::Largest(a, b))
+    }
+
     /// a b + c with one rounding.
     pub fn fma(&mut self, a: Node, b: Node, c: Node) -> Node {
         self.fused(Fused::Fma, a, b, c)
@@ -465,6 +472,7 @@ impl Graph {
                 Expression::Binary(op, a, b) => self.binary(op, image[&a], image[&b]),
                 Expression::Select(c, a, b) => self.select(image[&c], image[&a], image[&b]),
                 Expression::Fused(op, a, b, c) => self.fused(op, image[&a], image[&b], image[&c]),
+                Expression::Largest(a, b) => self.largest(image[&a], image[&b]),
             };
             image.insert(node, copy);
         }

@@ -158,6 +158,11 @@ impl Builder {
                     let (c, a, b) = (self.mask(at(c)), self.number_of(at(a)), self.number_of(at(b)));
                     number(self.three(Three::Select, c, a, b))
                 }
+                Expression::Largest(a, b) => {
+                    let (a, b) = (self.number_of(at(a)), self.number_of(at(b)));
+                    let size = self.size(a);
+                    number(self.two(Two::LargerInteger, size, b))
+                }
                 Expression::Fused(op, a, b, c) => {
                     let [a, b, c] = [a, b, c].map(|n| self.number_of(at(n)));
                     number(self.three(op.into(), a, b, c))
@@ -174,16 +179,12 @@ impl Builder {
             return mask(self.two(Two::Xor, a, all));
         }
         let a = self.number_of(a);
-        let sign = (-0.0f64).to_bits();
         number(match op {
             Unary::Neg => {
-                let sign = self.bits(sign);
+                let sign = self.bits(SIGN);
                 self.two(Two::Xor, a, sign)
             }
-            Unary::Abs => {
-                let rest = self.bits(!sign);
-                self.two(Two::And, a, rest)
-            }
+            Unary::Abs => self.size(a),
             Unary::Sqrt => self.one(One::Sqrt, a),
             Unary::Not => unreachable!("a condition, handled above"),
             Unary::Sin => Elementary::Sin.expand(self, [a, a]),
@@ -198,6 +199,12 @@ impl Builder {
             Unary::Exp => Elementary::Exp.expand(self, [a, a]),
             Unary::Log => Elementary::Log.expand(self, [a, a]),
         })
+    }
+
+    /// |a|
+    fn size(&mut self, a: Register) -> Register {
+        let rest = self.bits(!SIGN);
+        self.two(Two::And, a, rest)
     }
 
     fn binary(&mut self, op: Binary, a: Lowered, b: Lowered) -> Lowered {
@@ -256,6 +263,9 @@ impl Builder {
         self.two(Two::And, value.register, one)
     }
 }
+
+/// The sign's bit.
+const SIGN: u64 = 1 << 63;
 
 fn number(register: Register) -> Lowered {
     Lowered { register, is_mask: false }

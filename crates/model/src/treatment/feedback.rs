@@ -5,9 +5,8 @@
 //! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes
 //! L ∇V = κ DF⁺ ΔF, so that ΔF decays at the rate κ whatever the invariants' scales.
 
+use super::correction::{deviation, pseudo_inverse_times};
 use super::{Field, InvariantKind};
-use crate::graph::linear::{Factors, Matrix};
-use crate::graph::op::Binary;
 use crate::graph::{Graph, Input, Node};
 
 /// Builds an expression from nodes: a user's W(ΔF) or L(x).
@@ -42,11 +41,18 @@ pub struct Inputs {
     pub gain_count: usize,
 }
 
+impl Inputs {
+    /// Where F₀ of a row that is no constraint stands.
+    pub fn target_of(&self, row: usize, field: &Field) -> usize {
+        self.targets + row - field.constraints
+    }
+}
+
 /// The feedback field of the papers.
 pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (Field, Inputs) {
     let mut result = field.clone();
     let mut inputs = targets(field);
-    let delta = deviation(&mut result, &inputs);
+    let delta = deviation(&mut result, |g, row| g.parameter(inputs.target_of(row, field)));
     let m = delta.len();
     let g = &mut result.graph;
     // ∇W(ΔF), one component for each row of F.
@@ -108,57 +114,15 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
     (result, inputs)
 }
 
-/// Rows up to this count are all regularised; beyond, only those that are not constraints.
-pub const SMALL: usize = 64;
-/// The regularisation ε of unit rows: needed where DF loses rank, as on a conical pendulum.
-pub const REGULARISATION: f64 = 1e-8;
-
-/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF with the regularised pseudo-inverse
-/// DF⁺ = DFᵀ (DF DFᵀ + ε)⁻¹, rows of DF scaled to unit norm first.
+/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF.
 pub fn gauss_newton(field: &Field) -> (Field, Inputs) {
     let mut result = field.clone();
     let mut inputs = targets(field);
     inputs.gain_count = 1;
-    let delta = deviation(&mut result, &inputs);
-    let m = delta.len();
+    let delta = deviation(&mut result, |g, row| g.parameter(inputs.target_of(row, field)));
     let g = &mut result.graph;
     let kappa = g.parameter(inputs.gains);
-    // Rows of unit norm; a vanishing gradient stays 0 and asks for nothing.
-    let (zero, one) = (g.zero(), g.one());
-    let scale: Vec<Node> = field
-        .jacobian
-        .iter()
-        .map(|row| {
-            let square = g.sparse_dot(row, row);
-            let norm = g.sqrt(square);
-            let some = g.binary(Binary::Less, zero, norm);
-            let safe = g.select(some, norm, one);
-            g.div(one, safe)
-        })
-        .collect();
-    let mut s = Matrix::zeros(g, m);
-    for i in 0..m {
-        for j in 0..i {
-            let product = g.sparse_dot(&field.jacobian[i], &field.jacobian[j]);
-            let scaled = g.mul(scale[i], scale[j]);
-            let entry = g.mul(product, scaled);
-            s.set(i, j, entry);
-            s.set(j, i, entry);
-        }
-        let shift = if m <= SMALL || i >= field.constraints { REGULARISATION } else { 0.0 };
-        let diagonal = g.constant(1.0 + shift);
-        s.set(i, i, diagonal);
-    }
-    let right: Vec<Node> = delta.iter().zip(&scale).map(|(&d, &s)| g.mul(d, s)).collect();
-    let y = Factors::symmetric(g, &s).solve(g, &right);
-    let mut push = vec![g.zero(); field.dimension];
-    for (k, row) in field.jacobian.iter().enumerate() {
-        let weight = g.mul(y[k], scale[k]);
-        for &(i, d) in row {
-            let product = g.mul(weight, d);
-            push[i as usize] = g.add(push[i as usize], product);
-        }
-    }
+    let push = pseudo_inverse_times(g, &field.jacobian, field.constraints, field.dimension, &delta);
     let push: Vec<Node> = push.into_iter().map(|p| g.mul(kappa, p)).collect();
     subtract(&mut result, &push);
     result.parameters = inputs.gains + inputs.gain_count;
@@ -168,23 +132,6 @@ pub fn gauss_newton(field: &Field) -> (Field, Inputs) {
 fn targets(field: &Field) -> Inputs {
     let targets = field.parameters;
     Inputs { targets, gains: targets + field.invariants.len() - field.constraints, gain_count: 0 }
-}
-
-/// ΔF.
-fn deviation(field: &mut Field, inputs: &Inputs) -> Vec<Node> {
-    let g = &mut field.graph;
-    field
-        .invariants
-        .iter()
-        .enumerate()
-        .map(|(row, &f)| {
-            if row < field.constraints {
-                return f;
-            }
-            let target = g.parameter(inputs.targets + row - field.constraints);
-            g.sub(f, target)
-        })
-        .collect()
 }
 
 fn subtract(field: &mut Field, push: &[Node]) {

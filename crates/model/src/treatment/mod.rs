@@ -4,14 +4,13 @@
 //! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
 //! [`feedback`] makes their common level set attract.
 
+pub mod correction;
 pub mod dirac;
 pub mod feedback;
 pub mod structure;
 pub mod unrolled;
 
 use crate::graph::calculus::Gradient;
-use crate::graph::interpret::{Backend, Interpreter, Kernel};
-use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 
 /// What an invariant is to the user.
@@ -60,13 +59,6 @@ pub struct Field {
 }
 
 impl Field {
-    /// A kernel for `outputs`.
-    pub fn compile(&self, outputs: &[Node]) -> Box<dyn Kernel> {
-        Interpreter
-            .compile(&Tape::new(&self.graph, outputs, self.dimension, self.parameters), 1)
-            .expect("the interpreter never refuses")
-    }
-
     /// DX(x)·v as nodes that read v from the state components after x.
     pub fn directional_derivative(&mut self) -> Vec<Node> {
         let n = self.dimension;

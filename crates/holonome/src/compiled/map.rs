@@ -1,0 +1,235 @@
+//! A method's step compiled as a whole, as the loop over time calls it.
+
+use super::formula::Formula;
+use super::step::Ingredients;
+use super::{Bound, CompiledSystem, Watching};
+use holonome_integrate::controller::Tolerance;
+use holonome_integrate::method::Treatment;
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::{Attempt, Blocks, StepMap, TableauMap};
+use holonome_integrate::tableau::Tableau;
+use holonome_model::graph::Graph;
+use holonome_model::treatment::Field;
+use holonome_model::treatment::correction::{corrected, deviation};
+
+/// A step is compiled as a whole up to this many operations in its stages: about what the first-level instruction cache
+/// holds. Beyond, the stages are a loop around the compiled field.
+const LONGEST_STEP: usize = 4000;
+
+/// What of a method's step is compiled as a whole.
+#[derive(Default)]
+pub struct CompiledStep {
+    repeated: Option<Repeated>,
+    attempts: Option<Attempts>,
+}
+
+impl CompiledStep {
+    /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
+    /// are no constraints), then those of its treatment.
+    pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: &[f64]) -> CompiledStep {
+        let tableau = plan.method.scheme.tableau();
+        let formula = Formula::new(&field.graph, &field.field);
+        if formula.operations() * tableau.stages > LONGEST_STEP {
+            return CompiledStep::default();
+        }
+        let ingredients =
+            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula };
+        match &plan.stepping {
+            Stepping::Fixed(fixed) => {
+                let corrects = match plan.method.treatment {
+                    Treatment::Plain | Treatment::Feedback => false,
+                    Treatment::Corrected if field.invariants.len() <= super::FEW_INVARIANTS => true,
+                    _ => return CompiledStep::default(),
+                };
+                let repeated = Repeated::new(&ingredients, field, targets, parameters, corrects, (fixed.h, plan.t0));
+                CompiledStep { repeated: Some(repeated), attempts: None }
+            }
+            Stepping::Adaptive(adaptive) => {
+                let attempts = Attempts::new(&ingredients, parameters, adaptive.tolerance());
+                CompiledStep { repeated: None, attempts: Some(attempts) }
+            }
+        }
+    }
+}
+
+/// Equal steps in a loop.
+struct Repeated {
+    kernel: Bound,
+    watching: Watching,
+    /// Length of (x, largest deviations, number of the step).
+    len: usize,
+    evaluations: u64,
+    corrects: bool,
+}
+
+impl Repeated {
+    fn new(
+        ingredients: &Ingredients,
+        field: &Field,
+        targets: usize,
+        parameters: &[f64],
+        corrects: bool,
+        (h, t0): (f64, f64),
+    ) -> Repeated {
+        let constraints = field.constraints;
+        let target = |g: &mut Graph, row: usize| g.parameter(targets + row - constraints);
+        let mut first = field.clone();
+        let delta = deviation(&mut first, target);
+        let watching = Watching::of(field);
+        let (nodes, groups) = watching.deviations(&mut first, &delta);
+        let roots = [&first.field[..], &nodes].concat();
+        let first = Formula::new(&first.graph, &roots);
+        let correct = corrects.then(|| {
+            let mut corrector = field.clone();
+            let roots = corrected(&mut corrector, target);
+            Formula::new(&corrector.graph, &roots)
+        });
+        let tape = ingredients.repeated(&first, &groups, correct.as_ref());
+        let all = [parameters, &[h, t0]].concat();
+        Repeated {
+            kernel: Bound::new(&tape, &all),
+            watching,
+            len: tape.states,
+            evaluations: ingredients.tableau.stages_of_step as u64,
+            corrects,
+        }
+    }
+
+    fn work_len(&self) -> usize {
+        self.len + self.kernel.work_len()
+    }
+}
+
+impl Blocks for Repeated {
+    fn steps(&self, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]) {
+        let (n, groups) = (x.len(), largest.len());
+        let (state, work) = work.split_at_mut(self.len);
+        state[..n].copy_from_slice(x);
+        state[n..n + groups].fill(0.0);
+        if let Some(number) = state.get_mut(n + groups) {
+            *number = first as f64;
+        }
+        self.kernel.iterate(state, count, work);
+        x.copy_from_slice(&state[..n]);
+        largest.copy_from_slice(&state[n..n + groups]);
+        self.watching.finish(largest);
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn corrects(&self) -> bool {
+        self.corrects
+    }
+}
+
+/// Attempted steps.
+struct Attempts {
+    /// Without the stages, and with them for dense output.
+    plain: Bound,
+    dense: Bound,
+    evaluations: u64,
+}
+
+impl Attempts {
+    fn new(ingredients: &Ingredients, parameters: &[f64], tolerance: Tolerance) -> Attempts {
+        let all = [parameters, &[tolerance.relative, tolerance.absolute]].concat();
+        let [plain, dense] = [false, true].map(|dense| Bound::new(&ingredients.attempt(dense), &all));
+        let tableau = ingredients.tableau;
+        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
+        Attempts { plain, dense, evaluations }
+    }
+}
+
+/// The map of a compiled step; what it does not cover is done on slices.
+pub struct CompiledMap<'a> {
+    step: &'a CompiledStep,
+    dimension: usize,
+    slices: TableauMap<'a>,
+}
+
+impl<'a> CompiledMap<'a> {
+    /// The map of `step` over `system`.
+    pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a CompiledSystem) -> CompiledMap<'a> {
+        CompiledMap { step, dimension: system.dimension, slices: TableauMap::new(tableau, system) }
+    }
+}
+
+impl StepMap for CompiledMap<'_> {
+    fn tableau(&self) -> &'static Tableau {
+        self.slices.tableau()
+    }
+
+    fn work_len(&self) -> usize {
+        let (n, stages) = (self.dimension, self.tableau().stages);
+        let attempts = self.step.attempts.as_ref().map_or(0, |attempts| {
+            attempts.plain.work_len().max(attempts.dense.work_len()) + (2 * n + 1) + (n + 1 + n * stages)
+        });
+        let repeated = self.step.repeated.as_ref().map_or(0, Repeated::work_len);
+        self.slices.work_len().max(attempts).max(repeated)
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        self.step.attempts.is_none() || self.tableau().first_same_as_last
+    }
+
+    fn fixed_step(
+        &self,
+        t: f64,
+        h: f64,
+        x: &Vec<f64>,
+        stages: &mut Stages<Vec<f64>>,
+        x1: &mut Vec<f64>,
+        work: &mut [f64],
+    ) -> u64 {
+        self.slices.fixed_step(t, h, x, stages, x1, work)
+    }
+
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        self.step.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+    }
+
+    fn attempt(
+        &self,
+        t: f64,
+        h: f64,
+        x: &Vec<f64>,
+        tolerance: Tolerance,
+        dense: bool,
+        stages: &mut Stages<Vec<f64>>,
+        x1: &mut Vec<f64>,
+        work: &mut [f64],
+    ) -> Attempt {
+        let Some(attempts) = &self.step.attempts else {
+            return self.slices.attempt(t, h, x, tolerance, dense, stages, x1, work);
+        };
+        let (n, count) = (x.len(), self.tableau().stages);
+        let known_first = self.tableau().first_same_as_last;
+        let (inputs, work) = work.split_at_mut(2 * n + 1);
+        inputs[..n].copy_from_slice(x);
+        inputs[n] = h;
+        if known_first {
+            inputs[n + 1..].copy_from_slice(&stages.k[0]);
+        }
+        let (outputs, work) = work.split_at_mut(n + 1 + n * count);
+        let (kernel, known) = match (dense, known_first) {
+            (true, _) => (&attempts.dense, 0..count),
+            (false, true) => (&attempts.plain, count - 1..count),
+            (false, false) => (&attempts.plain, 0..0),
+        };
+        let len = n + 1 + n * known.len();
+        kernel.run(t, inputs, &mut outputs[..len], work);
+        x1.copy_from_slice(&outputs[..n]);
+        for (k, value) in stages.k[known].iter_mut().zip(outputs[n + 1..len].chunks(n.max(1))) {
+            k.copy_from_slice(value);
+        }
+        let finite = x1.iter().all(|x| x.is_finite());
+        Attempt { error: if finite { outputs[n] } else { f64::NAN }, evaluations: attempts.evaluations }
+    }
+
+    fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
+        self.slices.dense_stages(t, h, x, stages, work)
+    }
+}

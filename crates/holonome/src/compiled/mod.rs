@@ -1,0 +1,302 @@
+//! A field of the symbolic half as a system of the numeric half: kernels for what a step calls, and for small systems
+//! whole steps in one kernel.
+
+mod formula;
+mod map;
+mod step;
+mod tracing;
+
+pub use map::{CompiledMap, CompiledStep};
+
+use crate::backend::compile;
+use formula::Formula;
+use holonome_integrate::system::{Group, GroupKind, Invariants, System};
+use holonome_model::graph::aligned::Aligned;
+use holonome_model::graph::interpret::Kernel;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
+use holonome_model::treatment::correction::{corrected, deviation};
+use holonome_model::treatment::{Field, InvariantKind};
+
+/// A kernel of one lane with its parameters.
+pub struct Bound {
+    kernel: Box<dyn Kernel>,
+    values: Aligned,
+}
+
+impl Bound {
+    /// Compiles a tape for these parameters.
+    pub fn new(tape: &Tape, parameters: &[f64]) -> Bound {
+        let kernel = compile(tape, 1);
+        let values = kernel.bind(parameters);
+        Bound { kernel, values }
+    }
+
+    /// Compiles `nodes` of a field.
+    pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
+        Bound::new(&Tape::new(&field.graph, nodes, field.dimension, field.parameters), parameters)
+    }
+
+    /// Evaluates at (t, x).
+    pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.kernel.run(&self.values, &[t], x, out, work);
+    }
+
+    /// Applies the map x ↦ outputs `count` times.
+    pub fn iterate(&self, x: &mut [f64], count: u64, work: &mut [f64]) {
+        self.kernel.iterate(&self.values, x, count, work);
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.kernel.work_len()
+    }
+}
+
+/// Systems up to this many operations in field and invariants watch and correct by kernels of their own, in straight
+/// lines; larger ones by sparse linear algebra on F and DF.
+const SMALL_SYSTEM: usize = 4000;
+
+/// Invariants up to this number: the formulas of a correction grow with its cube.
+const FEW_INVARIANTS: usize = 24;
+
+/// The compiled system: field, invariants, their Jacobian, and the field's directional derivative.
+pub struct CompiledSystem {
+    dimension: usize,
+    field: Bound,
+    values: Bound,
+    jacobian: Bound,
+    derivative: Option<Bound>,
+    /// (x, F₀) to F and the groups' deviations.
+    watch: Option<Bound>,
+    /// (x, F₀) to the corrected x, F and deviations there.
+    correct: Option<Bound>,
+    watching: Watching,
+    invariants: Invariants,
+}
+
+impl CompiledSystem {
+    /// Compiles `field` for these parameters (the model's, then its treatment's inputs). The directional
+    /// derivative is compiled only where it is asked for: one pilot run uses it. So is the correction.
+    pub fn new(field: &Field, parameters: &[f64], with_derivative: bool, with_correction: bool) -> CompiledSystem {
+        let entries: Vec<Node> = field.jacobian.iter().flatten().map(|&(_, node)| node).collect();
+        let derivative = with_derivative.then(|| {
+            let mut doubled = field.clone();
+            let nodes = doubled.directional_derivative();
+            doubled.dimension *= 2;
+            Bound::of(&doubled, &nodes, parameters)
+        });
+        let watching = Watching::of(field);
+        let small = field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM;
+        let corrects = with_correction && small && (1..=FEW_INVARIANTS).contains(&field.invariants.len());
+        CompiledSystem {
+            dimension: field.dimension,
+            field: Bound::of(field, &field.field, parameters),
+            values: Bound::of(field, &field.invariants, parameters),
+            jacobian: Bound::of(field, &entries, parameters),
+            derivative,
+            watch: small.then(|| Bound::new(&watching_tape(field, false), parameters)),
+            correct: corrects.then(|| Bound::new(&watching_tape(field, true), parameters)),
+            watching,
+            invariants: invariants(field),
+        }
+    }
+}
+
+/// How groups of invariants are watched: which give the squares of their deviations.
+#[derive(Clone, Debug)]
+struct Watching {
+    squares: Vec<bool>,
+}
+
+impl Watching {
+    fn of(field: &Field) -> Watching {
+        let squares = field.groups.iter().map(|g| g.members.iter().any(|member| member.len() > 1)).collect();
+        Watching { squares }
+    }
+
+    /// Turns what the formulas give into deviations.
+    fn finish(&self, deviations: &mut [f64]) {
+        for (deviation, _) in deviations.iter_mut().zip(&self.squares).filter(|(_, square)| **square) {
+            *deviation = deviation.sqrt();
+        }
+    }
+
+    /// The deviation of every member from ΔF, or its square, with the group that it belongs to.
+    fn deviations(&self, field: &mut Field, delta: &[Node]) -> (Vec<Node>, Vec<usize>) {
+        let (mut nodes, mut groups) = (Vec::new(), Vec::new());
+        for (k, group) in field.groups.iter().enumerate() {
+            for member in &group.members {
+                let g = &mut field.graph;
+                let node = match member.as_slice() {
+                    [(row, weight)] if !self.squares[k] => {
+                        let root = g.constant(weight.sqrt());
+                        g.mul(root, delta[*row])
+                    }
+                    rows => rows.iter().fold(g.zero(), |sum, &(row, weight)| {
+                        let weight = g.constant(weight);
+                        let weighted = g.mul(weight, delta[row]);
+                        g.fma(weighted, delta[row], sum)
+                    }),
+                };
+                nodes.push(node);
+                groups.push(k);
+            }
+        }
+        (nodes, groups)
+    }
+}
+
+/// A tape from (x, F₀) to F and the largest deviation of every group; of the corrected x, which then stands before
+/// these, if `correct` is set.
+fn watching_tape(field: &Field, correct: bool) -> Tape {
+    let (n, m) = (field.dimension, field.invariants.len());
+    let target = |g: &mut Graph, row: usize| g.state(n + row);
+    let mut watched = field.clone();
+    let delta = deviation(&mut watched, target);
+    let watching = Watching::of(field);
+    let (nodes, groups) = watching.deviations(&mut watched, &delta);
+    let mut roots = watched.invariants.clone();
+    roots.extend(nodes);
+    let formula = Formula::new(&watched.graph, &roots);
+
+    let mut g = Graph::new();
+    let t = g.input(holonome_model::graph::Input::Time);
+    let inputs: Vec<Node> = (0..n + m).map(|k| g.state(k)).collect();
+    let mut at = inputs.clone();
+    let mut outputs = Vec::new();
+    if correct {
+        let mut corrector = field.clone();
+        let roots = corrected(&mut corrector, target);
+        let x = Formula::new(&corrector.graph, &roots).at(&mut g, t, &inputs);
+        outputs.extend(&x);
+        at[..n].copy_from_slice(&x);
+    }
+    let mut values = formula.at(&mut g, t, &at);
+    let deviations = values.split_off(m);
+    outputs.append(&mut values);
+    let mut largest = vec![g.zero(); field.groups.len()];
+    for (&deviation, &group) in deviations.iter().zip(&groups) {
+        largest[group] = g.largest(deviation, largest[group]);
+    }
+    outputs.extend(largest);
+    Tape::of_fused(&g, &outputs, n + m, field.parameters)
+}
+
+/// The numeric half's description of a field's invariants.
+fn invariants(field: &Field) -> Invariants {
+    let mut row_start = vec![0];
+    let mut column = Vec::new();
+    for row in &field.jacobian {
+        column.extend(row.iter().map(|&(i, _)| i));
+        row_start.push(column.len());
+    }
+    let groups = field
+        .groups
+        .iter()
+        .map(|g| Group {
+            name: g.name.clone(),
+            kind: match g.kind {
+                InvariantKind::Constraint => GroupKind::Constraint,
+                InvariantKind::Hidden => GroupKind::Hidden,
+                InvariantKind::Hamiltonian => GroupKind::Hamiltonian,
+                InvariantKind::Integral => GroupKind::Integral,
+            },
+            members: g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect(),
+            watched_only: false,
+        })
+        .collect();
+    Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
+}
+
+impl CompiledSystem {
+    /// Runs a kernel of (x, F₀) whose outputs are `skipped` numbers, then F and the deviations.
+    fn run_watching<'w>(
+        &self,
+        kernel: &Bound,
+        skipped: usize,
+        (t, target, x): (f64, &[f64], &[f64]),
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &'w mut [f64],
+    ) -> &'w [f64] {
+        let (n, m) = (self.dimension, values.len());
+        let (inputs, work) = work.split_at_mut(n + m);
+        inputs[..n].copy_from_slice(x);
+        inputs[n..].copy_from_slice(target);
+        let (outputs, work) = work.split_at_mut(skipped + m + deviations.len());
+        kernel.run(t, inputs, outputs, work);
+        values.copy_from_slice(&outputs[skipped..skipped + m]);
+        deviations.copy_from_slice(&outputs[skipped + m..]);
+        self.watching.finish(deviations);
+        &outputs[..skipped]
+    }
+}
+
+impl System for CompiledSystem {
+    fn dim(&self) -> usize {
+        self.dimension
+    }
+
+    fn work_len(&self) -> usize {
+        let (n, m, groups) = (self.dimension, self.invariants.count, self.invariants.groups.len());
+        let derivative = self.derivative.as_ref().map_or(0, |d| d.work_len() + 2 * n);
+        let watching = [&self.watch, &self.correct].into_iter().flatten().map(Bound::work_len).max();
+        let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups);
+        [self.field.work_len(), self.values.work_len(), self.jacobian.work_len(), derivative, watching]
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.field.run(t, x, dx, work);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        &self.invariants
+    }
+
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+        self.values.run(t, x, f, work);
+    }
+
+    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+        match &self.watch {
+            Some(watch) => {
+                self.run_watching(watch, 0, (t, target, x), values, deviations, work);
+            }
+            None => {
+                self.invariant_values(t, x, values, work);
+                self.invariants.deviations(values, target, deviations);
+            }
+        }
+    }
+
+    fn correct(
+        &self,
+        t: f64,
+        target: &[f64],
+        x: &mut [f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let Some(correct) = &self.correct else { return false };
+        let corrected = self.run_watching(correct, x.len(), (t, target, x), values, deviations, work);
+        x.copy_from_slice(corrected);
+        true
+    }
+
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        self.jacobian.run(t, x, values, work);
+    }
+
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let derivative = self.derivative.as_ref().expect("compiled where a pilot run asks for it");
+        let (both, work) = work.split_at_mut(2 * self.dimension);
+        both[..self.dimension].copy_from_slice(x);
+        both[self.dimension..].copy_from_slice(v);
+        derivative.run(t, both, out, work);
+    }
+}
