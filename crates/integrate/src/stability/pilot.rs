@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 
+use super::Monitor;
 use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{Plan, Stepping};
 use crate::run::run;
-use crate::state::StepState;
+use crate::state::{StabilityMemory, StepState};
 use crate::system::System;
 
 /// Steps of a pilot run that decides on a gain.
@@ -30,12 +31,32 @@ pub struct Pilot {
 
 /// Runs up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and reports h·λmax/r.
 pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
-    let mut state = state.clone();
-    let last = state.step + PILOT_STEPS;
-    let mut watcher = Watcher(|state: &StepState| if state.step < last { Control::Continue } else { Control::Stop });
-    let first = state.step;
-    let failure = run(plan, system, &mut state, &mut watcher).err();
-    Pilot { mean: state.stability.mean(), max: state.stability.max, steps: state.step - first, failure }
+    let Some(gain) = &plan.gain else { return Pilot { mean: 0.0, max: 0.0, steps: 0, failure: None } };
+    let mut monitor = Monitor::new(gain, system, plan.method.scheme.tableau().real_stability_interval());
+    // At the start of every step; the run itself need not look.
+    let mut memory = StabilityMemory::default();
+    monitor.prepare(&mut memory.direction);
+    let mut work = vec![0.0; system.work_len()];
+    let unwatched = Plan { gain: None, ..plan.clone() };
+    let (first, last) = (state.step, state.step + PILOT_STEPS);
+    let (mut state, mut t) = (state.clone(), state.t);
+    if let Stepping::Fixed(fixed) = &plan.stepping {
+        monitor.sample(system, t, &state.x, fixed.length(plan.t0, state.step), &mut memory, &mut work);
+    }
+    let mut watcher = Watcher(|state: &StepState| {
+        let goes_on = state.step < last;
+        if goes_on {
+            let h = match &plan.stepping {
+                Stepping::Fixed(fixed) => fixed.h,
+                Stepping::Adaptive(_) => state.t - t,
+            };
+            monitor.sample(system, state.t, &state.x, h, &mut memory, &mut work);
+        }
+        t = state.t;
+        if goes_on { Control::Continue } else { Control::Stop }
+    });
+    let failure = run(&unwatched, system, &mut state, &mut watcher).err();
+    Pilot { mean: memory.mean(), max: memory.max, steps: state.step - first, failure }
 }
 
 /// The rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most
