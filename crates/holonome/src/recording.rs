@@ -1,7 +1,7 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
 use crate::compiled::Bound;
-use crate::store::{Label, Store, StoreError};
+use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
@@ -11,7 +11,7 @@ use holonome_model::functional::Functional;
 use holonome_model::graph::Node;
 use holonome_model::treatment::structure::evaluate;
 use holonome_model::treatment::{Field, InvariantKind, feedback};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
 /// How often a run is stored.
@@ -227,6 +227,42 @@ impl Recorded {
         }
         let kernel = Bound::of(field, &nodes, &model.parameter_values);
         Recorded { arrays, kernel, outputs: nodes.len() }
+    }
+}
+
+impl Recorded {
+    /// Adds the recorded arrays to a layout.
+    pub(crate) fn add_to(&self, layout: &mut Layout) {
+        for array in &self.arrays {
+            let mut dimensions = Vec::new();
+            match &array.family {
+                Members::Box(indices) => {
+                    for (name, (low, high)) in indices {
+                        dimensions.push(layout.dimension(Dimension::index(name, *low..=*high)));
+                    }
+                }
+                Members::List(name, labels) => {
+                    dimensions.push(layout.dimension(Dimension::members(name, labels.clone())))
+                }
+            }
+            match array.shape {
+                Shape::Scalar | Shape::Condition => {}
+                Shape::Vector(k) => dimensions.push(layout.dimension(Dimension::component(k))),
+                Shape::Matrix(k, l) => {
+                    dimensions.push(layout.dimension(Dimension::row(k)));
+                    dimensions.push(layout.dimension(Dimension::column(l)));
+                }
+            }
+            let mut attributes = Map::new();
+            attributes.insert("role".to_string(), json!(array.role));
+            layout.arrays.push(ArrayLayout {
+                name: array.name.clone(),
+                dimensions,
+                description: array.description.clone(),
+                attributes,
+                once: false,
+            });
+        }
     }
 }
 

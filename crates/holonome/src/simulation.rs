@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
 use crate::problem::Problem;
-use crate::recording::{Members, Progress, Recorded, Recorder, encode, initial_values, variables};
-use crate::store::{ArrayLayout, Dimension, Layout, Resumed, Status, Store, StoreError, StoredRun};
+use crate::recording::{Progress, Recorded, Recorder, encode, initial_values, variables};
+use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::summary::Summary;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Treatment};
@@ -14,11 +14,10 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::state::{Cost, StepState};
-use holonome_model::elaborate::shape::Shape;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{Potential, Transport};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -263,35 +262,7 @@ impl Simulation {
             times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(),
             ..Layout::default()
         };
-        for array in &self.recorded.arrays {
-            let mut dimensions = Vec::new();
-            match &array.family {
-                Members::Box(indices) => {
-                    for (name, (low, high)) in indices {
-                        dimensions.push(layout.dimension(Dimension::index(name, *low..=*high)));
-                    }
-                }
-                Members::List(name, labels) => {
-                    dimensions.push(layout.dimension(Dimension::members(name, labels.clone())))
-                }
-            }
-            match array.shape {
-                Shape::Scalar | Shape::Condition => {}
-                Shape::Vector(k) => dimensions.push(layout.dimension(Dimension::component(k))),
-                Shape::Matrix(k, l) => {
-                    dimensions.push(layout.dimension(Dimension::row(k)));
-                    dimensions.push(layout.dimension(Dimension::column(l)));
-                }
-            }
-            let mut attributes = Map::new();
-            attributes.insert("role".to_string(), json!(array.role));
-            layout.arrays.push(ArrayLayout {
-                name: array.name.clone(),
-                dimensions,
-                description: array.description.clone(),
-                attributes,
-            });
-        }
+        self.recorded.add_to(&mut layout);
         let attributes = &mut layout.attributes;
         let mut set = |key: &str, value: Value| attributes.insert(key.to_string(), value);
         set("holonome", json!(env!("CARGO_PKG_VERSION")));

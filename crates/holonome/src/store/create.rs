@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
 use super::progress::Progress;
-use super::schema::{Grid, Schema};
+use super::schema::{Grid, Schema, Trajectories};
 use super::zarr;
 use serde_json::Value;
 use std::fs;
@@ -131,6 +131,11 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
         times.push(&[*time]);
     }
     times.flush()?;
+    if let Some(Trajectories { stored, first, count }) = &schema.trajectories {
+        let numbers: Vec<i64> = (0..*count as i64).map(|k| *first as i64 + k).collect();
+        let chunk_rows = Grid::new(*count, Vec::new()).chunk_rows;
+        chunks::write_integers(&folder.join(stored), &numbers, chunk_rows)?;
+    }
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
         for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
             let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;

@@ -1,4 +1,5 @@
-//! A run as comma-separated values: a header, then one line for each stored sample.
+//! A run as comma-separated values: a header, then one line for each stored sample; of an ensemble, for each sample of
+//! each trajectory, whose number comes first.
 //!
 //! Columns are named as in the model: `t`, `q.x`, `r[2].y`, `x[1,2].z`; vectors of more than three components and
 //! matrices are written with indices, `Q[4]`, `R[1,2]`, `A[3][1,2]`. Names with a comma stand in quotes (RFC 4180).
@@ -7,7 +8,7 @@
 use super::error::StoreError;
 use super::layout::{Dimension, Role};
 use super::reader::StoredRun;
-use super::schema::Series;
+use super::schema::{Series, Trajectories};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -43,21 +44,64 @@ fn write_named(run: &StoredRun, output: impl Write, name: &Path) -> Result<(), S
     let mut output = BufWriter::with_capacity(1 << 16, output);
     let fail = |error| StoreError::write(name, error);
     let schema = run.schema();
-    output.write_all(b"t").map_err(fail)?;
+    output.write_all(if schema.trajectories.is_some() { b"trajectory,t" } else { b"t" as &[u8] }).map_err(fail)?;
     for series in &schema.arrays {
         write_columns(run, series, &mut output, name)?;
     }
     output.write_all(b"\n").map_err(fail)?;
+    match &schema.trajectories {
+        None => write_samples(run, &mut output, &fail)?,
+        Some(trajectories) => write_trajectories(run, trajectories, &mut output, &fail)?,
+    }
+    output.flush().map_err(fail)
+}
+
+/// A line for each sample of a run.
+fn write_samples(
+    run: &StoredRun,
+    output: &mut impl Write,
+    fail: &impl Fn(io::Error) -> StoreError,
+) -> Result<(), StoreError> {
+    let schema = run.schema();
     let mut times = run.row_reader(&schema.time);
     let mut arrays: Vec<_> = schema.arrays.iter().map(|series| run.row_reader(series)).collect();
     for sample in 0..run.samples() {
-        write_numbers(&mut output, times.row(sample)?, b"").map_err(fail)?;
+        write_numbers(output, times.row(sample)?, b"").map_err(fail)?;
         for array in &mut arrays {
-            write_numbers(&mut output, array.row(sample)?, b",").map_err(fail)?;
+            write_numbers(output, array.row(sample)?, b",").map_err(fail)?;
         }
         output.write_all(b"\n").map_err(fail)?;
     }
-    output.flush().map_err(fail)
+    Ok(())
+}
+
+/// A line for each time of each trajectory; what a trajectory has once is repeated.
+fn write_trajectories(
+    run: &StoredRun,
+    trajectories: &Trajectories,
+    output: &mut impl Write,
+    fail: &impl Fn(io::Error) -> StoreError,
+) -> Result<(), StoreError> {
+    let schema = run.schema();
+    let times = run.times()?;
+    let mut arrays: Vec<_> = schema.arrays.iter().map(|series| (series, run.row_reader(series))).collect();
+    for row in 0..run.samples() {
+        for (sample, time) in times.iter().enumerate() {
+            write!(output, "{},{time:?}", trajectories.first + row as u64).map_err(fail)?;
+            for (series, reader) in &mut arrays {
+                let numbers = reader.row(row)?;
+                let numbers = if series.timed {
+                    let width = numbers.len() / times.len();
+                    &numbers[sample * width..(sample + 1) * width]
+                } else {
+                    numbers
+                };
+                write_numbers(output, numbers, b",").map_err(fail)?;
+            }
+            output.write_all(b"\n").map_err(fail)?;
+        }
+    }
+    Ok(())
 }
 
 /// Debug formatting, because it switches to an exponent where Display would write hundreds of zeros.
@@ -74,7 +118,8 @@ fn write_columns(run: &StoredRun, series: &Series, output: &mut impl Write, name
     let axes = series.axes.iter().map(|&axis| run.read_axis(&run.schema().axes[axis]));
     let axes = axes.collect::<Result<Vec<Dimension>, _>>()?;
     // The last dimension runs fastest, as in a row of the array.
-    for column in 0..series.grid.row() {
+    let columns: usize = axes.iter().map(Dimension::len).product();
+    for column in 0..columns {
         let mut rest = column;
         let mut places = vec![0; axes.len()];
         for (place, axis) in places.iter_mut().zip(&axes).rev() {

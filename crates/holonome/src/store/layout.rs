@@ -1,12 +1,16 @@
 //! What a run will store, said before it starts.
 
 use serde_json::{Map, Value};
+use std::ops::Range;
 
 /// The arrays of a run, their dimensions and the sample times.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     /// The times of all samples, first and last included.
     pub times: Vec<f64>,
+    /// The numbers of the trajectories of an ensemble: a row of an array is then what one of them has at all times.
+    /// Of a single trajectory (none here) a row is a sample.
+    pub trajectories: Option<Range<u64>>,
     /// The arrays, in the order in which [`Store::append`](super::Store::append) gets their rows.
     pub arrays: Vec<ArrayLayout>,
     /// The dimensions that the arrays name; see [`Layout::dimension`].
@@ -15,13 +19,15 @@ pub struct Layout {
     pub attributes: Map<String, Value>,
 }
 
-/// One array: a row for each sample.
+/// One array: a row for each sample, or for each trajectory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArrayLayout {
     /// The variable's name in the model.
     pub name: String,
-    /// Its dimensions besides time, outermost first; none for a scalar.
+    /// Its dimensions besides trajectory and time, outermost first; none for a scalar.
     pub dimensions: Vec<String>,
+    /// In an ensemble: one value for a trajectory, not one for every time.
+    pub once: bool,
     /// One line for a reader and for plots; stored as `long_name`.
     pub description: String,
     /// Further attributes, such as what the variable is to the model.

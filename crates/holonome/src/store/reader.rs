@@ -8,6 +8,7 @@ use super::progress::{self, Progress, Status};
 use super::schema::{Axis, Grid, Schema, Series};
 use super::zarr;
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A run on disk, as it was when it was opened.
@@ -36,7 +37,7 @@ impl StoredRun {
         {
             progress.samples = checkpoint.samples;
         }
-        let (samples, planned) = (progress.samples, schema.time.grid.rows);
+        let (samples, planned) = (progress.samples, schema.rows());
         if samples > planned {
             return Err(StoreError::damaged(path, format!("it claims {samples} samples of {planned}")));
         }
@@ -63,14 +64,20 @@ impl StoredRun {
         &self.progress.summary
     }
 
-    /// Samples stored.
+    /// The numbers of an ensemble's trajectories, those not stored yet included; none for a single trajectory.
+    pub fn trajectories(&self) -> Option<Range<u64>> {
+        let trajectories = self.schema.trajectories.as_ref()?;
+        Some(trajectories.first..trajectories.first + trajectories.count as u64)
+    }
+
+    /// Samples stored; of an ensemble, trajectories.
     pub fn samples(&self) -> usize {
         self.progress.samples
     }
 
-    /// Samples of the whole run.
+    /// Samples of the whole run, or trajectories of the ensemble.
     pub fn samples_planned(&self) -> usize {
-        self.schema.time.grid.rows
+        self.schema.rows()
     }
 
     /// The arrays besides time, in the order of the layout; dimensions have the names they have in the store.
@@ -79,6 +86,7 @@ impl StoredRun {
         let array = |series: &Series| ArrayLayout {
             name: series.name.clone(),
             dimensions: series.axes.iter().map(axis).collect(),
+            once: !series.timed,
             description: series.description.clone(),
             attributes: series.attributes.clone(),
         };
@@ -93,7 +101,7 @@ impl StoredRun {
         }
     }
 
-    /// The times of the stored samples.
+    /// The times of the stored samples; of an ensemble, of all.
     pub fn times(&self) -> Result<Vec<f64>, StoreError> {
         self.read_series(&self.schema.time)
     }
@@ -117,7 +125,7 @@ impl StoredRun {
     }
 
     pub(super) fn row_reader(&self, series: &Series) -> RowReader {
-        RowReader { chunks: ChunkReader::new(&self.path, series), samples: self.samples() }
+        RowReader { chunks: ChunkReader::new(&self.path, series), samples: self.rows_of(series) }
     }
 
     pub(super) fn read_axis(&self, axis: &Axis) -> Result<Dimension, StoreError> {
@@ -135,11 +143,17 @@ impl StoredRun {
         found.ok_or_else(|| StoreError::Mismatch { reason: format!("the run has no array {name}") })
     }
 
+    /// Stored rows of an array. The times of an ensemble are all there from the start.
+    fn rows_of(&self, series: &Series) -> usize {
+        let along_time = series.stored == self.schema.time.stored && self.schema.trajectories.is_some();
+        if along_time { series.grid.rows } else { self.samples() }
+    }
+
     fn read_series(&self, series: &Series) -> Result<Vec<f64>, StoreError> {
         let mut rows = self.row_reader(series);
         let mut numbers = Vec::new();
-        for sample in 0..self.samples() {
-            numbers.extend_from_slice(rows.row(sample)?);
+        for row in 0..self.rows_of(series) {
+            numbers.extend_from_slice(rows.row(row)?);
         }
         Ok(numbers)
     }

@@ -17,13 +17,26 @@ pub(super) struct Schema {
     pub attributes: Map<String, Value>,
     /// The sample times, a scalar array along itself.
     pub time: Series,
+    /// Of an ensemble, whose rows are trajectories.
+    pub trajectories: Option<Trajectories>,
     /// The stored variables, in the caller's order.
     pub arrays: Vec<Series>,
     /// The dimensions besides time.
     pub axes: Vec<Axis>,
 }
 
-/// One array along time.
+/// The dimension of an ensemble's trajectories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trajectories {
+    /// Its name in the store.
+    pub stored: String,
+    /// Number of the first: a part of a larger ensemble begins later.
+    pub first: u64,
+    /// How many.
+    pub count: usize,
+}
+
+/// One array along time, along trajectories, or along both.
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     /// The variable's name in the model.
@@ -34,7 +47,9 @@ pub(super) struct Series {
     pub description: String,
     /// Further attributes.
     pub attributes: Map<String, Value>,
-    /// Its dimensions besides time, as places in [`Schema::axes`].
+    /// Whether an ensemble has it at every time; of a single trajectory, all arrays are along time.
+    pub timed: bool,
+    /// Its dimensions besides trajectory and time, as places in [`Schema::axes`].
     pub axes: Vec<usize>,
     /// Its shape and chunks.
     pub grid: Grid,
@@ -53,7 +68,7 @@ pub(super) struct Axis {
     pub labels: Vec<(String, String)>,
 }
 
-/// Shape and chunks of an array along time: chunks divide time only.
+/// Shape and chunks of an array: chunks divide the first dimension only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Rows of the whole array.
@@ -84,21 +99,32 @@ impl Grid {
 }
 
 impl Schema {
+    /// Rows of every array: samples, or trajectories.
+    pub(super) fn rows(&self) -> usize {
+        self.trajectories.as_ref().map_or(self.time.grid.rows, |trajectories| trajectories.count)
+    }
+
     /// Settles names and chunks, or says what does not fit.
     pub(super) fn new(layout: &Layout) -> Result<Schema, StoreError> {
         check(layout)?;
         let mut names = Names::default();
         // Variables choose first: the names that a user wrote stay.
         let stored: Vec<String> = layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
-        let rows = layout.times.len();
+        let samples = layout.times.len();
         let time = Series {
             name: "t".to_string(),
             stored: names.claim("time"),
             description: "time of the sample".to_string(),
             attributes: Map::new(),
+            timed: true,
             axes: Vec::new(),
-            grid: Grid::new(rows, Vec::new()),
+            grid: Grid::new(samples, Vec::new()),
         };
+        let trajectories = layout.trajectories.clone().map(|range| Trajectories {
+            stored: names.claim("trajectory"),
+            first: range.start,
+            count: (range.end - range.start) as usize,
+        });
         let mut axes = Vec::with_capacity(layout.dimensions.len());
         for dimension in &layout.dimensions {
             let own = names.claim(&dimension.name);
@@ -116,18 +142,29 @@ impl Schema {
         let place = |name: &String| layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0);
         let series = |(array, stored): (&super::ArrayLayout, String)| {
             let places: Vec<usize> = array.dimensions.iter().map(place).collect();
-            let lengths = places.iter().map(|&axis| axes[axis].length).collect();
+            let mut lengths: Vec<usize> = places.iter().map(|&axis| axes[axis].length).collect();
+            let timed = !array.once;
+            let rows = match &trajectories {
+                None => samples,
+                Some(trajectories) => {
+                    if timed {
+                        lengths.insert(0, samples);
+                    }
+                    trajectories.count
+                }
+            };
             Series {
                 name: array.name.clone(),
                 stored,
                 description: array.description.clone(),
                 attributes: array.attributes.clone(),
+                timed,
                 axes: places,
                 grid: Grid::new(rows, lengths),
             }
         };
         let arrays = layout.arrays.iter().zip(stored).map(series).collect();
-        Ok(Schema { attributes: layout.attributes.clone(), time, arrays, axes })
+        Ok(Schema { attributes: layout.attributes.clone(), time, trajectories, arrays, axes })
     }
 }
 

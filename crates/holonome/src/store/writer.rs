@@ -76,8 +76,8 @@ impl Store {
             Some(checkpoint) => (checkpoint.samples, Some(checkpoint.state)),
             None => (0, None),
         };
-        if samples > schema.time.grid.rows {
-            let reason = format!("{samples} samples of {}", schema.time.grid.rows);
+        if samples > schema.rows() {
+            let reason = format!("{samples} rows of {}", schema.rows());
             return Err(StoreError::damaged(&path.join("checkpoint.json"), reason));
         }
         // Rows beyond the checkpoint go now, so from now on the status must not count them.
@@ -95,7 +95,7 @@ impl Store {
         Store { path, schema, arrays, samples: 0, stored: 0, scratch: Vec::new(), _lock: lock }
     }
 
-    /// Takes one sample: a row of each array, in the layout's order. Allocates nothing.
+    /// Takes one sample (of an ensemble, one trajectory): a row of each array, in the layout's order. Allocates nothing.
     ///
     /// Fails without taking the sample; after a full disk, the same call works once there is space.
     pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
@@ -142,9 +142,9 @@ impl Store {
         self.samples
     }
 
-    /// Samples of the whole run.
+    /// Samples of the whole run, or trajectories of the ensemble.
     pub fn samples_planned(&self) -> usize {
-        self.schema.time.grid.rows
+        self.schema.rows()
     }
 
     /// Attributes of the data set, as the layout gave them.

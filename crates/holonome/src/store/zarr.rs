@@ -7,7 +7,7 @@
 
 use super::error::StoreError;
 use super::layout::Role;
-use super::schema::{Axis, Grid, Schema, Series};
+use super::schema::{Axis, Grid, Schema, Series, Trajectories};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -19,6 +19,8 @@ const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
 const DESCRIPTION_KEY: &str = "long_name";
 const INDEX_KEY: &str = "index_name";
+/// Number of an ensemble's first trajectory.
+const FIRST_KEY: &str = "first";
 /// CF convention, which xarray follows: names of the coordinates that are not dimensions.
 const COORDINATES_KEY: &str = "coordinates";
 
@@ -27,6 +29,7 @@ const COORDINATES_KEY: &str = "coordinates";
 #[serde(rename_all = "lowercase")]
 enum ArrayRole {
     Time,
+    Trajectory,
     Variable,
     Label,
     #[serde(untagged)]
@@ -39,6 +42,7 @@ pub(super) type Document = (String, Value);
 /// The documents of all arrays (time, variables, coordinates) in the order of the group.
 pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
     let mut documents = vec![series_document(schema, &schema.time, ArrayRole::Time)];
+    documents.extend(schema.trajectories.iter().map(trajectory_document));
     documents.extend(schema.arrays.iter().map(|series| series_document(schema, series, ArrayRole::Variable)));
     documents.extend(schema.axes.iter().flat_map(axis_documents));
     documents
@@ -72,10 +76,26 @@ fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Documen
     if !labels.is_empty() {
         attributes.insert(COORDINATES_KEY.to_string(), json!(labels.join(" ")));
     }
-    let mut dimensions = vec![schema.time.stored.as_str()];
+    let mut dimensions = Vec::new();
+    let of_an_ensemble = schema.trajectories.as_ref().filter(|_| role == ArrayRole::Variable);
+    dimensions.extend(of_an_ensemble.map(|trajectories| trajectories.stored.as_str()));
+    if series.timed || of_an_ensemble.is_none() {
+        dimensions.push(schema.time.stored.as_str());
+    }
     dimensions.extend(axes.iter().map(|axis| axis.stored.as_str()));
     let document = array_document("float64", json!("NaN"), &series.grid, &dimensions, attributes);
     (series.stored.clone(), document)
+}
+
+fn trajectory_document(trajectories: &Trajectories) -> Document {
+    let attributes = Map::from_iter([
+        (ROLE_KEY.to_string(), json!(ArrayRole::Trajectory)),
+        (DESCRIPTION_KEY.to_string(), json!("number of the trajectory")),
+        (FIRST_KEY.to_string(), json!(trajectories.first)),
+    ]);
+    let grid = Grid::new(trajectories.count, Vec::new());
+    let document = array_document("int64", json!(0), &grid, &[&trajectories.stored], attributes);
+    (trajectories.stored.clone(), document)
 }
 
 fn axis_documents(axis: &Axis) -> Vec<Document> {
@@ -145,6 +165,7 @@ fn parse(document: &[u8]) -> Result<Schema, String> {
         None => return Err(format!("zarr.json lacks {FORMAT_KEY}, so another program wrote it")),
     }
     let mut time = None;
+    let mut trajectories = None;
     let mut variables = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (stored, document) in group.consolidated_metadata.metadata {
@@ -156,6 +177,10 @@ fn parse(document: &[u8]) -> Result<Schema, String> {
         let role = array.attributes.shift_remove(ROLE_KEY).and_then(|role| serde_json::from_value(role).ok());
         match role {
             Some(ArrayRole::Time) => time = Some((stored, array)),
+            Some(ArrayRole::Trajectory) => {
+                let first = array.attributes.get(FIRST_KEY).and_then(Value::as_u64).unwrap_or_default();
+                trajectories = Some(Trajectories { stored, first, count: array.shape[0] });
+            }
             Some(ArrayRole::Variable) => variables.push((stored, array)),
             Some(ArrayRole::Axis(role)) => read_label(&mut axes, stored, array, role),
             // Only members of a family need several labels.
@@ -164,16 +189,21 @@ fn parse(document: &[u8]) -> Result<Schema, String> {
         }
     }
     let (stored, array) = time.ok_or("it has no array of times")?;
-    let time = read_series(&axes, stored, array)?;
+    let time = Series { name: "t".to_string(), ..read_series(&axes, None, stored, array)? };
+    let (rows, of) = match &trajectories {
+        Some(trajectories) => (trajectories.count, "trajectories"),
+        None => (time.grid.rows, "times"),
+    };
     let mut arrays = Vec::with_capacity(variables.len());
     for (stored, array) in variables {
-        let series = read_series(&axes, stored, array)?;
-        if series.grid.rows != time.grid.rows {
-            return Err(format!("{} has {} rows for {} times", series.stored, series.grid.rows, time.grid.rows));
+        let of_an_ensemble = trajectories.as_ref().map(|_| time.stored.as_str());
+        let series = read_series(&axes, of_an_ensemble, stored, array)?;
+        if series.grid.rows != rows {
+            return Err(format!("{} has {} rows for {rows} {of}", series.stored, series.grid.rows));
         }
         arrays.push(series);
     }
-    Ok(Schema { attributes: group.attributes, time: Series { name: "t".to_string(), ..time }, arrays, axes })
+    Ok(Schema { attributes: group.attributes, time, trajectories, arrays, axes })
 }
 
 /// Adds a coordinate array to the axis it labels, which may be new.
@@ -186,9 +216,12 @@ fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, ro
     }
 }
 
-fn read_series(axes: &[Axis], stored: String, mut array: ArrayDocument) -> Result<Series, String> {
+/// `time` is the name of the dimension that may come second, in an ensemble.
+fn read_series(axes: &[Axis], time: Option<&str>, stored: String, mut array: ArrayDocument) -> Result<Series, String> {
+    let timed = time.is_none() || array.dimension_names.get(1).map(String::as_str) == time;
+    let leading = if time.is_some() && timed { 2 } else { 1 };
     let place = |dimension: &String| axes.iter().position(|axis| axis.stored == *dimension);
-    let places: Option<Vec<usize>> = array.dimension_names[1..].iter().map(place).collect();
+    let places: Option<Vec<usize>> = array.dimension_names[leading..].iter().map(place).collect();
     let places = places.ok_or_else(|| format!("{stored} has a dimension without coordinates"))?;
     let numbers = array.shape.iter().try_fold(size_of::<f64>(), |product, &length| product.checked_mul(length));
     if numbers.is_none() {
@@ -200,6 +233,7 @@ fn read_series(axes: &[Axis], stored: String, mut array: ArrayDocument) -> Resul
         stored,
         description: take_text(&mut array.attributes, DESCRIPTION_KEY).unwrap_or_default(),
         attributes: array.attributes,
+        timed,
         axes: places,
         grid: Grid::new(array.shape[0], array.shape[1..].to_vec()),
     })
