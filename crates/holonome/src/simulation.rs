@@ -30,12 +30,17 @@ pub struct Simulation {
     pub options: RunOptions,
     /// What the user should know before it starts.
     pub warnings: Vec<String>,
-    field: Field,
-    plan: Plan,
-    system: CompiledSystem,
-    step: CompiledStep,
+    /// The field without a feedback term.
+    pub(crate) field: Field,
+    /// The field with it.
+    pub(crate) treated: Option<Field>,
+    /// What the treated field has for parameters, after the model's and the targets.
+    pub(crate) gains: Vec<f64>,
+    pub(crate) plan: Plan,
+    pub(crate) system: CompiledSystem,
+    pub(crate) step: CompiledStep,
     state: StepState,
-    recorded: Recorded,
+    pub(crate) recorded: Recorded,
     gain_text: Option<String>,
     initial: Vec<Value>,
     store: Option<Store>,
@@ -98,12 +103,15 @@ impl Simulation {
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
         let targets = parameters.len();
         let mut gain_text = None;
+        let (mut gains, mut with_feedback) = (Vec::new(), None);
         let (system, step) = if feeds_back {
             let treated = feedback_system(&base, &plain, &plan, &state, &parameters, &options, formulas)?;
             plan.gain = treated.gain;
             gain_text = Some(treated.text);
             refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
             let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+            gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
+            with_feedback = Some(treated.field);
             (treated.system, step)
         } else {
             let all = [&parameters, &state.target[base.constraints..]].concat();
@@ -116,6 +124,8 @@ impl Simulation {
             options,
             warnings,
             field: base,
+            treated: with_feedback,
+            gains,
             plan,
             system,
             step,
@@ -257,7 +267,12 @@ impl Simulation {
         }
     }
 
-    fn layout(&self) -> Layout {
+    /// How many targets F₀ stand among the parameters of a step.
+    pub(crate) fn target_count(&self) -> usize {
+        self.field.invariants.len() - self.field.constraints
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
         let mut layout = Layout {
             times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(),
             ..Layout::default()
@@ -334,7 +349,7 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
 }
 
 /// The state whose invariants are the target.
-fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
+pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
     let Some(text) = &options.reference else { return Ok(None) };
     // The start may be off the set; what it aims at may not.
     let mut settings = Settings { start_off_set: false, ..problem.settings.clone() };

@@ -1,7 +1,8 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
 use crate::recording::VariableLayout;
-use holonome_integrate::state::{Cost, StepState};
+pub use holonome_integrate::state::Cost;
+use holonome_integrate::state::StepState;
 use holonome_model::treatment::{Field, InvariantKind};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -54,6 +55,32 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
+/// The drifts by kind and name.
+pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
+    let mut drift = Map::new();
+    let entry = |d: &Drift| match d.initial {
+        Value::Null => json!({"final": d.last, "max": d.max}),
+        _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
+    };
+    let group = |kind: InvariantKind| -> Map<String, Value> {
+        list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
+    };
+    if let Some(h) = list.iter().find(|d| d.kind == InvariantKind::Hamiltonian) {
+        drift.insert("hamiltonian".to_string(), entry(h));
+    }
+    for (key, kind) in [
+        ("constraints", InvariantKind::Constraint),
+        ("hidden", InvariantKind::Hidden),
+        ("integrals", InvariantKind::Integral),
+    ] {
+        // A state model has no hidden constraints; every other key is there even where it is empty.
+        if kind != InvariantKind::Hidden || hamiltonian {
+            drift.insert(key.to_string(), Value::Object(group(kind)));
+        }
+    }
+    drift
+}
+
 impl Summary {
     pub(crate) fn state_of(variables: &[VariableLayout], x: &[f64]) -> Map<String, Value> {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
@@ -77,27 +104,7 @@ impl Summary {
 
     /// The object that `run --json` prints.
     pub fn to_json(&self) -> Value {
-        let mut drift = Map::new();
-        let entry = |d: &Drift| match d.initial {
-            Value::Null => json!({"final": d.last, "max": d.max}),
-            _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
-        };
-        let group = |kind: InvariantKind| -> Map<String, Value> {
-            self.drift.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
-        };
-        if let Some(h) = self.drift.iter().find(|d| d.kind == InvariantKind::Hamiltonian) {
-            drift.insert("hamiltonian".to_string(), entry(h));
-        }
-        for (key, kind) in [
-            ("constraints", InvariantKind::Constraint),
-            ("hidden", InvariantKind::Hidden),
-            ("integrals", InvariantKind::Integral),
-        ] {
-            // A state model has no hidden constraints; every other key is there even where it is empty.
-            if kind != InvariantKind::Hidden || self.hamiltonian {
-                drift.insert(key.to_string(), Value::Object(group(kind)));
-            }
-        }
+        let drift = drift_json(&self.drift, self.hamiltonian);
         let mut all = json!({
             "model": self.model, "method": self.method, "t": self.t, "steps": self.steps,
             "state": self.state, "drift": drift,

@@ -26,6 +26,7 @@
 #![allow(clippy::too_many_arguments)] // numerical kernels take their vectors and scratch one by one
 
 pub mod controller;
+pub mod ensemble;
 pub mod exact;
 pub mod failure;
 pub mod linear;

@@ -5,7 +5,7 @@
 //! a step is in [`StepState`], so a run that is stopped, stored, read back and continued makes the same bits as one
 //! that was not. Memory is allocated before the first step.
 
-mod attempt;
+pub(crate) mod attempt;
 mod checks;
 mod output;
 
@@ -23,7 +23,7 @@ use crate::treatment::Treatment;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
 /// which a person would notice.
-const LONGEST_BLOCK: u64 = 1024;
+pub(crate) const LONGEST_BLOCK: u64 = 1024;
 
 /// How a run without a failure ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

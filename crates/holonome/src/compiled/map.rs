@@ -10,6 +10,7 @@ use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Attempt, Blocks, StepMap, TableauMap};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
+use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::{corrected, deviation};
 
@@ -30,19 +31,20 @@ impl CompiledStep {
     pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: &[f64]) -> CompiledStep {
         let tableau = plan.method.scheme.tableau();
         let formula = Formula::new(&field.graph, &field.field);
-        if formula.operations() * tableau.stages > LONGEST_STEP {
-            return CompiledStep::default();
-        }
+        let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
         let ingredients =
             Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let corrects = match plan.method.treatment {
-                    Treatment::Plain | Treatment::Feedback => false,
-                    Treatment::Corrected if field.invariants.len() <= super::FEW_INVARIANTS => true,
-                    _ => return CompiledStep::default(),
+                let tape = repeated_tape(&ingredients, field, targets, corrects);
+                let all = [parameters, &[fixed.h, plan.t0]].concat();
+                let repeated = Repeated {
+                    kernel: Bound::new(&tape, &all),
+                    watching: Watching::of(field),
+                    len: tape.states,
+                    evaluations: tableau.stages_of_step as u64,
+                    corrects,
                 };
-                let repeated = Repeated::new(&ingredients, field, targets, parameters, corrects, (fixed.h, plan.t0));
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
@@ -50,6 +52,36 @@ impl CompiledStep {
                 CompiledStep { repeated: None, attempts: Some(attempts) }
             }
         }
+    }
+
+    /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole; whether it corrects, then.
+    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> Option<bool> {
+        let tableau = plan.method.scheme.tableau();
+        if formula.operations() * tableau.stages > LONGEST_STEP {
+            return None;
+        }
+        match plan.method.treatment {
+            Treatment::Plain | Treatment::Feedback => Some(false),
+            Treatment::Corrected if field.invariants.len() <= super::FEW_INVARIANTS => Some(true),
+            // Attempts are the same whatever is done to their result.
+            _ => matches!(plan.stepping, Stepping::Adaptive(_)).then_some(false),
+        }
+    }
+
+    /// The same step with other parameters.
+    pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
+        let all = |more: [f64; 2]| [parameters, &more].concat();
+        let repeated = match (&self.repeated, &plan.stepping) {
+            (Some(repeated), Stepping::Fixed(fixed)) => Some(repeated.rebound(&all([fixed.h, plan.t0]))),
+            _ => None,
+        };
+        let attempts = match (&self.attempts, &plan.stepping) {
+            (Some(attempts), Stepping::Adaptive(adaptive)) => {
+                Some(attempts.rebound(&all([adaptive.rtol, adaptive.atol])))
+            }
+            _ => None,
+        };
+        CompiledStep { repeated, attempts }
     }
 }
 
@@ -63,37 +95,27 @@ struct Repeated {
     corrects: bool,
 }
 
+/// The tape of equal steps over a field whose targets F₀ are parameters from number `targets` on.
+pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: usize, corrects: bool) -> Tape {
+    let constraints = field.constraints;
+    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - constraints);
+    let mut first = field.clone();
+    let delta = deviation(&mut first, target);
+    let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
+    let roots = [&first.field[..], &nodes].concat();
+    let first = Formula::new(&first.graph, &roots);
+    let correct = corrects.then(|| {
+        let mut corrector = field.clone();
+        let roots = corrected(&mut corrector, target);
+        Formula::new(&corrector.graph, &roots)
+    });
+    ingredients.repeated(&first, &groups, correct.as_ref())
+}
+
 impl Repeated {
-    fn new(
-        ingredients: &Ingredients,
-        field: &Field,
-        targets: usize,
-        parameters: &[f64],
-        corrects: bool,
-        (h, t0): (f64, f64),
-    ) -> Repeated {
-        let constraints = field.constraints;
-        let target = |g: &mut Graph, row: usize| g.parameter(targets + row - constraints);
-        let mut first = field.clone();
-        let delta = deviation(&mut first, target);
-        let watching = Watching::of(field);
-        let (nodes, groups) = watching.deviations(&mut first, &delta);
-        let roots = [&first.field[..], &nodes].concat();
-        let first = Formula::new(&first.graph, &roots);
-        let correct = corrects.then(|| {
-            let mut corrector = field.clone();
-            let roots = corrected(&mut corrector, target);
-            Formula::new(&corrector.graph, &roots)
-        });
-        let tape = ingredients.repeated(&first, &groups, correct.as_ref());
-        let all = [parameters, &[h, t0]].concat();
-        Repeated {
-            kernel: Bound::new(&tape, &all),
-            watching,
-            len: tape.states,
-            evaluations: ingredients.tableau.stages_of_step as u64,
-            corrects,
-        }
+    fn rebound(&self, parameters: &[f64]) -> Repeated {
+        let (kernel, watching) = (self.kernel.rebound(parameters), self.watching.clone());
+        Repeated { kernel, watching, ..*self }
     }
 
     fn work_len(&self) -> usize {
@@ -113,7 +135,7 @@ impl Blocks for Repeated {
         self.kernel.iterate(state, count, work);
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
-        self.watching.finish(largest);
+        self.watching.finish(largest, 1);
     }
 
     fn evaluations(&self) -> u64 {
@@ -140,6 +162,11 @@ impl Attempts {
         let tableau = ingredients.tableau;
         let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
         Attempts { plain, dense, evaluations }
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Attempts {
+        let (plain, dense) = (self.plain.rebound(parameters), self.dense.rebound(parameters));
+        Attempts { plain, dense, evaluations: self.evaluations }
     }
 }
 

@@ -2,10 +2,12 @@
 //! whole steps in one kernel.
 
 mod formula;
+mod lanes;
 mod map;
 mod step;
 mod tracing;
 
+pub use lanes::{CompiledLanes, LaneBound};
 pub use map::{CompiledMap, CompiledStep};
 
 use crate::backend::compile;
@@ -17,10 +19,11 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::correction::{corrected, deviation};
 use holonome_model::treatment::{Field, InvariantKind};
+use std::sync::Arc;
 
 /// A kernel of one lane with its parameters.
 pub struct Bound {
-    kernel: Box<dyn Kernel>,
+    kernel: Arc<dyn Kernel>,
     values: Aligned,
 }
 
@@ -29,12 +32,22 @@ impl Bound {
     pub fn new(tape: &Tape, parameters: &[f64]) -> Bound {
         let kernel = compile(tape, 1);
         let values = kernel.bind(parameters);
-        Bound { kernel, values }
+        Bound { kernel: kernel.into(), values }
+    }
+
+    /// The same kernel with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Bound {
+        Bound { kernel: Arc::clone(&self.kernel), values: self.kernel.bind(parameters) }
     }
 
     /// Compiles `nodes` of a field.
     pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
         Bound::new(&Tape::new(&field.graph, nodes, field.dimension, field.parameters), parameters)
+    }
+
+    /// Gives this one other parameters.
+    pub fn rebind(&mut self, parameters: &[f64]) {
+        self.kernel.rebind(&mut self.values, 0, parameters);
     }
 
     /// Evaluates at (t, x).
@@ -72,7 +85,7 @@ pub struct CompiledSystem {
     /// (x, F₀) to the corrected x, F and deviations there.
     correct: Option<Bound>,
     watching: Watching,
-    invariants: Invariants,
+    invariants: Arc<Invariants>,
 }
 
 impl CompiledSystem {
@@ -98,7 +111,28 @@ impl CompiledSystem {
             watch: small.then(|| Bound::new(&watching_tape(field, false), parameters)),
             correct: corrects.then(|| Bound::new(&watching_tape(field, true), parameters)),
             watching,
-            invariants: invariants(field),
+            invariants: Arc::new(invariants(field)),
+        }
+    }
+
+    /// Gives the kernel of F other parameters, and no other kernel.
+    pub fn rebind_values(&mut self, parameters: &[f64]) {
+        self.values.rebind(parameters);
+    }
+
+    /// The same system with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> CompiledSystem {
+        let optional = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.rebound(parameters));
+        CompiledSystem {
+            dimension: self.dimension,
+            field: self.field.rebound(parameters),
+            values: self.values.rebound(parameters),
+            jacobian: self.jacobian.rebound(parameters),
+            derivative: optional(&self.derivative),
+            watch: optional(&self.watch),
+            correct: optional(&self.correct),
+            watching: self.watching.clone(),
+            invariants: Arc::clone(&self.invariants),
         }
     }
 }
@@ -106,7 +140,7 @@ impl CompiledSystem {
 /// How groups of invariants are watched: which give the squares of their deviations.
 #[derive(Clone, Debug)]
 struct Watching {
-    squares: Vec<bool>,
+    squares: Arc<[bool]>,
 }
 
 impl Watching {
@@ -115,10 +149,10 @@ impl Watching {
         Watching { squares }
     }
 
-    /// Turns what the formulas give into deviations.
-    fn finish(&self, deviations: &mut [f64]) {
-        for (deviation, _) in deviations.iter_mut().zip(&self.squares).filter(|(_, square)| **square) {
-            *deviation = deviation.sqrt();
+    /// Turns what the formulas give into deviations, in every lane.
+    fn finish(&self, deviations: &mut [f64], lanes: usize) {
+        for (group, _) in deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square) {
+            group.iter_mut().for_each(|deviation| *deviation = deviation.sqrt());
         }
     }
 
@@ -228,7 +262,7 @@ impl CompiledSystem {
         kernel.run(t, inputs, outputs, work);
         values.copy_from_slice(&outputs[skipped..skipped + m]);
         deviations.copy_from_slice(&outputs[skipped + m..]);
-        self.watching.finish(deviations);
+        self.watching.finish(deviations, 1);
         &outputs[..skipped]
     }
 }

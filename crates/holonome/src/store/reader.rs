@@ -70,6 +70,13 @@ impl StoredRun {
         Some(trajectories.first..trajectories.first + trajectories.count as u64)
     }
 
+    /// The state of the last checkpoint, if there is one.
+    pub fn checkpoint_state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
+        let Some(checkpoint) = progress::read_checkpoint(&self.path)? else { return Ok(None) };
+        let read = serde_json::from_value(checkpoint.state);
+        read.map(Some).map_err(|error| StoreError::damaged(&self.path.join("checkpoint.json"), error))
+    }
+
     /// Samples stored; of an ensemble, trajectories.
     pub fn samples(&self) -> usize {
         self.progress.samples

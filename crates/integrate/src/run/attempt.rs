@@ -14,6 +14,20 @@ const MOST_REJECTIONS: u32 = 100;
 /// A step shorter than this many units in the last place of t does not resolve time any more.
 const SHORTEST_STEP_ULPS: f64 = 10.0;
 
+/// Length and end of the next attempt from t, where `h` is wanted after so many rejections; none where that step is too
+/// short to be one.
+pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
+    let remaining = adaptive.t_end - t;
+    // A step that would leave a sliver goes to the end at once.
+    let is_last = 1.01 * h >= remaining;
+    let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
+    // The last step may be as short as it has to be; NaN resolves nothing.
+    if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
+        return None;
+    }
+    Some(if is_last { (remaining, adaptive.t_end) } else { (h, t + h) })
+}
+
 impl Engine<'_> {
     /// Puts the field at the state into the first stage.
     pub(super) fn first_stage<E>(&mut self) -> Result<(), Failure<E>> {
@@ -58,15 +72,9 @@ impl Engine<'_> {
         let mut rejections = 0;
         loop {
             self.check_limit()?;
-            let remaining = adaptive.t_end - t;
-            // A step that would leave a sliver goes to the end at once.
-            let is_last = 1.01 * h >= remaining;
-            let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
-            // The last step may be as short as it has to be; NaN resolves nothing.
-            if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
+            let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
                 return Err(Failure::StepCollapsed { t, h, rejections });
-            }
-            let (length, t1) = if is_last { (remaining, adaptive.t_end) } else { (h, t + h) };
+            };
             let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
             let (x, x1, stages, work) = (&self.state.x, &mut self.x1, &mut self.stages, &mut self.work);
             let Attempt { error, evaluations } = self.map.attempt(t, length, x, tolerance, dense, stages, x1, work);

@@ -38,8 +38,11 @@ pub trait Kernel: Send + Sync {
     /// Number of outputs.
     fn outputs(&self) -> usize;
 
-    /// Runs the prologue for the parameters of every lane; the result goes into every run.
+    /// Runs the prologue for one set of parameters, which every lane then has; the result goes into every run.
     fn bind(&self, parameters: &[f64]) -> Aligned;
+
+    /// Gives one lane of `bound` parameters of its own.
+    fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]);
 
     /// Evaluates the outputs at (t, x).
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
@@ -78,27 +81,37 @@ impl Prologue {
         &self.bound
     }
 
-    /// The values of [`Prologue::bound`] for every lane.
+    /// The values of [`Prologue::bound`], the same in every lane.
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
-        let mut value = vec![0.0; self.instructions.len()];
+        let values = self.values(parameters);
         let mut result = Aligned::zeros(self.bound.len() * lanes);
-        for lane in 0..lanes {
-            for (i, &instruction) in self.instructions.iter().enumerate() {
-                value[i] = match instruction {
-                    Instruction::Constant(bits) => f64::from_bits(bits),
-                    Instruction::Parameter(k) => parameters[k as usize * lanes + lane],
-                    _ => {
-                        let (operation, arguments) =
-                            Operation::of(instruction).expect("no state or time in a prologue");
-                        operation.evaluate(arguments.map(|r| value[r as usize]))
-                    }
-                };
-            }
-            for (k, &register) in self.bound.iter().enumerate() {
-                result[k * lanes + lane] = value[register as usize];
-            }
+        for (lanes, &register) in result.chunks_mut(lanes.max(1)).zip(&self.bound) {
+            lanes.fill(values[register as usize]);
         }
         result
+    }
+
+    /// Puts the values of [`Prologue::bound`] into one lane of `bound`.
+    pub fn rebind(&self, bound: &mut [f64], lanes: usize, lane: usize, parameters: &[f64]) {
+        let values = self.values(parameters);
+        for (k, &register) in self.bound.iter().enumerate() {
+            bound[k * lanes + lane] = values[register as usize];
+        }
+    }
+
+    fn values(&self, parameters: &[f64]) -> Vec<f64> {
+        let mut value = vec![0.0; self.instructions.len()];
+        for (i, &instruction) in self.instructions.iter().enumerate() {
+            value[i] = match instruction {
+                Instruction::Constant(bits) => f64::from_bits(bits),
+                Instruction::Parameter(k) => parameters[k as usize],
+                _ => {
+                    let (operation, arguments) = Operation::of(instruction).expect("no state or time in a prologue");
+                    operation.evaluate(arguments.map(|r| value[r as usize]))
+                }
+            };
+        }
+        value
     }
 }
 
@@ -267,6 +280,10 @@ impl Kernel for Program {
 
     fn bind(&self, parameters: &[f64]) -> Aligned {
         self.prologue.bind(parameters, self.lanes)
+    }
+
+    fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]) {
+        self.prologue.rebind(bound, self.lanes, lane, parameters);
     }
 
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {

@@ -1,0 +1,161 @@
+//! Many trajectories of one system, several side by side in the lanes of a vector processor.
+//!
+//! Lanes do not know of each other: each has its own parameters, its own time and, with adaptive steps, its own step.
+//! A lane computes what [`run`](crate::run::run) computes for its trajectory, bit for bit, so results depend neither
+//! on the number of lanes nor on who their neighbours are. Arrays are ordered by variable, then by lane: component i of
+//! lane l stands at `i * lanes + l`.
+//!
+//! With equal steps all lanes march together. With adaptive steps a lane whose trajectory ends takes up the next one.
+
+mod adaptive;
+mod fixed;
+
+use crate::plan::{Plan, Stepping};
+use crate::state::Cost;
+use crate::tableau::Tableau;
+
+/// A method's step on several trajectories at once.
+pub trait LaneSteps: Sync {
+    /// What the lanes know of their trajectories: parameters, targets.
+    type Bound;
+
+    /// The scheme's coefficients.
+    fn tableau(&self) -> &'static Tableau;
+
+    /// Number of lanes.
+    fn lanes(&self) -> usize;
+
+    /// Length n of a state.
+    fn dim(&self) -> usize;
+
+    /// Number of groups of invariants.
+    fn groups(&self) -> usize;
+
+    /// Length of the scratch.
+    fn work_len(&self) -> usize;
+
+    /// Whether steps end with a correction.
+    fn corrects(&self) -> bool;
+
+    /// X(t, x) in every lane.
+    fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);
+
+    /// The equal steps of number `first` to `first + count` in every lane; `largest` receives the largest deviation of
+    /// every group after any of them but the last.
+    fn steps(&self, bound: &Self::Bound, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]);
+
+    /// An attempted step of length h in every lane: x₁ and the error in units of the tolerance. `first` holds X(t, x)
+    /// and takes the last stage where the scheme's last stage is the next first one; otherwise it is not used.
+    fn attempt(
+        &self,
+        bound: &Self::Bound,
+        t: &[f64],
+        h: &[f64],
+        x: &[f64],
+        first: &mut [f64],
+        x1: &mut [f64],
+        error: &mut [f64],
+        work: &mut [f64],
+    );
+
+    /// The groups' deviations at (t, x) in every lane.
+    fn watch(&self, bound: &Self::Bound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]);
+
+    /// Ends an attempted step in every lane: corrects x₁ where the method does that, and gives the deviations there.
+    fn settle(&self, bound: &Self::Bound, t1: &[f64], x1: &mut [f64], deviations: &mut [f64], work: &mut [f64]);
+}
+
+/// Where trajectories come from and where their results go.
+pub trait Trajectories<B> {
+    /// Puts the next trajectory into a lane and its initial state into `x` (of one trajectory); its number, counted from
+    /// 0, or none where there are no more.
+    fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64]) -> Option<usize>;
+
+    /// State number `sample` of trajectory `number`.
+    fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
+
+    /// Trajectory `number` has ended.
+    fn end(&mut self, number: usize, end: &End);
+}
+
+/// How a trajectory ended.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Where.
+    pub t: f64,
+    /// After how many accepted steps.
+    pub steps: u64,
+    /// The last deviation of every group of invariants.
+    pub deviations: Vec<f64>,
+    /// The largest.
+    pub largest: Vec<f64>,
+    /// What it cost.
+    pub cost: Cost,
+    /// Why it ended early.
+    pub failure: Option<Stopped>,
+}
+
+/// Why a trajectory ended early.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stopped {
+    /// Something was not a finite number after the last good step.
+    NonFinite,
+    /// The step became too short to resolve time.
+    StepCollapsed,
+    /// The limit on the number of steps.
+    TooManySteps,
+}
+
+/// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step.
+pub fn suits(plan: &Plan) -> bool {
+    match &plan.stepping {
+        Stepping::Fixed(fixed) => fixed.shorter_last.is_none(),
+        Stepping::Adaptive(adaptive) => adaptive.samples.iter().all(|&t| t == plan.t0 || t == adaptive.t_end),
+    }
+}
+
+/// Runs `plan` for all `trajectories`.
+///
+/// # Panics
+/// If the plan does not [suit](suits).
+pub fn run<S: LaneSteps>(plan: &Plan, steps: &S, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    assert!(suits(plan), "this plan is not for lanes");
+    match &plan.stepping {
+        Stepping::Fixed(fixed) => fixed::run(plan, fixed, steps, bound, trajectories),
+        Stepping::Adaptive(adaptive) => adaptive::run(plan, adaptive, steps, bound, trajectories),
+    }
+}
+
+/// Copies lane `lane` of `all` into `one`.
+fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
+    for (k, one) in one.iter_mut().enumerate() {
+        *one = all[k * lanes + lane];
+    }
+}
+
+/// Copies `one` into lane `lane` of `all`.
+fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
+    for (k, one) in one.iter().enumerate() {
+        all[k * lanes + lane] = *one;
+    }
+}
+
+/// Whether lane `lane` of `all` is finite throughout.
+fn finite(all: &[f64], lanes: usize, lane: usize) -> bool {
+    all.iter().skip(lane).step_by(lanes).all(|x| x.is_finite())
+}
+
+impl End {
+    fn new(t: f64, groups: usize) -> End {
+        let zeros = vec![0.0; groups];
+        End { t, steps: 0, deviations: zeros.clone(), largest: zeros, cost: Cost::default(), failure: None }
+    }
+
+    /// The same memory for another trajectory.
+    fn restart(&mut self, t: f64) {
+        (self.t, self.steps, self.failure) = (t, 0, None);
+        self.cost = Cost::default();
+        self.largest.fill(0.0);
+        self.deviations.fill(0.0);
+    }
+}

@@ -1,0 +1,298 @@
+//! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
+
+use super::{End, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use crate::controller::pi::Controller;
+use crate::controller::start;
+use crate::plan::{AdaptiveSteps, Plan};
+use crate::run::attempt::trial;
+use crate::state::ControllerMemory;
+use crate::system::max_or_nan;
+
+pub(super) fn run<S: LaneSteps>(
+    plan: &Plan,
+    adaptive: &AdaptiveSteps,
+    steps: &S,
+    bound: &mut S::Bound,
+    trajectories: &mut dyn Trajectories<S::Bound>,
+) {
+    let mut race = Race::new(plan, adaptive, steps);
+    for lane in 0..steps.lanes() {
+        race.take_up(lane, bound, trajectories);
+    }
+    while race.lanes.iter().any(|lane| lane.number.is_some()) {
+        race.attempt(bound, trajectories);
+    }
+}
+
+/// What a lane knows of its trajectory, beside the state.
+struct Lane {
+    number: Option<usize>,
+    controller: ControllerMemory,
+    /// The step that is wanted next, after rejections.
+    wanted: f64,
+    rejections: u32,
+    /// Whether the field turned out to be undefined where it stands.
+    undefined: bool,
+    end: End,
+}
+
+struct Race<'a, S: LaneSteps> {
+    plan: &'a Plan,
+    adaptive: &'a AdaptiveSteps,
+    steps: &'a S,
+    controller: Controller,
+    lanes: Vec<Lane>,
+    t: Vec<f64>,
+    /// Length and end of the attempt.
+    length: Vec<f64>,
+    t1: Vec<f64>,
+    x: Vec<f64>,
+    x1: Vec<f64>,
+    /// X(t, x), where the scheme takes its first stage from the step before; after an attempt, the last stage.
+    first: Vec<f64>,
+    last: Vec<f64>,
+    error: Vec<f64>,
+    deviations: Vec<f64>,
+    /// For what is asked about one lane while the others wait.
+    aside: Vec<f64>,
+    aside_deviations: Vec<f64>,
+    moved: Vec<f64>,
+    moved_t: Vec<f64>,
+    one: Vec<f64>,
+    field: Vec<f64>,
+    change: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a, S: LaneSteps> Race<'a, S> {
+    fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
+        let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
+        let zeros = |len: usize| vec![0.0; len * lanes];
+        let lane = |_| Lane {
+            number: None,
+            controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
+            wanted: 0.0,
+            rejections: 0,
+            undefined: false,
+            end: End::new(plan.t0, groups),
+        };
+        Race {
+            plan,
+            adaptive,
+            steps,
+            controller: Controller::new(steps.tableau()),
+            lanes: (0..lanes).map(lane).collect(),
+            t: vec![plan.t0; lanes],
+            length: zeros(1),
+            t1: vec![plan.t0; lanes],
+            x: zeros(n),
+            x1: zeros(n),
+            first: zeros(n),
+            last: zeros(n),
+            error: zeros(1),
+            deviations: zeros(groups),
+            aside: zeros(n),
+            aside_deviations: zeros(groups),
+            moved: zeros(n),
+            moved_t: zeros(1),
+            one: vec![0.0; n],
+            field: vec![0.0; n],
+            change: vec![0.0; n],
+            work: vec![0.0; steps.work_len()],
+        }
+    }
+
+    /// Puts the next trajectory that can start into a lane, and chooses its first step.
+    fn take_up(&mut self, lane: usize, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, t0) = (self.lanes.len(), self.plan.t0);
+        while let Some(number) = trajectories.next(bound, lane, &mut self.one) {
+            if self.adaptive.samples.first() == Some(&t0) {
+                trajectories.sample(number, 0, &self.one);
+            }
+            scatter(&self.one, lanes, lane, &mut self.x);
+            (self.t[lane], self.t1[lane]) = (t0, t0);
+            // The other lanes compute something too; nobody reads it.
+            self.steps.watch(bound, &self.t, &self.x, &mut self.aside_deviations, &mut self.work);
+            self.steps.fields(bound, &self.t, &self.x, &mut self.aside, &mut self.work);
+            gather(&self.aside, lanes, lane, &mut self.field);
+            scatter(&self.field, lanes, lane, &mut self.first);
+            let this = &mut self.lanes[lane];
+            this.end.restart(t0);
+            gather(&self.aside_deviations, lanes, lane, &mut this.end.deviations);
+            this.end.largest.copy_from_slice(&this.end.deviations);
+            this.end.cost.field = 1;
+            if !self.field.iter().chain(&self.one).chain(&this.end.deviations).all(|x| x.is_finite()) {
+                this.end.failure = Some(Stopped::NonFinite);
+                trajectories.end(number, &this.end);
+                continue;
+            }
+            let h = match self.adaptive.first_step {
+                Some(h) => h,
+                None => self.first_step(lane, bound),
+            };
+            let this = &mut self.lanes[lane];
+            this.number = Some(number);
+            this.rejections = 0;
+            this.controller = ControllerMemory { h, last_error: 1e-4 };
+            this.wanted = h.min(self.adaptive.longest_step);
+            return;
+        }
+    }
+
+    /// HNW II.4, as a single run does it; `one` is the state and `field` the field there.
+    fn first_step(&mut self, lane: usize, bound: &S::Bound) -> f64 {
+        let (lanes, tolerance) = (self.lanes.len(), self.adaptive.tolerance());
+        let h0 = start::first_guess(&self.one, &self.field, tolerance).min(self.adaptive.t_end - self.t[lane]);
+        self.moved.copy_from_slice(&self.x);
+        for i in 0..self.one.len() {
+            self.moved[i * lanes + lane] = h0.mul_add(self.field[i], self.one[i]);
+        }
+        self.moved_t.copy_from_slice(&self.t);
+        self.moved_t[lane] += h0;
+        self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.aside, &mut self.work);
+        gather(&self.aside, lanes, lane, &mut self.change);
+        for (change, field) in self.change.iter_mut().zip(&self.field) {
+            *change -= field;
+        }
+        self.lanes[lane].end.cost.field += 1;
+        let order = self.steps.tableau().order;
+        start::first_step(h0, &self.one, &self.field, &self.change, order, tolerance)
+    }
+
+    /// One attempt in every lane.
+    fn attempt(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, n) = (self.lanes.len(), self.one.len());
+        for lane in 0..lanes {
+            // Until there is a trajectory that can go on, or none is left.
+            while self.lanes[lane].number.is_some() {
+                let this = &self.lanes[lane];
+                let trial = trial(self.adaptive, self.t[lane], this.wanted, this.rejections);
+                let failure = if this.end.steps + this.end.cost.rejected >= self.plan.step_limit {
+                    Stopped::TooManySteps
+                } else if let Some((length, t1)) = trial {
+                    (self.length[lane], self.t1[lane]) = (length, t1);
+                    break;
+                } else {
+                    Stopped::StepCollapsed
+                };
+                self.finish(lane, Some(failure), bound, trajectories);
+            }
+        }
+        self.last.copy_from_slice(&self.first);
+        self.steps.attempt(
+            bound,
+            &self.t,
+            &self.length,
+            &self.x,
+            &mut self.last,
+            &mut self.x1,
+            &mut self.error,
+            &mut self.work,
+        );
+        let tableau = self.steps.tableau();
+        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
+        for lane in 0..lanes {
+            let this = &mut self.lanes[lane];
+            if this.number.is_none() {
+                continue;
+            }
+            this.end.cost.field += evaluations;
+            if !finite(&self.x1, lanes, lane) {
+                self.error[lane] = f64::NAN;
+            }
+            let error = self.error[lane];
+            if error.is_nan() && this.rejections == 0 {
+                // Either the step is far too long, or the field is undefined where it starts.
+                self.steps.fields(bound, &self.t, &self.x, &mut self.aside, &mut self.work);
+                if !finite(&self.aside, lanes, lane) {
+                    this.undefined = true;
+                }
+            }
+            if error <= 1.0 {
+                self.controller.accepted(&mut this.controller, self.length[lane], error, this.rejections > 0);
+            } else {
+                this.rejections += 1;
+                this.end.cost.rejected += 1;
+                this.wanted = self.controller.rejected(self.length[lane], error);
+                // It stays where it is, and is settled there for nothing.
+                for i in 0..n {
+                    self.x1[i * lanes + lane] = self.x[i * lanes + lane];
+                }
+            }
+        }
+        self.steps.settle(bound, &self.t1, &mut self.x1, &mut self.deviations, &mut self.work);
+        for lane in 0..lanes {
+            let this = &mut self.lanes[lane];
+            if this.number.is_some() && std::mem::take(&mut this.undefined) {
+                self.finish(lane, Some(Stopped::NonFinite), bound, trajectories);
+            } else if this.number.is_some() && self.error[lane] <= 1.0 {
+                self.accept(lane, bound, trajectories);
+            }
+        }
+        if tableau.first_same_as_last && self.steps.corrects() {
+            // The corrections have moved the states. Where a lane has not moved, this is what it knew.
+            self.steps.fields(bound, &self.t, &self.x, &mut self.first, &mut self.work);
+        }
+    }
+
+    /// Makes x₁ the state of a lane, and ends its trajectory there if it is to end.
+    fn accept(&mut self, lane: usize, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let lanes = self.lanes.len();
+        if !(finite(&self.x1, lanes, lane) && finite(&self.deviations, lanes, lane)) {
+            return self.finish(lane, Some(Stopped::NonFinite), bound, trajectories);
+        }
+        for i in 0..self.one.len() {
+            self.x[i * lanes + lane] = self.x1[i * lanes + lane];
+        }
+        self.t[lane] = self.t1[lane];
+        let (corrects, tableau) = (self.steps.corrects(), self.steps.tableau());
+        let this = &mut self.lanes[lane];
+        this.end.steps += 1;
+        this.rejections = 0;
+        this.wanted = this.controller.h.min(self.adaptive.longest_step);
+        gather(&self.deviations, lanes, lane, &mut this.end.deviations);
+        for (largest, &now) in this.end.largest.iter_mut().zip(&this.end.deviations) {
+            *largest = max_or_nan(*largest, now);
+        }
+        if corrects {
+            let cost = &mut this.end.cost;
+            (cost.invariants, cost.jacobian) = (cost.invariants + 1, cost.jacobian + 1);
+            cost.linear_solves += 1;
+        }
+        if self.t[lane] < self.adaptive.t_end {
+            if tableau.first_same_as_last {
+                if corrects {
+                    self.lanes[lane].end.cost.field += 1;
+                } else {
+                    gather(&self.last, lanes, lane, &mut self.one);
+                    scatter(&self.one, lanes, lane, &mut self.first);
+                }
+            }
+            return;
+        }
+        let last = self.adaptive.samples.len() - 1;
+        if self.adaptive.samples[last] == self.adaptive.t_end {
+            gather(&self.x, lanes, lane, &mut self.one);
+            if let Some(number) = self.lanes[lane].number {
+                trajectories.sample(number, last, &self.one);
+            }
+        }
+        self.finish(lane, None, bound, trajectories);
+    }
+
+    /// Reports the end of a lane's trajectory and takes up the next one.
+    fn finish(
+        &mut self,
+        lane: usize,
+        failure: Option<Stopped>,
+        bound: &mut S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
+        let this = &mut self.lanes[lane];
+        if let Some(number) = this.number.take() {
+            (this.end.t, this.end.failure) = (self.t[lane], failure);
+            trajectories.end(number, &this.end);
+        }
+        self.take_up(lane, bound, trajectories);
+    }
+}

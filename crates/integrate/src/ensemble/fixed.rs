@@ -1,0 +1,186 @@
+//! Equal steps: all lanes march together, from output to output.
+
+use super::{End, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use crate::plan::{FixedSteps, Plan};
+use crate::run::LONGEST_BLOCK;
+use crate::system::max_or_nan;
+
+pub(super) fn run<S: LaneSteps>(
+    plan: &Plan,
+    fixed: &FixedSteps,
+    steps: &S,
+    bound: &mut S::Bound,
+    trajectories: &mut dyn Trajectories<S::Bound>,
+) {
+    let mut march = March::new(plan, fixed, steps);
+    while march.fill(bound, trajectories) {
+        march.run(bound, trajectories);
+    }
+}
+
+struct March<'a, S: LaneSteps> {
+    plan: &'a Plan,
+    fixed: &'a FixedSteps,
+    steps: &'a S,
+    /// The number of the trajectory in each lane, while it goes on.
+    number: Vec<Option<usize>>,
+    ends: Vec<End>,
+    x: Vec<f64>,
+    /// The states at the start of a block.
+    before: Vec<f64>,
+    /// The initial states, where failed lanes wait.
+    initial: Vec<f64>,
+    largest: Vec<f64>,
+    deviations: Vec<f64>,
+    one: Vec<f64>,
+    times: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a, S: LaneSteps> March<'a, S> {
+    fn new(plan: &'a Plan, fixed: &'a FixedSteps, steps: &'a S) -> March<'a, S> {
+        let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
+        let zeros = |len: usize| vec![0.0; len * lanes];
+        March {
+            plan,
+            fixed,
+            steps,
+            number: vec![None; lanes],
+            ends: (0..lanes).map(|_| End::new(plan.t0, groups)).collect(),
+            x: zeros(n),
+            before: zeros(n),
+            initial: zeros(n),
+            largest: zeros(groups),
+            deviations: zeros(groups),
+            one: vec![0.0; n],
+            times: zeros(1),
+            work: vec![0.0; steps.work_len()],
+        }
+    }
+
+    /// Puts a trajectory into every lane; says whether there was one at all. Lanes without one repeat another's numbers.
+    fn fill(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+        let lanes = self.steps.lanes();
+        for lane in 0..lanes {
+            self.number[lane] = trajectories.next(bound, lane, &mut self.one);
+            match self.number[lane] {
+                Some(_) => self.ends[lane].restart(self.plan.t0),
+                None if lane == 0 => return false,
+                None => gather(&self.initial, lanes, 0, &mut self.one),
+            }
+            scatter(&self.one, lanes, lane, &mut self.initial);
+        }
+        self.x.copy_from_slice(&self.initial);
+        true
+    }
+
+    fn run(&mut self, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (count, mut step, mut next) = (self.fixed.steps, 0, 0);
+        self.note_deviations(bound, 0);
+        loop {
+            if self.fixed.samples.get(next) == Some(&step) {
+                self.sample(next, trajectories);
+                next += 1;
+            }
+            if step == count || self.number.iter().all(Option::is_none) {
+                break;
+            }
+            let limit = self.plan.step_limit;
+            if step == limit {
+                self.stop_all(Stopped::TooManySteps, trajectories);
+                break;
+            }
+            let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
+            let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
+            self.block(bound, step, block, trajectories);
+            step += block;
+        }
+        self.note_deviations(bound, step);
+        let t = self.fixed.time(self.plan.t0, step);
+        for lane in 0..self.steps.lanes() {
+            if let Some(number) = self.number[lane].take() {
+                let failure = (!finite(&self.deviations, self.steps.lanes(), lane)).then_some(Stopped::NonFinite);
+                let end = &mut self.ends[lane];
+                (end.t, end.steps, end.failure) = (t, step, failure);
+                self.charge(lane, step);
+                trajectories.end(number, &self.ends[lane]);
+            }
+        }
+    }
+
+    /// Makes a block of steps; one in which a lane fails is made again step by step, up to the step that failed it.
+    fn block(&mut self, bound: &S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let lanes = self.steps.lanes();
+        self.before.copy_from_slice(&self.x);
+        self.steps.steps(bound, first, count, &mut self.x, &mut self.largest, &mut self.work);
+        let good = |this: &Self, lane: usize| finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane);
+        let failed: Vec<usize> = (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();
+        if !failed.is_empty() {
+            self.x.copy_from_slice(&self.before);
+            if count > 1 {
+                for step in first..first + count {
+                    self.block(bound, step, 1, trajectories);
+                }
+                return;
+            }
+            for lane in failed {
+                self.stop(lane, first, Stopped::NonFinite, trajectories);
+            }
+            return self.block(bound, first, count, trajectories);
+        }
+        for lane in 0..lanes {
+            for (group, largest) in self.ends[lane].largest.iter_mut().enumerate() {
+                *largest = max_or_nan(*largest, self.largest[group * lanes + lane]);
+            }
+        }
+    }
+
+    /// Ends the trajectory of a lane after `step` steps; the lane then waits at a state that is sound.
+    fn stop(&mut self, lane: usize, step: u64, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let lanes = self.steps.lanes();
+        if let Some(number) = self.number[lane].take() {
+            let end = &mut self.ends[lane];
+            (end.t, end.steps, end.failure) = (self.fixed.time(self.plan.t0, step), step, Some(failure));
+            self.charge(lane, step);
+            trajectories.end(number, &self.ends[lane]);
+        }
+        gather(&self.initial, lanes, lane, &mut self.one);
+        scatter(&self.one, lanes, lane, &mut self.x);
+    }
+
+    fn stop_all(&mut self, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
+        for lane in 0..self.steps.lanes() {
+            self.stop(lane, self.plan.step_limit, failure, trajectories);
+        }
+    }
+
+    fn charge(&mut self, lane: usize, step: u64) {
+        let cost = &mut self.ends[lane].cost;
+        cost.field = step * self.steps.tableau().stages_of_step as u64;
+        if self.steps.corrects() {
+            (cost.invariants, cost.jacobian, cost.linear_solves) = (step, step, step);
+        }
+    }
+
+    /// Notes the groups' deviations after `step` steps.
+    fn note_deviations(&mut self, bound: &S::Bound, step: u64) {
+        let lanes = self.steps.lanes();
+        self.times.fill(self.fixed.time(self.plan.t0, step));
+        self.steps.watch(bound, &self.times, &self.x, &mut self.deviations, &mut self.work);
+        for (lane, end) in self.ends.iter_mut().enumerate() {
+            gather(&self.deviations, lanes, lane, &mut end.deviations);
+            for (largest, &now) in end.largest.iter_mut().zip(&end.deviations) {
+                *largest = max_or_nan(*largest, now);
+            }
+        }
+    }
+
+    fn sample(&mut self, sample: usize, trajectories: &mut dyn Trajectories<S::Bound>) {
+        for lane in 0..self.steps.lanes() {
+            if let Some(number) = self.number[lane] {
+                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
+                trajectories.sample(number, sample, &self.one);
+            }
+        }
+    }
+}

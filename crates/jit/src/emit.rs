@@ -1,0 +1,548 @@
+//! Machine code for a list of steps: instructions and their operands are chosen here.
+//!
+//! The function that comes out is `(x, t, bound, out, scratch, count) -> flag` in the System V convention. It uses
+//! vector registers and the argument registers only, so there is nothing to save. Pointers come with a bias
+//! ([`Assembler::bias`]).
+
+use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, Predicate, Signs, Vector};
+use crate::isa::{Isa, Width};
+use crate::registers::Registers;
+use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
+use holonome_model::graph::primitive::{One, Three, Two};
+
+/// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
+const NEAR: u32 = 12;
+/// Registers that loads ahead of need leave free.
+const SPARE: u32 = 2;
+/// Of longer tapes, one vector is enough to keep the processor busy.
+const LONGEST_PAIR: usize = 1000;
+/// Bytes of code for a step, roughly.
+const BYTES_PER_STEP: usize = 10;
+
+/// Code with what it needs.
+#[derive(Debug)]
+pub(crate) struct Emitted {
+    pub bytes: Vec<u8>,
+    /// Values of the width that the scratch must hold.
+    pub spills: usize,
+}
+
+/// How arrays are laid out and what computes on them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub isa: Isa,
+    pub width: Width,
+    /// How many vectors are computed side by side.
+    pub vectors: usize,
+    /// Lanes of the arrays, a multiple of all vectors'.
+    pub lanes: usize,
+}
+
+impl Shape {
+    /// For a tape with this many operations.
+    pub(crate) fn new(isa: Isa, lanes: usize, operations: usize) -> Shape {
+        let width = isa.width(lanes);
+        let pairs = lanes.is_multiple_of(2 * width.numbers()) && operations <= LONGEST_PAIR;
+        Shape { isa, width, vectors: if pairs { 2 } else { 1 }, lanes }
+    }
+
+    /// Lanes that are computed side by side.
+    pub(crate) fn together(self) -> usize {
+        self.width.numbers() * self.vectors
+    }
+
+    /// By how many bytes every pointer that the code gets stands behind its array.
+    pub(crate) fn bias(self) -> i32 {
+        Assembler::bias(self.isa, self.width)
+    }
+
+    /// Whether arrays of this many variables can be addressed.
+    pub(crate) fn reaches(self, variables: usize) -> bool {
+        variables.checked_mul(8 * self.lanes).is_some_and(|bytes| bytes < i32::MAX as usize / 2)
+    }
+}
+
+/// Code that runs the steps once.
+pub(crate) fn run(steps: &Steps, shape: Shape) -> Emitted {
+    let mut e = Emitter::new(steps, shape, false);
+    e.steps(&steps.list);
+    let flags = steps.flags.iter().map(|&flag| e.in_register(flag, NEVER, steps.list.len() as u32)).collect();
+    e.leave(flags)
+}
+
+/// Code that runs the steps `count` > 0 times.
+pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
+    let mut e = Emitter::new(steps, shape, true);
+    for (r, carried) in steps.carried.iter().enumerate() {
+        let r = r as Vector;
+        match carried.state {
+            Some(k) => e.assembler.load(r, e.address(Home::State(k))),
+            None => e.assembler.ones(r),
+        }
+        if carried.first != NEVER {
+            e.registers.put(r, carried.entry, carried.first);
+        }
+    }
+    e.registers.reserve((1 << steps.carried.len()) - 1);
+    for (r, carried) in steps.carried.iter().enumerate() {
+        e.wanted[carried.exit as usize] = r as Vector;
+    }
+    let head = e.assembler.label();
+    e.steps(&steps.list);
+    e.move_back(&steps.carried);
+    e.assembler.count_down(General::R9, head);
+    let mut flags = Vec::new();
+    for (r, carried) in steps.carried.iter().enumerate() {
+        match carried.state {
+            Some(k) => e.assembler.store(e.address(Home::State(k)), r as Vector),
+            None => flags.push(r as Vector),
+        }
+    }
+    e.leave(flags)
+}
+
+/// Where an argument of the step at hand is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    In(Vector),
+    At(Memory),
+}
+
+impl Place {
+    fn operand(self) -> Operand {
+        match self {
+            Place::In(r) => Operand::Register(r),
+            Place::At(m) => Operand::Memory(m),
+        }
+    }
+
+    fn register(self) -> Vector {
+        match self {
+            Place::In(r) => r,
+            Place::At(_) => unreachable!("an argument that has to be in a register is"),
+        }
+    }
+}
+
+struct Emitter {
+    assembler: Assembler,
+    shape: Shape,
+    registers: Registers,
+    homes: Vec<Home>,
+    /// By value: the register in which it is wanted at the end of a turn.
+    wanted: Vec<Vector>,
+    free_spills: Vec<u32>,
+    spills: u32,
+    in_place: bool,
+}
+
+/// In [`Emitter::wanted`].
+const ANYWHERE: Vector = u8::MAX;
+
+impl Emitter {
+    fn new(steps: &Steps, shape: Shape, in_place: bool) -> Emitter {
+        let values = steps.homes.len();
+        Emitter {
+            assembler: Assembler::new(shape.isa, shape.width, steps.list.len() * BYTES_PER_STEP + 64),
+            shape,
+            registers: Registers::new(shape.isa.registers(), values),
+            homes: steps.homes.clone(),
+            wanted: vec![ANYWHERE; values],
+            free_spills: Vec::new(),
+            spills: 0,
+            in_place,
+        }
+    }
+
+    /// Returns whether any bit of the registers `flags` is not set; nothing else is needed any more.
+    fn leave(mut self, flags: Vec<Vector>) -> Emitted {
+        match flags[..] {
+            [] => self.assembler.clear_flag(),
+            [first, ref others @ ..] => {
+                for &other in others {
+                    self.assembler.two(Code::AND, first, first, Operand::Register(other));
+                }
+                self.assembler.flag_unless_ones(first, (first + 1) % 16);
+            }
+        }
+        self.assembler.leave();
+        Emitted { bytes: self.assembler.finish(), spills: self.spills as usize }
+    }
+
+    fn address(&self, home: Home) -> Memory {
+        let (base, index) = match home {
+            Home::State(k) => (General::Rdi, k),
+            Home::Time(k) => (General::Rsi, k),
+            Home::Bound(k) => (General::Rdx, k),
+            Home::Output(k) if self.in_place => (General::Rdi, k),
+            Home::Output(k) => (General::Rcx, k),
+            Home::Spilled(k) => (General::R8, k),
+            Home::Nowhere => unreachable!("a value that is needed is somewhere"),
+        };
+        let (index, vectors, width) = (index as usize, self.shape.vectors, self.shape.width.numbers());
+        let number = match home {
+            Home::Spilled(_) => index * width,
+            _ => index / vectors * self.shape.lanes + index % vectors * width,
+        };
+        let bytes = 8 * number as i64 - self.shape.bias() as i64;
+        Memory { base, displacement: i32::try_from(bytes).expect("arrays are within reach") }
+    }
+
+    fn steps(&mut self, list: &[Step]) {
+        for (p, step) in list.iter().enumerate() {
+            let now = p as u32;
+            match step.action {
+                Action::Store(k) => self.store(step, k, now),
+                Action::Copy => {
+                    // A state, read from memory into a register of its own.
+                    let r = self.vacate(now);
+                    match self.registers.place(step.arguments[0]) {
+                        Some(from) => self.assembler.copy(r, from),
+                        None => self.assembler.load(r, self.address(self.homes[step.arguments[0] as usize])),
+                    }
+                    self.registers.put(r, step.result, step.first);
+                    if let Some(from) = self.registers.place(step.arguments[0]) {
+                        self.registers.read_next(from, step.next[0]);
+                    }
+                    self.forget(step);
+                }
+                Action::Three(op @ (Three::Fma | Three::Fms | Three::Fnma)) => self.fused(step, op, now),
+                Action::Three(Three::Select) if self.shape.isa == Isa::Avx512 => self.ternary(step, now),
+                _ => self.plain(step, now),
+            }
+            self.registers.unpin();
+        }
+    }
+
+    // Registers and memory.
+
+    /// A free register, for which another value may have to leave.
+    fn vacate(&mut self, now: u32) -> Vector {
+        self.registers.vacant().unwrap_or_else(|| {
+            let homes = &self.homes;
+            let victim = self.registers.victim(now, |v| homes[v as usize] != Home::Nowhere);
+            let value = self.registers.take(victim) as usize;
+            if self.homes[value] == Home::Nowhere {
+                let slot = self.free_spills.pop().unwrap_or_else(|| {
+                    self.spills += 1;
+                    self.spills - 1
+                });
+                self.homes[value] = Home::Spilled(slot);
+                self.assembler.store(self.address(self.homes[value]), victim);
+            }
+            victim
+        })
+    }
+
+    /// The register for a result: where it is wanted at the end, if that can be.
+    fn destination(&mut self, value: Value, now: u32) -> Vector {
+        let wanted = self.wanted[value as usize];
+        if wanted != ANYWHERE && self.registers.is_free(wanted) { wanted } else { self.vacate(now) }
+    }
+
+    /// Brings a value into a register and pins it; `next` is its next use after the step at hand.
+    fn in_register(&mut self, value: Value, next: u32, now: u32) -> Vector {
+        let r = self.registers.place(value).unwrap_or_else(|| {
+            let r = self.vacate(now);
+            self.assembler.load(r, self.address(self.homes[value as usize]));
+            self.registers.put(r, value, next);
+            r
+        });
+        self.registers.read_next(r, next);
+        self.registers.pin(r);
+        r
+    }
+
+    /// Brings the arguments to where the step can use them: all in registers, but for one that may stay in memory if
+    /// it is among `foldable` (by position, the best first).
+    fn gather(&mut self, step: &Step, foldable: &[usize], now: u32) -> [Place; 3] {
+        let arguments = step.arguments();
+        // Those in registers first, so that loading the others does not drive them out.
+        for (j, &a) in arguments.iter().enumerate() {
+            if let Some(r) = self.registers.place(a) {
+                self.registers.read_next(r, step.next[j]);
+                self.registers.pin(r);
+            }
+        }
+        let outside = |e: &Emitter, a: Value| e.registers.place(a).is_none();
+        let fold = foldable
+            .iter()
+            .rev()
+            .copied()
+            .filter(|&j| outside(self, arguments[j]) && arguments.iter().filter(|&&a| a == arguments[j]).count() == 1)
+            // The one that is read again last; of equals the last here, which is the best.
+            .max_by_key(|&j| step.next[j])
+            // A value that is soon read again is better loaded for all its uses, unless room is scarce.
+            .filter(|&j| {
+                let soon = step.next[j] != NEVER && step.next[j] - now <= NEAR;
+                !(soon && self.registers.vacancies() > SPARE)
+            });
+        let mut places = [Place::In(0); 3];
+        for (j, &a) in arguments.iter().enumerate() {
+            places[j] = if fold == Some(j) {
+                Place::At(self.address(self.homes[a as usize]))
+            } else {
+                Place::In(self.in_register(a, step.next[j], now))
+            };
+        }
+        places
+    }
+
+    /// Frees the registers of arguments that nothing reads any more. Their spilled copies stay until the step is
+    /// emitted ([`Emitter::forget`]): making room for its result may store into a free slot.
+    fn release(&mut self, step: &Step) {
+        for (j, &a) in step.arguments().iter().enumerate() {
+            if step.next[j] == NEVER
+                && let Some(r) = self.registers.place(a)
+            {
+                self.registers.take(r);
+            }
+        }
+    }
+
+    /// Frees all that arguments hold which nothing reads any more, once the step is emitted.
+    fn forget(&mut self, step: &Step) {
+        self.release(step);
+        for (j, &a) in step.arguments().iter().enumerate() {
+            if step.next[j] == NEVER
+                && let Home::Spilled(slot) = self.homes[a as usize]
+            {
+                self.free_spills.push(slot);
+                self.homes[a as usize] = Home::Nowhere;
+            }
+        }
+    }
+
+    // Steps.
+
+    fn store(&mut self, step: &Step, k: u32, now: u32) {
+        let value = step.arguments[0];
+        let r = self.in_register(value, step.next[0], now);
+        self.assembler.store(self.address(Home::Output(k)), r);
+        if self.homes[value as usize] == Home::Nowhere {
+            self.homes[value as usize] = Home::Output(k);
+        }
+        self.forget(step);
+    }
+
+    /// Steps whose result may go anywhere.
+    fn plain(&mut self, step: &Step, now: u32) {
+        let bits = self.assembler.bits_fold_memory();
+        let evex = self.shape.isa == Isa::Avx512;
+        let one = self.shape.width == Width::One;
+        let foldable: &[usize] = match step.action {
+            Action::One(One::Sqrt) if one => &[],
+            Action::One(One::Sqrt) => &[0],
+            Action::One(_) if evex => &[0],
+            Action::One(_) => &[],
+            Action::Two(Two::Add | Two::Mul | Two::Less | Two::LessEqual | Two::Equal) => &[1, 0],
+            Action::Two(Two::Sub | Two::Div) => &[1],
+            Action::Two(Two::LargerInteger) if !evex => &[],
+            Action::Two(Two::SubInteger) if bits => &[1],
+            Action::Two(_) if bits => &[1, 0],
+            Action::Three(_) if bits => &[1],
+            _ => &[],
+        };
+        let places = self.gather(step, foldable, now);
+        // Two instructions: the result must not overwrite an argument of the second.
+        let apart = step.action == Action::Two(Two::LargerInteger) && !evex;
+        if !apart {
+            self.release(step);
+        }
+        let d = self.destination(step.result, now);
+        match step.action {
+            Action::One(op) => {
+                let a = places[0].operand();
+                match op {
+                    One::Sqrt => self.assembler.sqrt(d, a),
+                    One::ShiftLeft(count) => self.assembler.shift(Direction::Left, d, a, count),
+                    One::ShiftRight(count) => self.assembler.shift(Direction::Right, d, a, count),
+                }
+            }
+            Action::Two(op) => self.two(op, d, places[0], places[1], evex),
+            Action::Three(_) => {
+                self.assembler.blend(d, places[0].register(), places[1].operand(), places[2].register());
+            }
+            Action::Copy | Action::Store(_) => unreachable!("handled elsewhere"),
+        }
+        self.forget(step);
+        self.registers.put(d, step.result, step.first);
+        self.drop_if_dead(d, step);
+    }
+
+    fn two(&mut self, op: Two, d: Vector, a: Place, b: Place, evex: bool) {
+        // An argument in memory has to be the second.
+        let exchanged = matches!(a, Place::At(_));
+        let (first, second) = if exchanged { (b.register(), a.operand()) } else { (a.register(), b.operand()) };
+        let compare = |e: &mut Emitter, p: Predicate| {
+            e.assembler.compare(if exchanged { p.mirrored() } else { p }, d, first, second);
+        };
+        let code = match op {
+            Two::Add => Code::ADD,
+            Two::Sub => Code::SUB,
+            Two::Mul => Code::MUL,
+            Two::Div => Code::DIV,
+            Two::And => Code::AND,
+            Two::Or => Code::OR,
+            Two::Xor => Code::XOR,
+            Two::AddInteger => Code::ADD_INTEGER,
+            Two::SubInteger => Code::SUB_INTEGER,
+            Two::Less => return compare(self, Predicate::Less),
+            Two::LessEqual => return compare(self, Predicate::LessEqual),
+            Two::Equal => return compare(self, Predicate::Equal),
+            Two::LargerInteger if evex => Code::LARGER_INTEGER,
+            Two::LargerInteger => {
+                self.assembler.two(Code::GREATER_INTEGER, d, first, second);
+                return self.assembler.blend(d, d, Operand::Register(first), b.register());
+            }
+        };
+        self.assembler.two(code, d, first, second);
+    }
+
+    /// The position of the argument whose register the result takes: one that dies, if possible where the result is
+    /// wanted. None if all live on.
+    fn overwritten(&self, step: &Step, places: &[Place; 3], order: [usize; 3]) -> Option<usize> {
+        let dying = |j: &usize| step.next[*j] == NEVER && matches!(places[*j], Place::In(_));
+        let wanted = self.wanted[step.result as usize];
+        let fits = |j: &usize| places[*j] == Place::In(wanted);
+        order.into_iter().filter(dying).find(fits).or_else(|| order.into_iter().find(dying))
+    }
+
+    /// a b ± c: the result takes the place of one argument.
+    fn fused(&mut self, step: &Step, op: Three, now: u32) {
+        let signs = match op {
+            Three::Fma => Signs::Plus,
+            Three::Fms => Signs::Minus,
+            _ => Signs::Negated,
+        };
+        let mut places = self.gather(step, &[2, 1, 0], now);
+        // The sum first: it is what was computed last, and in the chains of a step the one that dies.
+        let (j, d) = match self.overwritten(step, &places, [2, 0, 1]) {
+            Some(j) => (j, places[j].register()),
+            None => {
+                // All live on: a copy is overwritten, best one that has to be loaded anyway.
+                let j = (0..3).find(|&j| matches!(places[j], Place::At(_))).unwrap_or(2);
+                let d = self.destination(step.result, now);
+                match places[j] {
+                    Place::At(m) => self.assembler.load(d, m),
+                    Place::In(r) => self.assembler.copy(d, r),
+                }
+                (j, d)
+            }
+        };
+        places[j] = Place::In(d);
+        let [a, b, c] = places;
+        let in_memory = |p: Place| matches!(p, Place::At(_));
+        match j {
+            2 => {
+                let (second, third) = if in_memory(a) { (b, a) } else { (a, b) };
+                self.assembler.fused(Form::F231, signs, d, second.register(), third.operand());
+            }
+            _ => {
+                let other = if j == 0 { b } else { a };
+                if in_memory(other) {
+                    self.assembler.fused(Form::F132, signs, d, c.register(), other.operand());
+                } else {
+                    self.assembler.fused(Form::F213, signs, d, other.register(), c.operand());
+                }
+            }
+        }
+        self.forget(step);
+        self.registers.put(d, step.result, step.first);
+        self.drop_if_dead(d, step);
+    }
+
+    /// A selection in EVEX form: a function of three bits that overwrites one argument.
+    fn ternary(&mut self, step: &Step, now: u32) {
+        let mut places = self.gather(step, &[2, 1, 0], now);
+        let (j, d) = match self.overwritten(step, &places, [2, 1, 0]) {
+            Some(j) => (j, places[j].register()),
+            None => {
+                let j = (0..3).find(|&j| matches!(places[j], Place::At(_))).unwrap_or(2);
+                let d = self.destination(step.result, now);
+                match places[j] {
+                    Place::At(m) => self.assembler.load(d, m),
+                    Place::In(r) => self.assembler.copy(d, r),
+                }
+                (j, d)
+            }
+        };
+        places[j] = Place::In(d);
+        // The other two in an order that leaves memory last.
+        let (mut second, mut third) = ((j + 1) % 3, (j + 2) % 3);
+        if matches!(places[second], Place::At(_)) {
+            (second, third) = (third, second);
+        }
+        let mut table = 0;
+        for index in 0..8u8 {
+            let mut bit = [0; 3];
+            (bit[j], bit[second], bit[third]) = (index >> 2 & 1, index >> 1 & 1, index & 1);
+            let [mask, b, c] = bit;
+            table |= (if mask == 1 { b } else { c }) << index;
+        }
+        self.assembler.ternary(table, d, places[second].register(), places[third].operand());
+        self.forget(step);
+        self.registers.put(d, step.result, step.first);
+        self.drop_if_dead(d, step);
+    }
+
+    /// Results that nothing reads keep no register (the analysis leaves none but for the flag's sake).
+    fn drop_if_dead(&mut self, register: Vector, step: &Step) {
+        if step.first == NEVER {
+            self.registers.take(register);
+        }
+    }
+
+    /// Brings what is carried back to the registers in which a turn begins: a parallel move.
+    fn move_back(&mut self, carried: &[Carried]) {
+        let mut source: Vec<Place> = carried
+            .iter()
+            .map(|c| match self.registers.place(c.exit) {
+                Some(r) => Place::In(r),
+                None => Place::At(self.address(self.homes[c.exit as usize])),
+            })
+            .collect();
+        // Registers that are still to be read as a source.
+        let mut readers = [0u32; 32];
+        let mut pending: Vec<usize> = Vec::new();
+        for (r, place) in source.iter().enumerate() {
+            match *place {
+                Place::In(from) if from as usize == r => {}
+                Place::In(from) => {
+                    readers[from as usize] += 1;
+                    pending.push(r);
+                }
+                Place::At(_) => pending.push(r),
+            }
+        }
+        // A register that is its own source must not be overwritten, and is not: it is nobody's destination.
+        while !pending.is_empty() {
+            let before = pending.len();
+            pending.retain(|&r| {
+                if readers[r] > 0 {
+                    return true;
+                }
+                match source[r] {
+                    Place::In(from) => {
+                        self.assembler.copy(r as Vector, from);
+                        readers[from as usize] -= 1;
+                    }
+                    Place::At(m) => self.assembler.load(r as Vector, m),
+                }
+                false
+            });
+            if pending.len() == before {
+                // Only cycles are left: one value steps aside into a register that is no part of them.
+                let r = pending[0] as Vector;
+                let aside = (carried.len()..self.shape.isa.registers())
+                    .find(|&s| readers[s] == 0)
+                    .expect("fewer values are carried than there are registers") as Vector;
+                self.assembler.copy(aside, r);
+                for place in source.iter_mut().filter(|p| **p == Place::In(r)) {
+                    *place = Place::In(aside);
+                }
+                readers[aside as usize] = std::mem::take(&mut readers[r as usize]);
+            }
+        }
+    }
+}

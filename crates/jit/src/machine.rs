@@ -1,0 +1,301 @@
+//! The backend of machine code.
+
+use crate::block::{BlockInterpreter, Program};
+use crate::emit::{self, Emitted, Shape};
+use crate::isa::Isa;
+use crate::memory::Executable;
+use crate::steps::Analysis;
+use holonome_model::graph::aligned::{Aligned, first_aligned};
+use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused};
+use holonome_model::graph::tape::Tape;
+
+/// Compiles tapes to the instructions of the processor at hand.
+///
+/// Every number of lanes is served: a multiple of a vector's width by vectors, others one by one. The processor is
+/// taken to round to nearest and to keep subnormal numbers, as everywhere in Rust.
+#[derive(Clone, Debug)]
+pub struct MachineCode {
+    isa: Isa,
+    refusal: Option<Refused>,
+}
+
+/// Longer tapes are not compiled as loops: what is carried in registers no longer counts, and the code would fill the
+/// cache for instructions twice.
+const LONGEST_LOOP: usize = 8192;
+
+/// Scratch for finding the start of a cache line in it.
+const LINE: usize = 8;
+
+impl MachineCode {
+    /// For the best instruction set of this processor.
+    ///
+    /// # Errors
+    /// Where machine code cannot be made or run, with the reason.
+    pub fn detect() -> Result<MachineCode, Refused> {
+        let isa = Isa::detect().map_err(|reason| Refused { reason })?;
+        MachineCode::new(isa)
+    }
+
+    /// For this instruction set.
+    ///
+    /// # Errors
+    /// As [`MachineCode::detect`].
+    pub fn new(isa: Isa) -> Result<MachineCode, Refused> {
+        let refused = |reason| Refused { reason };
+        if let Some(reason) = isa.missing() {
+            return Err(refused(reason));
+        }
+        // Just a return: whether the system allows it at all is better known now.
+        Executable::new(&[0xc3]).map_err(refused)?;
+        Ok(MachineCode { isa, refusal: None })
+    }
+
+    /// One that refuses every tape with `reason`, as where a system forbids machine code.
+    pub fn refusing(reason: &str) -> MachineCode {
+        MachineCode { isa: Isa::Avx2, refusal: Some(Refused { reason: reason.to_string() }) }
+    }
+
+    /// What it compiles for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The number of lanes for which ensembles run best.
+    pub fn preferred_lanes(&self) -> usize {
+        // Two vectors: the operations of one fill the time in which those of the other wait for each other.
+        2 * self.isa.widest()
+    }
+}
+
+impl Backend for MachineCode {
+    fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(Compiled::new(tape, self.isa, lanes)?)),
+        }
+    }
+}
+
+/// The emitted code of a tape, for tests that read or simulate it.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Assembled {
+    /// Evaluates once.
+    pub run: Vec<u8>,
+    /// Evaluates in a loop, if the tape is a map of its states to themselves.
+    pub iterate: Option<Vec<u8>>,
+    /// Lanes that one call computes.
+    pub together: usize,
+    /// Numbers of scratch that each needs.
+    pub spills: [usize; 2],
+    /// Bytes by which pointers stand behind the arrays.
+    pub bias: i32,
+}
+
+/// The code that [`MachineCode`] makes of a tape, whatever processor this is.
+///
+/// # Errors
+/// When the tape's arrays are too large to be addressed.
+#[doc(hidden)]
+pub fn assemble(tape: &Tape, isa: Isa, lanes: usize) -> Result<Assembled, Refused> {
+    let parts = Parts::new(tape, isa, lanes)?;
+    Ok(Assembled {
+        together: parts.shape.together(),
+        spills: [parts.run.spills, parts.iterate.as_ref().map_or(0, |i| i.spills)]
+            .map(|s| s * parts.shape.width.numbers()),
+        bias: parts.shape.bias(),
+        run: parts.run.bytes,
+        iterate: parts.iterate.map(|i| i.bytes),
+    })
+}
+
+/// Code before it is executable.
+struct Parts {
+    prologue: Prologue,
+    shape: Shape,
+    run: Emitted,
+    iterate: Option<Emitted>,
+    repairs: bool,
+}
+
+impl Parts {
+    fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Parts, Refused> {
+        assert!(lanes > 0, "a kernel has at least one lane");
+        let prologue = Prologue::new(tape);
+        let shape = Shape::new(isa, lanes, tape.operations());
+        // No more values are spilled than there are.
+        let longest = tape.states.max(tape.outputs.len()).max(prologue.bound().len()).max(tape.instructions.len());
+        if !shape.reaches(longest) {
+            return Err(Refused { reason: "the formulas are too long for machine code".to_string() });
+        }
+        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+        let run = emit::run(&analysis.run(), shape);
+        let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && tape.operations() <= LONGEST_LOOP;
+        // What computes needs registers too.
+        let registers = isa.registers() / 2;
+        let iterate = loops.then(|| emit::iterate(&analysis.iterate(registers), shape));
+        let repairs = analysis.repairs();
+        Ok(Parts { prologue, shape, run, iterate, repairs })
+    }
+}
+
+/// A tape as machine code.
+struct Compiled {
+    prologue: Prologue,
+    shape: Shape,
+    states: usize,
+    outputs: usize,
+    reads_time: bool,
+    /// Numbers of scratch for spilled values.
+    spills: usize,
+    memory: Executable,
+    /// Where in it the loop starts.
+    iterate: Option<usize>,
+    /// Repeats what the straight line could not do.
+    exact: Option<Program>,
+}
+
+impl Compiled {
+    fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Compiled, Refused> {
+        let Parts { prologue, shape, run, iterate, repairs } = Parts::new(tape, isa, lanes)?;
+        let spills = run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
+        let mut bytes = run.bytes;
+        let iterate = iterate.map(|i| {
+            // On a cache line, as the emitter takes for granted when it aligns the loop.
+            bytes.resize(bytes.len().next_multiple_of(64), 0xcc);
+            let start = bytes.len();
+            bytes.extend(i.bytes);
+            start
+        });
+        let memory = Executable::new(&bytes).map_err(|reason| Refused { reason })?;
+        Ok(Compiled {
+            prologue,
+            shape,
+            states: tape.states,
+            outputs: tape.outputs.len(),
+            reads_time: tape.reads_time(),
+            spills,
+            memory,
+            iterate,
+            exact: repairs.then(|| Program::new(tape, lanes, BlockInterpreter::detect())),
+        })
+    }
+
+    /// Numbers of scratch that are kept over a call: x where a call may be repeated, or the outputs of one turn.
+    fn kept(&self) -> usize {
+        let both = self.exact.is_some() || self.iterate.is_none();
+        if both { self.states.max(self.outputs) * self.shape.lanes } else { 0 }
+    }
+
+    /// Calls the code at `offset` for every vector of lanes; says whether a repair is due.
+    ///
+    /// # Safety
+    /// There is an entry at `offset`. The arrays are at least as long as the tape's states, bound values and outputs
+    /// for all lanes, t has every lane if the tape reads it, and spills fit into `scratch`; `out` may be `x` for an
+    /// entry that iterates, and then x may be written to.
+    unsafe fn call(
+        &self,
+        offset: usize,
+        inputs: [*const f64; 3],
+        out: *mut f64,
+        scratch: *mut f64,
+        count: u64,
+    ) -> bool {
+        let bias = self.shape.bias() as usize;
+        let mut flag = 0;
+        for first in (0..self.shape.lanes).step_by(self.shape.together()) {
+            let inputs = inputs.map(|p| p.wrapping_add(first).wrapping_byte_add(bias));
+            let out = out.wrapping_add(first).wrapping_byte_add(bias);
+            let scratch = scratch.wrapping_byte_add(bias);
+            // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
+            // k * lanes + first .. + together of the arrays, for variables k of the tape, and the scratch up to the
+            // spills; the caller promises that all of them exist.
+            flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
+        }
+        flag != 0
+    }
+
+    /// One evaluation, with the lengths of all arrays checked.
+    fn run_checked(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let first = first_aligned(work);
+        let scratch = &mut work[first..];
+        // SAFETY: the entry is at the start; the lengths are checked, and the scratch is long enough behind the less
+        // than LINE numbers that alignment skips.
+        let repair = unsafe {
+            self.call(0, [x.as_ptr(), t.as_ptr(), bound.as_ptr()], out.as_mut_ptr(), scratch.as_mut_ptr(), 1)
+        };
+        if repair && let Some(exact) = &self.exact {
+            exact.run(bound, t, x, out, work);
+        }
+    }
+
+    fn check(&self, bound: &[f64], x: &[f64], work: &[f64]) {
+        assert!(bound.len() >= self.prologue.bound().len() * self.shape.lanes, "bound values are missing");
+        assert!(x.len() >= self.states * self.shape.lanes, "the state is too short");
+        assert!(work.len() >= self.work_len(), "the scratch is too short");
+    }
+}
+
+impl Kernel for Compiled {
+    fn lanes(&self) -> usize {
+        self.shape.lanes
+    }
+
+    fn work_len(&self) -> usize {
+        self.kept() + (self.spills + LINE).max(self.exact.as_ref().map_or(0, |e| e.work_len()))
+    }
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.prologue.bind(parameters, self.shape.lanes)
+    }
+
+    fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]) {
+        self.prologue.rebind(bound, self.shape.lanes, lane, parameters);
+    }
+
+    fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.check(bound, x, work);
+        assert!(t.len() >= self.shape.lanes, "the time is missing");
+        assert!(out.len() >= self.outputs * self.shape.lanes, "no room for the outputs");
+        self.run_checked(bound, t, x, out, work);
+    }
+
+    fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
+        self.check(bound, x, work);
+        assert!(self.outputs <= self.states, "more outputs than states to put them into");
+        assert!(!self.reads_time, "a map of time and state cannot be iterated");
+        let used = self.outputs * self.shape.lanes;
+        if count == 0 || used == 0 {
+            return;
+        }
+        let (kept, work) = work.split_at_mut(self.kept());
+        let Some(entry) = self.iterate else {
+            for _ in 0..count {
+                let out = &mut kept[..used];
+                // Nothing reads the time, so anything of its length will do.
+                self.run_checked(bound, x, x, out, work);
+                x[..used].copy_from_slice(out);
+            }
+            return;
+        };
+        let (states, fallback) = match &self.exact {
+            Some(exact) => (self.states * self.shape.lanes, Some(exact)),
+            None => (0, None),
+        };
+        kept[..states].copy_from_slice(&x[..states]);
+        let first = first_aligned(work);
+        let scratch = &mut work[first..];
+        let place = x.as_mut_ptr();
+        // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the tape reads no
+        // time, and the scratch is long enough as in `run`.
+        let repair = unsafe { self.call(entry, [place, place, bound.as_ptr()], place, scratch.as_mut_ptr(), count) };
+        if repair && let Some(exact) = fallback {
+            x[..states].copy_from_slice(&kept[..states]);
+            exact.iterate(bound, x, count, work);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The order of the steps. A tape is in the order of depth-first search, one output after the other, and a processor
+//! looks ahead only so far: a chain of waiting operations keeps it from seeing independent ones. So what heads a long
+//! chain goes first (list scheduling), within a window of the tape's order that keeps values from piling up.
+
+/// One operation to be ordered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    /// The value that it gives, or one that nothing reads.
+    pub result: u32,
+    pub arguments: [u32; 3],
+    /// How many of them there are.
+    pub count: u8,
+    /// Cycles until the result can be used.
+    pub latency: u8,
+}
+
+impl Task {
+    fn arguments(&self) -> &[u32] {
+        &self.arguments[..self.count as usize]
+    }
+}
+
+/// How far an operation may be moved forward, in operations of all vectors.
+const WINDOW: usize = 16;
+/// Operations that can start in one cycle.
+const ISSUED: u32 = 2;
+/// A time that is not known yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// An operation that may be next.
+#[derive(Clone, Copy)]
+struct Candidate {
+    task: u32,
+    /// When its arguments can be used.
+    ready: u32,
+    /// Cycles from its start to the end of the chains that begin with it.
+    height: u32,
+}
+
+/// The order in which to carry out `tasks`, which come with every argument before what reads it, when each is done for
+/// this many vectors. There are `values` values.
+pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
+    let reach = WINDOW / vectors as usize;
+    let mut height = vec![0u32; values];
+    for task in tasks.iter().rev() {
+        let own = height[task.result as usize].saturating_add(task.latency as u32);
+        for &a in task.arguments() {
+            height[a as usize] = height[a as usize].max(own);
+        }
+    }
+    // When values can be used: inputs at once.
+    let mut ready = vec![0u32; values];
+    for task in tasks {
+        ready[task.result as usize] = UNKNOWN;
+    }
+    let mut order = Vec::with_capacity(tasks.len());
+    let mut window: Vec<Candidate> = Vec::with_capacity(WINDOW);
+    let (mut entering, mut now, mut started) = (0, 0, 0);
+    while order.len() < tasks.len() {
+        while window.len() < reach && entering < tasks.len() {
+            let task = &tasks[entering];
+            let height = height[task.result as usize] + task.latency as u32;
+            window.push(Candidate { task: entering as u32, ready: UNKNOWN, height });
+            entering += 1;
+        }
+        let (mut best, mut soonest) = (None, UNKNOWN);
+        for (place, candidate) in window.iter_mut().enumerate() {
+            if candidate.ready == UNKNOWN {
+                let arguments = tasks[candidate.task as usize].arguments();
+                candidate.ready = arguments.iter().map(|&a| ready[a as usize]).max().unwrap_or(0);
+            }
+            if candidate.ready <= now {
+                if best.is_none_or(|(height, _)| candidate.height > height) {
+                    best = Some((candidate.height, place));
+                }
+            } else {
+                soonest = soonest.min(candidate.ready);
+            }
+        }
+        let Some((_, place)) = best else {
+            // The first of the window waits for nothing that is not ordered yet, so this time is known.
+            (now, started) = (soonest, 0);
+            continue;
+        };
+        // Not by exchange with the last: the window stays in the tape's order, which decides between equals.
+        let task = window.remove(place).task;
+        let Task { result, latency, .. } = tasks[task as usize];
+        ready[result as usize] = now + latency as u32;
+        order.push(task);
+        started += 1;
+        if started == ISSUED {
+            (now, started) = (now + 1, 0);
+        }
+    }
+    order
+}

@@ -1,0 +1,247 @@
+//! Kernels at the edges: nothing to compute, nothing to do, very much of it, and several threads at once.
+
+use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
+use holonome_model::graph::elementary::Elementary;
+use holonome_model::graph::interpret::{Backend, Interpreter};
+use holonome_model::graph::primitive::{One, Three, Two};
+use holonome_model::graph::tape::{Instruction, Tape};
+use std::time::{Duration, Instant};
+
+/// Every backend that runs here, the interpreter first.
+fn backends() -> Vec<Box<dyn Backend>> {
+    let mut list: Vec<Box<dyn Backend>> = vec![
+        Box::new(Interpreter),
+        Box::new(BlockInterpreter::detect()),
+        Box::new(BlockInterpreter::baseline()),
+        best().backend,
+    ];
+    list.extend(Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).map(|m| Box::new(m) as _));
+    list
+}
+
+fn tape(instructions: Vec<Instruction>, prologue: usize, outputs: Vec<u32>, states: usize, parameters: usize) -> Tape {
+    Tape { instructions, prologue, outputs, states, parameters }
+}
+
+/// x ↦ x + h (1 − x²), with h a parameter.
+fn logistic() -> Tape {
+    use Instruction::*;
+    let code = vec![
+        Constant(1.0f64.to_bits()),
+        Parameter(0),
+        State(0),
+        Three(self::Three::Fnma, 2, 2, 0),
+        Three(self::Three::Fma, 1, 3, 2),
+    ];
+    tape(code, 2, vec![4], 1, 1)
+}
+
+#[test]
+fn nothing_to_compute() {
+    for backend in backends() {
+        for lanes in [1, 3, 4, 8, 16] {
+            // Neither outputs nor states.
+            let empty = backend.compile(&tape(vec![], 0, vec![], 0, 0), lanes).unwrap();
+            let mut work = vec![0.0; empty.work_len()];
+            let bound = empty.bind(&[]);
+            empty.run(&bound, &vec![0.0; lanes], &[], &mut [], &mut work);
+            empty.iterate(&bound, &mut [], 7, &mut work);
+
+            // No outputs of two states.
+            let silent = backend.compile(&tape(vec![], 0, vec![], 2, 0), lanes).unwrap();
+            let mut x: Vec<f64> = (0..2 * lanes).map(|i| i as f64).collect();
+            let before = x.clone();
+            let mut work = vec![0.0; silent.work_len()];
+            silent.iterate(&silent.bind(&[]), &mut x, 7, &mut work);
+            assert_eq!(x, before);
+
+            // A number and a parameter, of no state.
+            let code = vec![Instruction::Constant(2.5f64.to_bits()), Instruction::Parameter(0)];
+            let constant = backend.compile(&tape(code, 2, vec![0, 1, 0], 0, 1), lanes).unwrap();
+            let values: Vec<f64> = (0..lanes).map(|l| l as f64 - 0.5).collect();
+            let mut out = vec![0.0; 3 * lanes];
+            let mut work = vec![0.0; constant.work_len()];
+            let mut bound = constant.bind(&values[..1]);
+            for lane in 0..lanes {
+                constant.rebind(&mut bound, lane, &values[lane..=lane]);
+            }
+            constant.run(&bound, &vec![0.0; lanes], &[], &mut out, &mut work);
+            assert_eq!(out[..lanes], vec![2.5; lanes]);
+            assert_eq!(out[lanes..2 * lanes], values);
+            assert_eq!(out[2 * lanes..], vec![2.5; lanes]);
+        }
+    }
+}
+
+#[test]
+fn no_turns_change_nothing() {
+    for backend in backends() {
+        for lanes in [1, 4, 8, 5] {
+            let kernel = backend.compile(&logistic(), lanes).unwrap();
+            let mut x: Vec<f64> = (0..lanes).map(|l| 0.1 * l as f64).collect();
+            let before = x.clone();
+            let mut work = vec![0.0; kernel.work_len()];
+            kernel.iterate(&kernel.bind(&[0.01]), &mut x, 0, &mut work);
+            assert_eq!(x, before);
+        }
+    }
+}
+
+#[test]
+fn a_repair_repeats_the_whole_call() {
+    use Instruction::*;
+    // x ↦ −3, but exp x where x > −1; y counts the turns.
+    let code = vec![
+        Constant((-1.0f64).to_bits()),
+        Constant((-3.0f64).to_bits()),
+        State(0),
+        Two(self::Two::LessEqual, 2, 0),
+        Repair(Elementary::Exp, [2, 2, 1, 3]),
+        State(1),
+        Two(self::Two::Add, 0, 5),
+    ];
+    let tape = tape(code, 2, vec![4, 6], 2, 0);
+    for lanes in [1, 2, 4, 8, 9, 12, 16] {
+        // One lane leaves the fast branch.
+        for one in [0, lanes - 1] {
+            let results: Vec<Vec<f64>> = backends()
+                .iter()
+                .map(|backend| {
+                    let kernel = backend.compile(&tape, lanes).unwrap();
+                    let mut work = vec![0.0; kernel.work_len()];
+                    let bound = kernel.bind(&[]);
+                    let mut x: Vec<f64> = (0..2 * lanes).map(|i| if i == one { -0.75 } else { -3.0 }).collect();
+                    kernel.iterate(&bound, &mut x, 3, &mut work);
+                    let mut out = vec![0.0; 2 * lanes];
+                    kernel.run(&bound, &vec![0.0; lanes], &x, &mut out, &mut work);
+                    [x, out].concat()
+                })
+                .collect();
+            // It has been repaired, and the others did not need it.
+            assert_eq!(results[0].iter().filter(|&&x| x == -3.0).count(), 2 * lanes - 2, "{:?}", results[0]);
+            for result in &results {
+                assert_eq!(result, &results[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_by_threads() {
+    const THREADS: usize = 4;
+    for backend in backends() {
+        let kernel = backend.compile(&logistic(), 4).unwrap();
+        let bound = kernel.bind(&[0.01]);
+        let run = |thread: usize| {
+            let mut x: Vec<f64> = (0..4).map(|l| (thread + l) as f64 / 10.0).collect();
+            let mut work = vec![0.0; kernel.work_len()];
+            for _ in 0..1000 {
+                kernel.iterate(&bound, &mut x, 10, &mut work);
+            }
+            x
+        };
+        let alone: Vec<Vec<f64>> = (0..THREADS).map(run).collect();
+        let together: Vec<Vec<f64>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|i| scope.spawn(move || run(i))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert_eq!(alone, together);
+    }
+}
+
+/// A tape of about `operations` operations in which values live long and short.
+fn long(operations: u32) -> Tape {
+    use Instruction::*;
+    const STATES: u32 = 8;
+    let mut code = vec![Constant(0.5f64.to_bits()), Constant(0.999f64.to_bits())];
+    code.extend((0..STATES).map(State));
+    let first = code.len() as u32;
+    for i in 0..operations {
+        let n = code.len() as u32;
+        let back = |k: u32| n - 1 - (i.wrapping_mul(2_654_435_761) >> (32 - k)) % (n - 2).min(1 << k);
+        code.push(match i % 5 {
+            0 => Two(self::Two::Mul, back(3), 0),
+            1 => Two(self::Two::Sub, back(2), back(6)),
+            2 => Three(self::Three::Fma, back(1), 1, back(5)),
+            3 => Three(self::Three::Fnma, back(4), 0, back(2)),
+            _ => One(self::One::Sqrt, first + i / 2),
+        });
+        // Roots of what may be negative would be NaN for ever after.
+        if i % 5 == 4 {
+            let n = code.len() as u32 - 1;
+            let root = code.pop().unwrap();
+            let One(op, a) = root else { unreachable!() };
+            code.push(Two(self::Two::Mul, a, a));
+            code.push(One(op, n));
+        }
+    }
+    let n = code.len() as u32;
+    tape(code, 2, (0..STATES).map(|k| n - 1 - 3 * k).collect(), STATES as usize, 0)
+}
+
+#[test]
+fn long_tapes() {
+    for operations in [10_000, 100_000, 300_000] {
+        let tape = long(operations);
+        let x: Vec<f64> = (0..tape.states).map(|i| 0.3 + i as f64 / 10.0).collect();
+        let results: Vec<Vec<u64>> = backends()
+            .iter()
+            .map(|backend| {
+                let start = Instant::now();
+                let kernel = backend.compile(&tape, 1).unwrap();
+                // Far above what it takes; a pass that is not linear would take minutes.
+                assert!(
+                    start.elapsed() < Duration::from_secs(20),
+                    "{operations} operations took {:?}",
+                    start.elapsed()
+                );
+                let (mut out, mut work) = (vec![0.0; tape.outputs.len()], vec![0.0; kernel.work_len()]);
+                let bound = kernel.bind(&[]);
+                kernel.run(&bound, &[0.0], &x, &mut out, &mut work);
+                let mut iterated = x.clone();
+                kernel.iterate(&bound, &mut iterated, 2, &mut work);
+                // NaNs are equal to each other here.
+                [out, iterated].concat().iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
+            })
+            .collect();
+        assert!(results[0][..tape.outputs.len()].iter().all(|&x| f64::from_bits(x).is_finite()), "{:?}", results[0]);
+        for result in &results {
+            assert_eq!(result, &results[0], "{operations} operations");
+        }
+    }
+}
+
+#[test]
+fn refusals_have_a_reason() {
+    let refusing = MachineCode::refusing("this test does not want machine code");
+    let Err(refused) = refusing.compile(&logistic(), 1) else { panic!("it compiled") };
+    assert_eq!(refused.to_string(), "this test does not want machine code");
+    let best = best();
+    match MachineCode::detect() {
+        Ok(machine) => {
+            assert!(best.refused.is_none());
+            assert_eq!(best.lanes, machine.preferred_lanes());
+        }
+        Err(refused) => {
+            assert_eq!(best.refused.unwrap().to_string(), refused.to_string());
+            assert!(!refused.to_string().is_empty());
+        }
+    }
+    for isa in Isa::ALL {
+        match (MachineCode::new(isa), isa.missing()) {
+            (Ok(machine), None) => assert_eq!(machine.isa(), isa),
+            (Err(refused), Some(reason)) => assert_eq!(refused.to_string(), reason),
+            (made, missing) => panic!("{isa:?}: {made:?}, {missing:?}"),
+        }
+    }
+    best.backend.compile(&logistic(), best.lanes).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "the state is too short")]
+fn short_arrays_are_not_read_past_their_end() {
+    let Ok(machine) = MachineCode::detect() else { panic!("the state is too short to tell") };
+    let kernel = machine.compile(&logistic(), 4).unwrap();
+    let mut work = vec![0.0; kernel.work_len()];
+    kernel.run(&kernel.bind(&[0.1]), &[0.0; 4], &[0.0; 3], &mut [0.0; 4], &mut work);
+}
