@@ -6,7 +6,7 @@
 use super::elementary::Elementary;
 use super::fuse::fuse;
 use super::op::{Binary, Unary};
-use super::primitive::{Arithmetic, One, TRUE, Three, Two};
+use super::primitive::{Arithmetic, FALSE, One, TRUE, Three, Two};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
@@ -135,6 +135,16 @@ impl Builder {
     fn constant(&self, register: Register) -> Option<f64> {
         match self.code[register as usize] {
             Instruction::Constant(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    /// An operation on bits whose result needs none because the second argument is a known mask: what an
+    /// elementary function asks about an argument that is a constant costs nothing.
+    fn masked(&mut self, op: Two, value: Register, mask: Register) -> Option<Register> {
+        match (op, self.constant(mask)?.to_bits()) {
+            (Two::And, TRUE) | (Two::Or | Two::Xor, FALSE) => Some(value),
+            (Two::And, FALSE) | (Two::Or, TRUE) => Some(mask),
             _ => None,
         }
     }
@@ -290,6 +300,9 @@ impl Arithmetic for Builder {
     }
 
     fn two(&mut self, op: Two, a: Register, b: Register) -> Register {
+        if let Some(known) = self.masked(op, a, b).or_else(|| self.masked(op, b, a)) {
+            return known;
+        }
         match (self.constant(a), self.constant(b)) {
             (Some(a), Some(b)) => self.number(op.evaluate(a, b)),
             _ if op.commutes() && b < a => self.put(Instruction::Two(op, b, a)),
@@ -300,6 +313,8 @@ impl Arithmetic for Builder {
     fn three(&mut self, op: Three, a: Register, b: Register, c: Register) -> Register {
         match (self.constant(a), self.constant(b), self.constant(c)) {
             (Some(a), Some(b), Some(c)) => self.number(op.evaluate(a, b, c)),
+            (Some(mask), ..) if op == Three::Select && mask.to_bits() == TRUE => b,
+            (Some(mask), ..) if op == Three::Select && mask.to_bits() == FALSE => c,
             _ => self.put(Instruction::Three(op, a, b, c)),
         }
     }

@@ -1,0 +1,102 @@
+//! eˣ.
+//!
+//! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2. In
+//! doubles ln 2 = L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and the result is below
+//! 1/2. The error of r is then at most 2⁻⁵⁵, a quarter of a last place of the result; for powers and tanh its tail
+//! is kept.
+//!
+//! **Polynomial.** eʳ = 1 + r + r² Q(r), with an error of 2⁻⁵⁵·⁵ of eʳ − 1.
+//!
+//! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite argument works:
+//! the last product overflows, or rounds to a subnormal number or zero, as it should. Where k is too large even for
+//! that, the result is infinite or zero.
+
+use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
+use crate::graph::primitive::{Arithmetic, Two};
+use std::f64::consts::LOG2_E;
+
+/// Beyond this and its negative the result is ∞ or 0, and far within it exponents of 2 fit twice.
+const LARGEST: f64 = 1000.0;
+
+const EXPONENTIAL: [f64; 10] = [
+    0.5000000000000006,
+    0.16666666666666588,
+    0.04166666666657169,
+    0.008333333333389,
+    0.0013888888933346196,
+    0.00019841269724051313,
+    2.48015030122292e-05,
+    2.755739907409862e-06,
+    2.7626977629846906e-07,
+    2.505781583474045e-08,
+];
+
+/// x = k ln 2 + r.
+pub(super) struct Reduced<V> {
+    /// The integer k + `offset`, at the low end of the bits.
+    pub(super) number: V,
+    /// k
+    pub(super) k: V,
+    /// |x| − k ln 2 up to the first part of ln 2, which is exact.
+    pub(super) first: V,
+}
+
+/// Takes off the multiple of the first part of ln 2. The integer comes with an offset, which saves adding it later.
+pub(super) fn reduce<A: Arithmetic>(m: &mut A, x: A::Value, offset: i32) -> Reduced<A::Value> {
+    let (per_doubling, rounding) = (m.number(LOG2_E), m.number(ROUNDING + f64::from(offset)));
+    let number = m.fma(x, per_doubling, rounding);
+    let k = m.sub(number, rounding);
+    let part = m.number(LN_2[0]);
+    let first = m.fnma(k, part, x);
+    Reduced { number, k, first }
+}
+
+/// eʳ − 1 − r + `tail`
+pub(super) fn rest<A: Arithmetic>(m: &mut A, r: A::Value, tail: A::Value) -> A::Value {
+    let (square, series) = (m.mul(r, r), m.polynomial(r, &EXPONENTIAL));
+    m.fma(square, series, tail)
+}
+
+/// eˣ
+pub(super) fn exponential<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
+    let reduced = reduce(m, x, 2 * BIAS);
+    let part = m.number(LN_2[1]);
+    let r = m.fnma(reduced.k, part, reduced.first);
+    let above_one = rest(m, r, r);
+    let one = m.number(1.0);
+    let value = m.add(one, above_one);
+    scaled(m, x, reduced.number, value)
+}
+
+/// e to the power of x + `tail`, a sum of two doubles, to nearly the accuracy of a double-word product.
+pub(super) fn exponential_of_sum<A: Arithmetic>(m: &mut A, x: A::Value, tail: A::Value) -> A::Value {
+    let reduced = reduce(m, x, 2 * BIAS);
+    let part = m.number(LN_2[1]);
+    let second = m.fnma(reduced.k, part, tail);
+    let r = m.add(reduced.first, second);
+    let tail = m.lost(r, reduced.first, second);
+    let one = m.number(1.0);
+    let head = m.add(one, r);
+    let lost = m.lost(head, one, r);
+    let tail = m.add(lost, tail);
+    let rest = rest(m, r, tail);
+    let value = m.add(head, rest);
+    scaled(m, x, reduced.number, value)
+}
+
+/// `value` 2ᵏ where `number` is k with an offset of twice the bias.
+fn scaled<A: Arithmetic>(m: &mut A, x: A::Value, number: A::Value, value: A::Value) -> A::Value {
+    // The fields of the two exponents add up to k + 2 bias.
+    let small = m.down(number, 1);
+    let large = m.two(Two::SubInteger, number, small);
+    let [small, large] = [small, large].map(|field| m.up(field, EXPONENT));
+    let value = m.mul(value, small);
+    let value = m.mul(value, large);
+
+    let (largest, infinity) = (m.number(LARGEST), m.number(f64::INFINITY));
+    let beyond = m.less(largest, x);
+    let value = m.select(beyond, infinity, value);
+    let (least, zero) = (m.number(-LARGEST), m.number(0.0));
+    let below = m.less(x, least);
+    m.select(below, zero, value)
+}

@@ -1,0 +1,75 @@
+//! ln x.
+//!
+//! **Reduction.** x = 2ᵏ (1 + f) with √½ ≤ 1 + f < √2, by moving bits: f is exact. No logarithm of a number next to
+//! 1 is a difference of larger ones that way.
+//!
+//! **Series.** With s = f/(2 + f), ln(1 + f) = ln((1 + s)/(1 − s)) = 2s + s R, R = s² P(s²), where |s| ≤ 3 − 2√2. P
+//! has 7 coefficients and an error of 2⁻⁵⁹·⁵ of the logarithm. As 2s = f − s f and s f = f²/2 − s f²/2,
+//!
+//! ln(1 + f) = f − (f²/2 − s (f²/2 + R)),
+//!
+//! in which f is exact and the quotient stands in a term that is at most an eighth of it.
+//!
+//! **Result.** k ln 2 + ln(1 + f), with ln 2 as two doubles; only the last addition rounds at the size of the
+//! result.
+
+use super::Elementary;
+use super::steps::{BIAS, EXPONENT, LN_2, Steps};
+use crate::graph::primitive::{Arithmetic, Two};
+use std::f64::consts::FRAC_1_SQRT_2;
+
+const LOGARITHM: [f64; 7] = [
+    0.6666666666666735,
+    0.3999999999940935,
+    0.28571428743686533,
+    0.2222219842898513,
+    0.18183572353436828,
+    0.1531383223199575,
+    0.1479825789264547,
+];
+
+/// (k, 1 + f) of a positive normal number; some numbers otherwise.
+pub(super) fn split<A: Arithmetic>(m: &mut A, x: A::Value) -> (A::Value, A::Value) {
+    // Moved such that the exponent changes at √2, not at 2.
+    let (one, root) = (1f64.to_bits(), FRAC_1_SQRT_2.to_bits());
+    let (distance, root) = (m.bits(one - root), m.bits(root));
+    let moved = m.two(Two::AddInteger, x, distance);
+    let field = m.down(moved, EXPONENT);
+    // Read as the low bits of 2⁵² + field.
+    let integers = (1u64 << EXPONENT) as f64;
+    let (exponent, offset) = (m.number(integers), m.number(integers + f64::from(BIAS)));
+    let k = m.or(field, exponent);
+    let k = m.sub(k, offset);
+    let places = m.bits((1 << EXPONENT) - 1);
+    let fraction = m.and(moved, places);
+    let mantissa = m.two(Two::AddInteger, fraction, root);
+    (k, mantissa)
+}
+
+/// ln x
+pub(super) fn logarithm<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
+    let (least, infinity) = (m.number(f64::MIN_POSITIVE), m.number(f64::INFINITY));
+    let (below, above) = (m.less(x, least), m.equal(x, infinity));
+    let invalid = m.or(below, above);
+    let valid = m.not(invalid);
+
+    let (k, mantissa) = split(m, x);
+    let (half, one, two) = (m.number(0.5), m.number(1.0), m.number(2.0));
+    let f = m.sub(mantissa, one);
+    let sum = m.add(two, f);
+    let s = m.div(f, sum);
+    let z = m.mul(s, s);
+    let series = m.polynomial(z, &LOGARITHM);
+    let half_f = m.mul(half, f);
+    let half_square = m.mul(half_f, f);
+    let factor = m.fma(z, series, half_square);
+    let [part, rest] = LN_2.map(|p| m.number(p));
+    // x − x is 0, or NaN for NaN, of which the bits above made some number.
+    let nothing = m.sub(x, x);
+    let small = m.fma(k, rest, nothing);
+    let small = m.fma(s, factor, small);
+    let small = m.fms(half_f, f, small);
+    let tail = m.sub(f, small);
+    let value = m.fma(k, part, tail);
+    m.repair(Elementary::Log, [x, x], value, valid)
+}

@@ -1,0 +1,119 @@
+//! Elementary functions to 128 bits, and the distance of a double from them.
+
+use astro_float_num::{BigFloat, Consts, RoundingMode, Sign};
+use holonome_model::graph::elementary::Elementary;
+
+const ROUND: RoundingMode = RoundingMode::ToEven;
+/// Of results, and of steps between them.
+const BITS: usize = 128;
+const MORE_BITS: usize = 192;
+
+/// What a function's value is, for arguments that are finite and not on the table of special values.
+pub enum Exact {
+    Number(BigFloat),
+    /// Beyond the doubles by a wide margin: ±∞ or ±0 after rounding.
+    Rounded(f64),
+}
+
+/// Arbitrary precision, with its constants at hand.
+pub struct Reference(Consts);
+
+/// The number, exactly. The conversion in the library misreads subnormal numbers.
+fn big(x: f64) -> BigFloat {
+    const LIFT: f64 = (1u64 << 60) as f64;
+    if x.is_subnormal() {
+        BigFloat::from_f64(x * LIFT, 64).mul(&BigFloat::from_f64(1.0 / LIFT, 64), 64, ROUND)
+    } else {
+        BigFloat::from_f64(x, 64)
+    }
+}
+
+impl Reference {
+    pub fn new() -> Reference {
+        Reference(Consts::new().expect("memory for constants"))
+    }
+
+    /// The function's value.
+    pub fn of(&mut self, function: Elementary, a: f64, b: f64) -> Exact {
+        let c = &mut self.0;
+        let x = big(a);
+        let overflow =
+            |exponent: f64, sign: f64| Exact::Rounded(sign * if exponent > 0.0 { f64::INFINITY } else { 0.0 });
+        Exact::Number(match function {
+            Elementary::Sin => x.sin(BITS, ROUND, c),
+            Elementary::Cos => x.cos(BITS, ROUND, c),
+            Elementary::Tan => x.tan(BITS, ROUND, c),
+            Elementary::Asin => x.asin(BITS, ROUND, c),
+            Elementary::Acos => x.acos(BITS, ROUND, c),
+            Elementary::Atan => x.atan(BITS, ROUND, c),
+            Elementary::Exp if a.abs() > 2000.0 => return overflow(a, 1.0),
+            Elementary::Sinh if a.abs() > 2000.0 => return overflow(1.0, a.signum()),
+            Elementary::Cosh if a.abs() > 2000.0 => return overflow(1.0, 1.0),
+            Elementary::Tanh if a.abs() > 2000.0 => return Exact::Rounded(a.signum()),
+            Elementary::Sinh => x.sinh(BITS, ROUND, c),
+            Elementary::Cosh => x.cosh(BITS, ROUND, c),
+            Elementary::Tanh => x.tanh(BITS, ROUND, c),
+            Elementary::Exp => x.exp(BITS, ROUND, c),
+            Elementary::Log => x.ln(BITS, ROUND, c),
+            Elementary::Pow => {
+                let sign = if a < 0.0 && b % 2.0 != 0.0 { -1.0 } else { 1.0 };
+                let exponent = b * a.abs().ln();
+                if exponent.abs() > 2000.0 {
+                    return overflow(exponent, sign);
+                }
+                let mut value = big(a.abs()).ln(MORE_BITS, ROUND, c);
+                value = value.mul(&big(b), MORE_BITS, ROUND).exp(BITS, ROUND, c);
+                if sign < 0.0 { value.neg() } else { value }
+            }
+            Elementary::Atan2 => {
+                let angle = x.div(&big(b), MORE_BITS, ROUND).atan(MORE_BITS, ROUND, c);
+                let mut half = c.pi(MORE_BITS, ROUND);
+                if a.is_sign_negative() {
+                    half.inv_sign();
+                }
+                if b < 0.0 { angle.add(&half, BITS, ROUND) } else { angle }
+            }
+        })
+    }
+}
+
+/// The first 64 bits of |x| as a number in [1/2, 1), and the exponent that goes with it.
+fn parts(x: &BigFloat) -> (f64, i64) {
+    let (words, _, _, exponent, _) = x.as_raw_parts().expect("a number");
+    let top = words[words.len() - 1] as f64 / (astro_float_num::WORD_BASE as f64);
+    (top, i64::from(exponent))
+}
+
+impl Exact {
+    /// How far `value` is from the exact one, in units in the last place of the exact one: with 2ᵉ ≤ |exact| < 2ᵉ⁺¹
+    /// that is 2ᵉ⁻⁵², but not below the spacing 2⁻¹⁰⁷⁴ of the subnormal numbers. ∞ counts as 2¹⁰²⁴, so that it is right
+    /// within 1/2 from where on exact values round to it, and a value that rounds to ∞ must not be any number. A
+    /// NaN, or the wrong sign (of a zero too), is infinitely far.
+    pub fn ulps(&self, value: f64) -> f64 {
+        let exact = match self {
+            Exact::Rounded(exact) => return if exact.to_bits() == value.to_bits() { 0.0 } else { f64::INFINITY },
+            Exact::Number(exact) => exact,
+        };
+        if value.is_nan() || exact.is_nan() || value.is_sign_negative() != (exact.sign() == Some(Sign::Neg)) {
+            return f64::INFINITY;
+        }
+        if exact.is_zero() {
+            return if value == 0.0 { 0.0 } else { f64::INFINITY };
+        }
+        let (_, exponent) = parts(exact);
+        if exponent > 1024 {
+            return if value.is_infinite() { 0.0 } else { f64::INFINITY };
+        }
+        let got = if value.is_infinite() {
+            big(2f64.powi(1023).copysign(value)).mul(&big(2.0), BITS, ROUND)
+        } else {
+            big(value)
+        };
+        let difference = got.sub(exact, MORE_BITS, ROUND);
+        if difference.is_zero() {
+            return 0.0;
+        }
+        let (size, scale) = parts(&difference);
+        size * 2f64.powi((scale - ((exponent - 1).max(-1022) - 52)).clamp(-1000, 1000) as i32)
+    }
+}
