@@ -53,6 +53,7 @@ fn read_here(text: &str) -> Outcome {
             f64::from(draws).sin()
         },
         replacements: Vec::new(),
+        variations: Default::default(),
     };
     let (model, found) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics.clone();

@@ -1,7 +1,7 @@
 //! The flags of every command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holonome::{Error, Gains, RunOptions, Settings};
+use holonome::{Error, Gains, RunOptions, Settings, SweepOptions};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -25,6 +25,14 @@ pub enum Command {
         after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json"
     )]
     Run(RunArguments),
+    /// Integrate an ensemble: many initial values or parameters, all cores.
+    #[command(
+        after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1"
+    )]
+    Sweep(SweepArguments),
+    /// Join the parts of a sharded sweep to what one run would have written.
+    #[command(after_help = "Example:\n  holonome merge whole part-1 part-2 part-3 part-4")]
+    Merge(MergeArguments),
     /// Tell what the engine derived from a model, and what stands against it.
     #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
     Check(CheckArguments),
@@ -60,14 +68,10 @@ pub struct ModelArguments {
 
 impl ModelArguments {
     pub fn settings(&self) -> Result<Settings, Error> {
-        let mut set = Vec::new();
-        for text in &self.set {
-            let Some((name, value)) = text.split_once('=') else {
-                return Err(Error::option(format!("--set {text}: write NAME=EXPR, for example --set m=2")));
-            };
-            let name = name.trim().to_string();
+        let mut set: Vec<(String, String)> = Vec::new();
+        for (name, value) in assignments("--set", &self.set, "m=2")? {
             set.retain(|(n, _)| *n != name); // the last one counts
-            set.push((name, value.trim().to_string()));
+            set.push((name, value));
         }
         Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, start_off_set: false })
     }
@@ -95,7 +99,7 @@ pub struct RunArguments {
     /// Output spacing (with a fixed step, a multiple of it)
     #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
     pub every: Option<f64>,
-    /// Number of outputs, first and last included [default: 1001]
+    /// Number of outputs, first and last included [default: 1001, of a sweep 2]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub samples: Option<u64>,
     /// auto, a number for every invariant, or NAME=NUMBER,… (`rod`, `rod.hidden`, `H`, an integral)
@@ -113,6 +117,61 @@ pub struct RunArguments {
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct SweepArguments {
+    #[command(flatten)]
+    pub run: RunArguments,
+    /// How many trajectories
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub trajectories: u64,
+    /// Give a parameter or an initial value a value of its own in trajectory i of N: any formula of i, N, normal(),
+    /// uniform() (repeatable)
+    #[arg(long = "vary", value_name = "NAME=EXPR", allow_hyphen_values = true)]
+    pub vary: Vec<String>,
+    /// Run the k-th of K parts only
+    #[arg(long, value_name = "k/K")]
+    pub shard: Option<String>,
+}
+
+impl SweepArguments {
+    pub fn sweep(&self) -> Result<SweepOptions, Error> {
+        let vary = assignments("--vary", &self.vary, "g=9.8+0.1*normal()")?;
+        if let Some((name, _)) = vary.iter().enumerate().find_map(|(k, v)| vary[..k].iter().find(|w| w.0 == v.0)) {
+            return Err(Error::option(format!("--vary names '{name}' twice")));
+        }
+        let shard = match &self.shard {
+            None => None,
+            Some(text) => {
+                let parts =
+                    text.split_once('/').and_then(|(k, of)| Some((k.trim().parse().ok()?, of.trim().parse().ok()?)));
+                let bad = || Error::option(format!("--shard {text}: write k/K, for example --shard 1/4"));
+                Some(parts.ok_or_else(bad)?)
+            }
+        };
+        Ok(SweepOptions { trajectories: self.trajectories, vary, shard })
+    }
+}
+
+/// `NAME=EXPR` of every text.
+fn assignments(option: &str, texts: &[String], example: &str) -> Result<Vec<(String, String)>, Error> {
+    let split = |text: &String| match text.split_once('=') {
+        Some((name, value)) => Ok((name.trim().to_string(), value.trim().to_string())),
+        None => Err(Error::option(format!("{option} {text}: write NAME=EXPR, for example {option} {example}"))),
+    };
+    texts.iter().map(split).collect()
+}
+
+#[derive(Args)]
+pub struct MergeArguments {
+    /// The folder to make
+    pub out: PathBuf,
+    /// The parts' folders, in any order
+    #[arg(required = true)]
+    pub parts: Vec<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
 }

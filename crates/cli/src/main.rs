@@ -13,6 +13,7 @@ mod check;
 mod methods;
 mod run;
 mod show;
+mod sweep;
 mod table;
 
 use arguments::{Cli, Command};
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Sweep(arguments) => sweep::sweep(arguments),
+        Command::Merge(arguments) => sweep::merge(arguments),
         Command::Resume(arguments) => run::resume(arguments),
         Command::Check(arguments) => check::check(arguments),
         Command::Methods(arguments) => methods::methods(arguments),

@@ -6,7 +6,8 @@ use crate::{INTERRUPTED, print_json};
 use holonome::model::treatment::InvariantKind;
 use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
-use holonome::{Control, Error, Problem, Progress, Settings, Simulation, Summary};
+use holonome::summary::{Cost, Drift};
+use holonome::{Control, Error, Problem, Progress, Settings, Simulation, Summary, Sweep};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
@@ -29,6 +30,9 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
 }
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
+    if let Some(sweep) = Sweep::resume(&arguments.run)? {
+        return crate::sweep::resume(sweep, &arguments.run, arguments.output);
+    }
     match Simulation::resume(&arguments.run)? {
         Ok(simulation) => {
             if !arguments.output.quiet {
@@ -79,7 +83,7 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_warnings(problem: &Problem, output: OutputArguments) {
+pub fn show_warnings(problem: &Problem, output: OutputArguments) {
     if output.quiet {
         return;
     }
@@ -102,10 +106,7 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
             say!("gain {gain}\n");
         }
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    // A second handler cannot be set, and none is: this is the only place.
-    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    let stop = stop_flag();
     let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
     let result = simulation.run(&mut |progress| {
         bar.show(progress);
@@ -123,6 +124,15 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
         print_json(&summary.to_json());
     }
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What Ctrl-C sets.
+pub fn stop_flag() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // A second handler cannot be set, and none is: a command calls this once.
+    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    stop
 }
 
 /// The progress bar: rate, time left, current drift.
@@ -182,9 +192,27 @@ fn describe(summary: &Summary) -> String {
     } else {
         format!("{} by {}: t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
     };
+    out.push_str(&drift_table(&summary.drift));
+    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
+    if let Some((max, mean)) = summary.stability {
+        out.push_str(&format!(
+            "  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n",
+            summary.gain.as_deref().unwrap_or_default()
+        ));
+    }
+    out.push_str(&format!("  stored in {}\n", summary.out.display()));
+    out.push_str(&next(summary, &summary.out));
+    out
+}
+
+/// The drift of every invariant, a line each.
+pub fn drift_table(drift: &[Drift]) -> String {
+    if drift.is_empty() {
+        return "  no invariants are known of this model; state some with `integral`\n".to_string();
+    }
     let mut rows =
         vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
-    let mut drift: Vec<_> = summary.drift.iter().collect();
+    let mut drift: Vec<_> = drift.iter().collect();
     drift.sort_by_key(|d| d.kind != InvariantKind::Hamiltonian); // H first, the rest as in the model
     for d in drift {
         let label = match d.kind {
@@ -199,12 +227,11 @@ fn describe(summary: &Summary) -> String {
         };
         rows.push(vec![label, initial, small(d.last), small(d.max)]);
     }
-    if summary.drift.is_empty() {
-        out.push_str("  no invariants are known of this model; state some with `integral`\n");
-    } else {
-        out.push_str(&columns(&rows));
-    }
-    let cost = &summary.cost;
+    columns(&rows)
+}
+
+/// What a run or an ensemble has cost.
+pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
     let mut parts = vec![format!("{} field evaluations", count(cost.field))];
     for (what, n) in [
         ("rejected steps", cost.rejected),
@@ -215,16 +242,7 @@ fn describe(summary: &Summary) -> String {
             parts.push(format!("{} {what}", count(n)));
         }
     }
-    out.push_str(&format!("  cost: {}, {:.3} s\n", parts.join(", "), summary.wall_seconds));
-    if let Some((max, mean)) = summary.stability {
-        out.push_str(&format!(
-            "  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n",
-            summary.gain.as_deref().unwrap_or_default()
-        ));
-    }
-    out.push_str(&format!("  stored in {}\n", summary.out.display()));
-    out.push_str(&next(summary, &summary.out));
-    out
+    format!("  cost: {}, {wall_seconds:.3} s\n", parts.join(", "))
 }
 
 fn next(summary: &Summary, path: &Path) -> String {

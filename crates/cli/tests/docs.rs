@@ -25,7 +25,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 5] = ["README.md", "docs/guide.md", "docs/language.md", "docs/methods.md", "docs/storage.md"];
+const PAGES: [&str; 6] =
+    ["README.md", "docs/guide.md", "docs/language.md", "docs/methods.md", "docs/speed.md", "docs/storage.md"];
 
 fn read(page: &str) -> String {
     fs::read_to_string(repository().join(page)).unwrap()
@@ -288,6 +289,11 @@ fn the_language_page_is_true() {
 #[test]
 fn the_methods_page_is_true() {
     check_page("docs/methods.md");
+}
+
+#[test]
+fn the_speed_page_is_true() {
+    check_page("docs/speed.md");
 }
 
 #[test]

@@ -28,6 +28,11 @@ fn chosen() -> &'static Best {
     })
 }
 
+/// The best backend there is, for what compiles many small tapes by itself.
+pub fn backend() -> &'static dyn Backend {
+    &*chosen().backend
+}
+
 /// Compiles `tape` for this many lanes by the best backend there is.
 pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     let compiled = chosen().backend.compile(tape, lanes);

@@ -1,6 +1,7 @@
 //! Why something could not be done: what to tell the user, and what a program needs to know.
 
 use crate::source::Source;
+use crate::starts::StartError;
 use crate::store::StoreError;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodError;
@@ -46,6 +47,9 @@ pub enum Error {
     /// Steps or outputs that make no sense.
     #[error("{}", plan_message(.0))]
     Plan(#[from] PlanError),
+    /// A trajectory of an ensemble that cannot start.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A run that cannot be set up in its store, or read.
     #[error("{source}")]
     Store {
@@ -118,6 +122,7 @@ impl Error {
             Error::Gain { .. } => "gain",
             Error::Method(_) => "method",
             Error::Plan(_) => "option",
+            Error::Start(_) => "start",
             Error::Store { source } => source.kind(),
             Error::Failed { failure, .. } => match &**failure {
                 Failure::Observer(store) => store.kind(),
@@ -143,6 +148,13 @@ impl Error {
         match self {
             Error::Model { text, diagnostics } => {
                 error.insert("diagnostics".to_string(), text.to_json(diagnostics));
+            }
+            Error::Start(start) => {
+                error.insert("trajectory".to_string(), json!(start.trajectory()));
+                if let Some(miss) = start.miss() {
+                    error.insert("constraint".to_string(), json!(miss.member));
+                    error.insert("residual".to_string(), json!(miss.residual.value()));
+                }
             }
             Error::Failed { failure, out } => {
                 if let Some(t) = failure.t() {

@@ -28,8 +28,10 @@ pub mod recording;
 pub mod report;
 pub mod simulation;
 pub mod source;
+pub mod starts;
 pub mod store;
 pub mod summary;
+pub mod sweep;
 
 pub use error::Error;
 pub use holonome_integrate::method;
@@ -40,4 +42,6 @@ pub use problem::Problem;
 pub use recording::Progress;
 pub use simulation::Simulation;
 pub use source::Source;
+pub use starts::{StartError, Starts};
 pub use summary::Summary;
+pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSummary};

@@ -3,11 +3,12 @@
 use crate::error::Error;
 use crate::options::Settings;
 use crate::source::Source;
+use crate::starts::{Ensemble, Starts, drawn};
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, Projected};
 use holonome_model::elaborate::expression::Draw;
 use holonome_model::elaborate::model::Model;
-use holonome_model::elaborate::{Environment, elaborate};
+use holonome_model::elaborate::{Environment, Variations, elaborate};
 use holonome_model::syntax::ast::StatementKind;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
@@ -101,14 +102,22 @@ impl Problem {
     /// # Errors
     /// Everything that is wrong with it, at once.
     pub fn load(path: &Path, settings: &Settings) -> Result<Problem, Error> {
-        let source = read_file(path)?;
-        let name = path.file_stem().map_or("model".to_string(), |s| s.to_string_lossy().into_owned());
-        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        let read_table = move |table: &str| {
-            let path = folder.join(table);
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-        };
-        Problem::check(name, source, settings, &read_table)
+        Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
+    }
+
+    /// Reads and checks a model file for an ensemble of `trajectories` between which the values `vary` (`--vary`)
+    /// differ: the problem of trajectory 0, and the starts of all.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it or with what varies, at once.
+    pub fn load_varied(
+        path: &Path,
+        settings: &Settings,
+        vary: &[(String, String)],
+        trajectories: u64,
+    ) -> Result<(Problem, Starts), Error> {
+        let ensemble = Ensemble::new(vary, trajectories)?;
+        Problem::read(path, settings, &ensemble)?.with_starts(&ensemble)
     }
 
     /// Checks a model from its text; `tables` are the texts of its data files by path.
@@ -121,50 +130,89 @@ impl Problem {
         tables: &BTreeMap<String, String>,
         settings: &Settings,
     ) -> Result<Problem, Error> {
+        Ok(Problem::read_text(name, text, tables, settings, &Ensemble::ONE)?.0)
+    }
+
+    /// [`Problem::load_varied`] for a model's text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it or with what varies, at once.
+    pub fn from_text_varied(
+        name: &str,
+        text: &str,
+        tables: &BTreeMap<String, String>,
+        settings: &Settings,
+        vary: &[(String, String)],
+        trajectories: u64,
+    ) -> Result<(Problem, Starts), Error> {
+        let ensemble = Ensemble::new(vary, trajectories)?;
+        Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
+    }
+
+    fn read(path: &Path, settings: &Settings, ensemble: &Ensemble) -> Result<Checked, Error> {
+        let source = read_file(path)?;
+        let name = path.file_stem().map_or("model".to_string(), |s| s.to_string_lossy().into_owned());
+        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let read_table = move |table: &str| {
+            let path = folder.join(table);
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        Problem::check(name, source, settings, ensemble, &read_table)
+    }
+
+    fn read_text(
+        name: &str,
+        text: &str,
+        tables: &BTreeMap<String, String>,
+        settings: &Settings,
+        ensemble: &Ensemble,
+    ) -> Result<Checked, Error> {
         let read_table =
             |table: &str| tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string());
-        Problem::check(name.to_string(), Source::new(&format!("{name}.holo"), text), settings, &read_table)
+        let source = Source::new(&format!("{name}.holo"), text);
+        Problem::check(name.to_string(), source, settings, ensemble, &read_table)
     }
 
     fn check(
         name: String,
         source: Source,
         settings: &Settings,
+        ensemble: &Ensemble,
         read_table: &(dyn Fn(&str) -> Result<String, String> + Sync),
-    ) -> Result<Problem, Error> {
+    ) -> Result<Checked, Error> {
         let settings = settings.clone();
-        with_deep_stack(move || Problem::check_here(name, source, settings, read_table))?
+        with_deep_stack(move || Problem::check_here(name, source, settings, ensemble, read_table))?
     }
 
     fn check_here(
         name: String,
         mut source: Source,
         settings: Settings,
+        ensemble: &Ensemble,
         read_table: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<Problem, Error> {
+    ) -> Result<Checked, Error> {
         let reading = syntax::read(source.text());
         let mut diagnostics = reading.diagnostics.clone();
-        let mut replacements = Vec::new();
-        for (target, text) in &settings.set {
-            replacements.extend(replacement(&mut source, target, text, &mut diagnostics));
-        }
+        let mut replaced = |option: &str, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
+            let value =
+                |(target, text): &(String, String)| replacement(&mut source, option, target, text, &mut diagnostics);
+            list.iter().filter_map(value).collect()
+        };
+        let replacements = replaced("--set", &settings.set);
+        let variations = Variations { trajectories: ensemble.trajectories, values: replaced("--vary", ensemble.vary) };
         let tables = RefCell::new(BTreeMap::new());
         let keep = |path: &str| {
             let text = read_table(path)?;
             tables.borrow_mut().insert(path.to_string(), text.clone());
             Ok(text)
         };
-        // Draw number k of trajectory 0: the same numbers whatever else the model holds.
         let noise = Noise::new(settings.seed, 0);
-        let mut drawn = 0;
+        let mut count = 0;
         let mut draw = |which: Draw| {
-            drawn += 1;
-            match which {
-                Draw::Normal => noise.normal(drawn, 0),
-                Draw::Uniform => noise.uniform(drawn, 0),
-            }
+            count += 1;
+            drawn(&noise, count, which)
         };
-        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements };
+        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements, variations };
         let (model, mut found) = elaborate(&reading, &mut environment);
         diagnostics.append(&mut found);
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
@@ -172,6 +220,7 @@ impl Problem {
             diagnostics.sort_by_key(|d| d.span.start);
             return Err(Error::Model { text: Box::new(source), diagnostics });
         };
+        let start = model.initial.clone();
         let mut projected = None;
         if settings.project_initial {
             let moved = consistency::project_initial(&model)
@@ -193,7 +242,8 @@ impl Problem {
             let all = examined.diagnostics.into_iter().chain(examined.redundant).collect();
             return Err(Error::Model { text: Box::new(source), diagnostics: all });
         }
-        Ok(Problem { name, source, tables: tables.into_inner(), settings, model, examined, projected })
+        let tables = tables.into_inner();
+        Ok(Checked(Problem { name, source, tables, settings, model, examined, projected }, start))
     }
 
     /// Warnings about the model.
@@ -202,10 +252,22 @@ impl Problem {
     }
 }
 
-/// The parsed value of one `--set`. The text is read as a `let` that stands behind the file, so that what is
-/// wrong with it is shown like everything else.
+/// A checked model, and its initial state before `--project-initial` moved it.
+struct Checked(Problem, Vec<f64>);
+
+impl Checked {
+    fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
+        let Checked(problem, initial) = self;
+        let starts = Starts::new(&problem, initial, ensemble)?;
+        Ok((problem, starts))
+    }
+}
+
+/// The parsed value of one `--set` or `--vary`. The text is read as a `let` that stands behind the file, so that
+/// what is wrong with it is shown like everything else.
 fn replacement(
     source: &mut Source,
+    option: &str,
     target: &str,
     text: &str,
     diagnostics: &mut Vec<Diagnostic>,
@@ -213,7 +275,7 @@ fn replacement(
     const KEYWORD: &str = "let ";
     // A name that is no name still has to be parsed as one: it is checked against the model's names later.
     let shown = format!("{target}={text}");
-    let start = source.append("--set", &shown, KEYWORD.len());
+    let start = source.append(option, &shown, KEYWORD.len());
     let value_start = start + target.len() + 1;
     let padded =
         format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));

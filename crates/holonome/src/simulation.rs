@@ -87,6 +87,7 @@ impl Simulation {
         }
         let (mut base, _) = problem.examined.field.clone().ok_or_else(|| Error::option("the model has no field"))?;
         let mut warnings = unused_options(&options, &method);
+        warnings.extend(crate::backend::warning());
         let recorded = Recorded::new(&problem.model, &mut base);
         let mut plan = plan(&options, method, &mut warnings)?;
         if method.treatment != Treatment::Plain && base.invariants.is_empty() {

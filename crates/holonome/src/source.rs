@@ -5,7 +5,7 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use serde_json::{Value, json};
 
-/// A model file and the texts that `--set` puts in place of parts of it, laid one after the other so that a
+/// A model file and the texts that `--set` and `--vary` put in place of parts of it, laid one after the other so that a
 /// span says which of them it is in.
 #[derive(Clone, Debug, Default)]
 pub struct Source {

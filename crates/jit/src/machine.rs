@@ -202,8 +202,9 @@ impl Compiled {
         count: u64,
     ) -> bool {
         let bias = self.shape.bias() as usize;
-        let mut flag = 0;
-        for first in (0..self.shape.lanes).step_by(self.shape.together()) {
+        let together = self.shape.together();
+        let (mut flag, mut first) = (0, 0);
+        while first < self.shape.lanes {
             let inputs = inputs.map(|p| p.wrapping_add(first).wrapping_byte_add(bias));
             let out = out.wrapping_add(first).wrapping_byte_add(bias);
             let scratch = scratch.wrapping_byte_add(bias);
@@ -211,6 +212,7 @@ impl Compiled {
             // k * lanes + first .. + together of the arrays, for variables k of the tape, and the scratch up to the
             // spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
+            first += together;
         }
         flag != 0
     }

@@ -3,14 +3,19 @@
 
 use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
-use crate::graph::Node;
+use crate::functional::{Source, Template, work_len};
+use crate::graph::aligned::Aligned;
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::tape::Tape;
+use crate::graph::{Graph, Input, Node};
 use crate::numeric::{self, Gram, Row};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
-use crate::treatment::structure::{self, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
+use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{TooLarge, unroll};
-use crate::treatment::{Field, InvariantKind, dirac};
+use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use std::fmt::{self, Display};
 
 /// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
 const TYPED: f64 = 1e-9;
@@ -159,78 +164,246 @@ fn places(model: &Model, components: &[u32], mut diagnostic: Diagnostic) -> Diag
 
 /// Reports every constraint that the initial state does not meet; returns their names.
 fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
+    let check = Constraints::new(model, &Interpreter);
     let mut off = Vec::new();
-    for quantity in &model.constraints {
-        let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
-        if values.iter().any(|v| !v.is_finite()) {
-            continue; // reported already
+    check.misses(model, &model.parameter_values, &model.initial, &mut vec![0.0; check.work_len()], &mut |miss| {
+        if miss.residual.is_undefined() {
+            return; // reported already
         }
-        let width = quantity.shape.len();
-        let residual =
-            |member: usize| values[member * width..(member + 1) * width].iter().map(|v| v * v).sum::<f64>().sqrt();
-        let Some(worst) = (0..quantity.members).max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
-        let scale = model.initial.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-        if residual(worst) > TYPED * scale * scale {
-            off.push(quantity.name.clone());
-            let name = quantity.member_name(worst);
-            let output = (worst * width..(worst + 1) * width)
-                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
-                .unwrap_or(worst * width);
-            let size = if width == 1 {
-                format!("left side minus right side is {}", shown(values[worst]))
-            } else {
-                format!("its residual is {}", shown(residual(worst)))
-            };
-            let diagnostic = Diagnostic::error(
-                format!("the initial state does not meet constraint '{name}': {size}"),
-                quantity.span,
-                "not met at the start",
-            )
-            .help("correct the initial values, or let --project-initial move them onto the constraint set");
-            out.push(related_initial(model, quantity, output, diagnostic));
-        }
-    }
+        let quantity = &model.constraints[miss.constraint];
+        off.push(quantity.name.clone());
+        let diagnostic =
+            Diagnostic::error(format!("the initial state does not meet {miss}"), quantity.span, "not met at the start")
+                .help("correct the initial values, or let --project-initial move them onto the constraint set");
+        out.push(places(model, &miss.reads, diagnostic));
+    });
     off
 }
 
 fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String], out: &mut Vec<Diagnostic>) {
-    let nodes: Vec<Node> = structure.hidden.iter().map(|h| h.node).collect();
-    let gradients: Vec<&Gradient> = structure.hidden.iter().map(|h| &h.gradient).collect();
-    let values = evaluate(&field.graph, &nodes, 0.0, &model.initial, &model.parameter_values);
-    let rows = evaluate_rows(&field.graph, &gradients, 0.0, &model.initial, &model.parameter_values);
-    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden && !off.contains(&g.name)) {
-        let quantity =
-            model.constraints.iter().find(|q| q.name == group.name).expect("a hidden constraint has its constraint");
-        let first = field.constraints / 2;
-        let mut worst: Option<(usize, f64, Vec<u32>)> = None;
-        for (member, list) in group.members.iter().enumerate() {
-            for &(row, _) in list {
-                let k = row - first;
-                // Σ |∂h/∂x_i| |x_i|: the size of the terms that should cancel.
-                let size: f64 =
-                    rows[k].iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>().max(1.0);
-                if values[k].abs() > TYPED * size && worst.as_ref().is_none_or(|w| values[k].abs() > w.1.abs()) {
-                    worst = Some((member, values[k], rows[k].iter().map(|&(i, _)| i).collect()));
-                }
+    let check = HiddenConstraints::new(model, field, structure, &Interpreter);
+    let mut work = vec![0.0; check.work_len(model)];
+    check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut |miss| {
+        let quantity = &model.constraints[miss.constraint];
+        if miss.residual.is_undefined() || off.contains(&quantity.name) {
+            return;
+        }
+        let diagnostic = Diagnostic::error(
+            format!("the initial state does not meet {miss}"),
+            quantity.span,
+            "its time derivative must vanish too",
+        )
+        .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+        out.push(places(model, &miss.reads, diagnostic));
+    });
+}
+
+/// A constraint that a state does not meet.
+#[derive(Clone, Debug)]
+pub struct Miss {
+    /// Its number.
+    pub constraint: usize,
+    /// The name of the member that misses most.
+    pub member: String,
+    /// By how much.
+    pub residual: Residual,
+    /// The state components that it reads.
+    pub reads: Vec<u32>,
+}
+
+/// By how much a constraint is missed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Residual {
+    /// A scalar equation: left side minus right side.
+    Difference(f64),
+    /// A vector or matrix equation: the norm of that.
+    Norm(f64),
+    /// A hidden constraint, what it is, and its value.
+    Hidden(&'static str, f64),
+}
+
+impl Residual {
+    /// Its value.
+    pub fn value(self) -> f64 {
+        match self {
+            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, value) => value,
+        }
+    }
+
+    fn is_undefined(self) -> bool {
+        !self.value().is_finite()
+    }
+}
+
+impl Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.member;
+        match self.residual {
+            Residual::Difference(v) => write!(f, "constraint '{name}': left side minus right side is {}", shown(v)),
+            Residual::Norm(v) => write!(f, "constraint '{name}': its residual is {}", shown(v)),
+            Residual::Hidden(formula, v) => {
+                write!(f, "the hidden constraint of '{name}': {formula}, is {}", shown(v))
             }
         }
-        if let Some((member, value, components)) = worst {
-            let name = quantity.member_name(member);
-            let formula = match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
+    }
+}
+
+/// The constraints of a model, compiled to be looked at in many states.
+pub struct Constraints {
+    /// Number and templates of those that are looked at.
+    list: Vec<(usize, Vec<Template>)>,
+    work: usize,
+}
+
+impl Constraints {
+    /// All constraints of `model`.
+    pub fn new(model: &Model, backend: &dyn Backend) -> Constraints {
+        Constraints::of(model, (0..model.constraints.len()).collect(), backend)
+    }
+
+    /// Those that may be met in one trajectory of an ensemble and not in another.
+    pub fn that_vary(model: &Model, backend: &dyn Backend) -> Constraints {
+        let start = &model.start;
+        let differs = |source, entry: u32| match source {
+            Source::State => start.state.get(entry as usize) == Some(&true),
+            Source::Parameter => start.parameters.get(entry as usize) == Some(&true),
+            Source::Number => false,
+        };
+        let varies = |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
+        Constraints::of(model, (0..model.constraints.len()).filter(varies).collect(), backend)
+    }
+
+    fn of(model: &Model, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
+        let functional = |k: usize| &model.constraints[k].functional;
+        let list: Vec<_> = list.into_iter().map(|k| (k, functional(k).templates(backend))).collect();
+        let work = list.iter().map(|(k, templates)| functional(*k).outputs + work_len(templates)).max().unwrap_or(0);
+        Constraints { list, work }
+    }
+
+    /// Scratch needed by [`Constraints::misses`], in numbers.
+    pub fn work_len(&self) -> usize {
+        self.work
+    }
+
+    /// Gives every constraint that x does not meet, or that is not a number there. Nothing is allocated where all
+    /// are met.
+    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
+        for (constraint, templates) in &self.list {
+            let quantity = &model.constraints[*constraint];
+            let (values, work) = work.split_at_mut(quantity.functional.outputs);
+            quantity.functional.run(templates, 0.0, x, parameters, values, work);
+            let width = quantity.shape.len();
+            let entries = |member: usize| &values[member * width..(member + 1) * width];
+            let residual = |member: usize| entries(member).iter().map(|v| v * v).sum::<f64>().sqrt();
+            // The total order puts what is no number last.
+            let worst = (0..quantity.members).max_by(|&a, &b| residual(a).total_cmp(&residual(b)));
+            let Some(worst) = worst.filter(|&w| residual(w) > TYPED * scale * scale || residual(w).is_nan()) else {
+                continue;
+            };
+            let output = (worst * width..(worst + 1) * width)
+                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
+                .unwrap_or(worst * width);
+            found(Miss {
+                constraint: *constraint,
+                member: quantity.member_name(worst),
+                residual: match entries(worst) {
+                    [difference] => Residual::Difference(*difference),
+                    _ => Residual::Norm(residual(worst)),
+                },
+                reads: quantity.functional.reads(output),
+            });
+        }
+    }
+}
+
+/// The hidden constraints of a model, compiled to be looked at in many states.
+pub struct HiddenConstraints {
+    /// For each constraint that has one the rows of its members.
+    list: Vec<(usize, Vec<Vec<usize>>)>,
+    /// The state components that each row reads.
+    columns: Vec<Vec<u32>>,
+    /// What they are.
+    formula: &'static str,
+    /// Of (x, the parameters that vary): the rows' values, then their gradients.
+    kernel: Box<dyn Kernel>,
+    bound: Aligned,
+    varying: Vec<usize>,
+}
+
+impl HiddenConstraints {
+    /// The hidden constraints of `model`, whose field and structure these are.
+    pub fn new(model: &Model, field: &Field, structure: &Structure, backend: &dyn Backend) -> HiddenConstraints {
+        let first = field.constraints / 2;
+        let of_group = |group: &InvariantGroup| {
+            let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
+            let rows = |member: &Vec<(usize, f64)>| member.iter().map(|&(row, _)| row - first).collect();
+            Some((constraint, group.members.iter().map(rows).collect()))
+        };
+        let n = model.dimension();
+        let varying: Vec<usize> = (0..model.start.parameters.len()).filter(|&k| model.start.parameters[k]).collect();
+        let entries = structure.hidden.iter().flat_map(|h| h.gradient.iter().map(|&(_, node)| node));
+        let nodes: Vec<Node> = structure.hidden.iter().map(|h| h.node).chain(entries).collect();
+        let mut graph = Graph::new();
+        let nodes = graph.instantiate(&field.graph, &nodes, |g, input| match input {
+            Input::Parameter(k) => match varying.binary_search(&(k as usize)) {
+                Ok(at) => g.state(n + at),
+                Err(_) => g.input(input),
+            },
+            other => g.input(other),
+        });
+        let tape = Tape::new(&graph, &nodes, n + varying.len(), model.parameter_values.len());
+        let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        HiddenConstraints {
+            list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
+            columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
+            formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
                 (Kind::Holonomic, false) => "the velocity along the constraint's normal, G H_p + g_t",
                 (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
                 _ => "{g, H}",
-            };
-            let diagnostic = Diagnostic::error(
-                format!(
-                    "the initial state does not meet the hidden constraint of '{name}': {formula}, is {}",
-                    shown(value)
-                ),
-                quantity.span,
-                "its time derivative must vanish too",
-            )
-            .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
-            out.push(places(model, &components, diagnostic));
+            },
+            bound: kernel.bind(&model.parameter_values),
+            kernel,
+            varying,
+        }
+    }
+
+    /// Scratch needed by [`HiddenConstraints::misses`], in numbers, for states of `model`.
+    pub fn work_len(&self, model: &Model) -> usize {
+        model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
+    }
+
+    /// Gives every hidden constraint that x does not meet, or that is not a number there. Nothing is allocated where
+    /// all are met.
+    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
+        inputs[..x.len()].copy_from_slice(x);
+        for (input, &k) in inputs[x.len()..].iter_mut().zip(&self.varying) {
+            *input = parameters[k];
+        }
+        let (out, work) = work.split_at_mut(self.kernel.outputs());
+        self.kernel.run(&self.bound, &[0.0], inputs, out, work);
+        let (values, mut entries) = out.split_at_mut(self.columns.len());
+        // A row that is small beside Σ |∂h/∂x_i| |x_i|, the terms that should cancel, counts as 0.
+        for (value, columns) in values.iter_mut().zip(&self.columns) {
+            let (row, rest) = entries.split_at_mut(columns.len());
+            entries = rest;
+            let size: f64 = row.iter().zip(columns).map(|(d, &i)| (d * x[i as usize]).abs()).sum::<f64>().max(1.0);
+            if value.abs() <= TYPED * size {
+                *value = 0.0;
+            }
+        }
+        for (constraint, members) in &self.list {
+            let rows = || members.iter().enumerate().flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)));
+            // The first of the largest; the total order puts what is no number last.
+            let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+            let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else { continue };
+            found(Miss {
+                constraint: *constraint,
+                member: model.constraints[*constraint].member_name(member),
+                residual: Residual::Hidden(self.formula, values[row]),
+                reads: self.columns[row].clone(),
+            });
         }
     }
 }
@@ -404,115 +577,152 @@ pub struct Projected {
     pub momentum: f64,
 }
 
-/// Moves the initial state onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the
-/// least changes in the kinetic metric; other constraints by the least Euclidean change.
+/// [`Projection::project`] for the initial state of `model`.
 ///
 /// # Errors
-/// In words, when Newton's iteration does not get there.
+/// In words, when there is no projection or Newton's iteration does not get there.
 pub fn project_initial(model: &Model) -> Result<Projected, String> {
-    let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
-    let n = model.degrees();
-    let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
-    let structure = structure::structure(model, &mut unrolled).map_err(|e| e.to_string())?;
-    let mut x = model.initial.clone();
-    let nodes: Vec<Node> = scalars.iter().map(|s| s.node).collect();
-    let gradients: Vec<&Gradient> = scalars.iter().map(|s| &s.gradient).collect();
-    // H_pp at the start, by rows over the momenta.
-    let mut metric: Vec<(u32, Gradient)> = Vec::new();
-    if structure.kind == Kind::Holonomic {
-        for (i, d) in unrolled.hamiltonian_gradient.clone() {
-            if i as usize >= n {
-                metric.push((i, unrolled.graph.gradient(d)));
-            }
-        }
-    }
-    let inverse_mass: Vec<Row> = {
-        let rows: Vec<&Gradient> = metric.iter().map(|(_, row)| row).collect();
-        evaluate_rows(&unrolled.graph, &rows, 0.0, &x, &model.parameter_values)
-    };
-    // M⁻¹ g for a row g over the positions.
-    let raise = |row: &Row| -> Row {
-        let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
-        for ((i, _), h) in metric.iter().zip(&inverse_mass) {
-            let sum: f64 = h
-                .iter()
-                .filter(|(j, _)| *j as usize >= n)
-                .map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d))
-                .sum();
-            if sum != 0.0 {
-                dense.insert(i - n as u32, sum);
-            }
-        }
-        dense.into_iter().collect()
-    };
-    let natural = structure.kind == Kind::Holonomic && structure.hidden.iter().all(|h| !h.tangency);
-    let mut solve = |nodes: &[Node], gradients: &[&Gradient], select: &dyn Fn(&Row) -> Row| -> Result<(), String> {
-        let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-        let mut residual = f64::INFINITY;
-        for _ in 0..100 {
-            let f = evaluate(&unrolled.graph, nodes, 0.0, &x, &model.parameter_values);
-            residual = f.iter().fold(0.0f64, |s, v| s.max(v.abs()));
-            let rows = evaluate_rows(&unrolled.graph, gradients, 0.0, &x, &model.parameter_values);
-            let directions: Vec<Row> = rows.iter().map(select).collect();
-            let step = newton_step(&rows, &directions, &f).ok_or("the constraints are redundant there")?;
-            let mut size = 0.0f64;
-            for (d, y) in directions.iter().zip(&step) {
-                for &(i, v) in d {
-                    x[i as usize] -= y * v;
-                    size = size.max((y * v).abs());
+    Projection::new(model)?.project(&model.parameter_values, &model.initial)
+}
+
+/// How states are moved onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes
+/// in the kinetic metric; other constraints by the least Euclidean change.
+pub struct Projection {
+    degrees: usize,
+    constraints: Formulas,
+    /// The rows of H_pp and their numbers in the state; none where the metric is Euclidean.
+    metric: (Vec<u32>, Formulas),
+    hidden: Option<Formulas>,
+    /// Constraints and hidden constraints, where they are solved for together.
+    both: Option<Formulas>,
+}
+
+impl Projection {
+    /// The projection of `model`.
+    ///
+    /// # Errors
+    /// In words, when the model is too large or its constraints have no structure.
+    pub fn new(model: &Model) -> Result<Projection, String> {
+        let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
+        let n = model.degrees();
+        let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
+        let structure = structure::structure(model, &mut unrolled).map_err(|e| e.to_string())?;
+        let holonomic = structure.kind == Kind::Holonomic;
+        // H_pp by rows over the momenta.
+        let mut metric: Vec<(u32, Gradient)> = Vec::new();
+        if holonomic && structure.hidden.iter().all(|h| !h.tangency) {
+            for (i, d) in unrolled.hamiltonian_gradient.clone() {
+                if i as usize >= n {
+                    metric.push((i, unrolled.graph.gradient(d)));
                 }
             }
-            if !size.is_finite() {
-                break;
-            }
-            if size <= 4.0 * f64::EPSILON * scale {
-                return Ok(());
-            }
         }
-        // Newton stalls at rounding; anything more is a failure.
-        if residual <= 1e-13 * scale * scale {
-            Ok(())
-        } else {
-            Err(format!("Newton's iteration stopped at a residual of {residual:.3e}"))
-        }
-    };
-    if natural {
-        solve(&nodes, &gradients, &|row| raise(row))?;
-    } else {
-        solve(&nodes, &gradients, &|row| row.clone())?;
+        let formulas = |nodes: &[Node], gradients: &[&Gradient]| {
+            Formulas::new(&unrolled.graph, nodes, gradients, model.dimension(), model.parameter_values.len())
+        };
+        let nodes: Vec<Node> = scalars.iter().map(|s| s.node).collect();
+        let gradients: Vec<&Gradient> = scalars.iter().map(|s| &s.gradient).collect();
+        let hidden: Vec<Node> = structure.hidden.iter().map(|h| h.node).collect();
+        let hidden_gradients: Vec<&Gradient> = structure.hidden.iter().map(|h| &h.gradient).collect();
+        let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
+        Ok(Projection {
+            degrees: n,
+            constraints: formulas(&nodes, &gradients),
+            metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
+            hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
+            both: (!hidden.is_empty() && !holonomic)
+                .then(|| formulas(&[nodes, hidden].concat(), &[gradients, hidden_gradients].concat())),
+        })
     }
-    let hidden: Vec<Node> = structure.hidden.iter().map(|h| h.node).collect();
-    let hidden_gradients: Vec<&Gradient> = structure.hidden.iter().map(|h| &h.gradient).collect();
-    if !hidden.is_empty() {
-        if structure.kind == Kind::Holonomic {
+
+    /// Moves the state `start` onto the constraint set at these parameters.
+    ///
+    /// # Errors
+    /// In words, when Newton's iteration does not get there.
+    pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<Projected, String> {
+        let n = self.degrees;
+        let mut x = start.to_vec();
+        let (momenta, mass) = &self.metric;
+        let inverse_mass = mass.at(&mass.bind(parameters), 0.0, &x).1;
+        // M⁻¹ g for a row g over the positions.
+        let raise = |row: &Row| -> Row {
+            let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
+            for (i, h) in momenta.iter().zip(&inverse_mass) {
+                let sum: f64 = h
+                    .iter()
+                    .filter(|(j, _)| *j as usize >= n)
+                    .map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d))
+                    .sum();
+                if sum != 0.0 {
+                    dense.insert(i - n as u32, sum);
+                }
+            }
+            dense.into_iter().collect()
+        };
+        let direction = |row: &Row| if momenta.is_empty() { row.clone() } else { raise(row) };
+        let bound = self.constraints.bind(parameters);
+        newton(&self.constraints, &bound, &direction, &mut x)?;
+        if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
-            let positions = evaluate_rows(&unrolled.graph, &gradients, 0.0, &x, &model.parameter_values);
+            let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
+            let directions: Vec<Row> = self.constraints.at(&bound, 0.0, &x).1.iter().map(over_momenta).collect();
+            let bound = hidden.bind(parameters);
             for _ in 0..3 {
-                let f = evaluate(&unrolled.graph, &hidden, 0.0, &x, &model.parameter_values);
-                let rows = evaluate_rows(&unrolled.graph, &hidden_gradients, 0.0, &x, &model.parameter_values);
-                let directions: Vec<Row> =
-                    positions.iter().map(|r| r.iter().map(|&(i, v)| (i + n as u32, v)).collect()).collect();
-                let step = newton_step(&rows, &directions, &f).ok_or("the constraints are redundant there")?;
-                for (d, y) in directions.iter().zip(&step) {
-                    for &(i, v) in d {
-                        x[i as usize] -= y * v;
-                    }
-                }
+                let (f, rows) = hidden.at(&bound, 0.0, &x);
+                newton_step(&rows, &directions, &f, &mut x).ok_or(REDUNDANT)?;
             }
-        } else {
-            let all: Vec<Node> = nodes.iter().chain(&hidden).copied().collect();
-            let both: Vec<&Gradient> = gradients.iter().chain(&hidden_gradients).copied().collect();
-            solve(&all, &both, &|row| row.clone())?;
+        }
+        if let Some(both) = &self.both {
+            newton(both, &both.bind(parameters), &Row::clone, &mut x)?;
+        }
+        let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
+        let split = if n == 0 { x.len() } else { n };
+        let (position, momentum) = (distance(0..split), distance(split..x.len()));
+        Ok(Projected { initial: x, position, momentum })
+    }
+}
+
+const REDUNDANT: &str = "the constraints are redundant there";
+
+/// Moves x along `direction` of each formula's gradient to where all of them vanish.
+fn newton(formulas: &Formulas, bound: &[f64], direction: &dyn Fn(&Row) -> Row, x: &mut [f64]) -> Result<(), String> {
+    let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
+    let mut residual = f64::INFINITY;
+    for _ in 0..100 {
+        let (f, rows) = formulas.at(bound, 0.0, x);
+        residual = f.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+        let directions: Vec<Row> = rows.iter().map(direction).collect();
+        let size = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        if !size.is_finite() {
+            break;
+        }
+        if size <= 4.0 * f64::EPSILON * scale {
+            return Ok(());
         }
     }
-    let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - model.initial[i]).powi(2)).sum::<f64>().sqrt();
-    let split = if n == 0 { x.len() } else { n };
-    let (position, momentum) = (distance(0..split), distance(split..x.len()));
-    Ok(Projected { initial: x, position, momentum })
+    // Newton stalls at rounding; anything more is a failure.
+    if residual <= 1e-13 * scale * scale {
+        Ok(())
+    } else {
+        Err(format!("Newton's iteration stopped at a residual of {residual:.3e}"))
+    }
+}
+
+/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the largest change.
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<f64> {
+    let step = solve(rows, directions, f)?;
+    let mut size = 0.0f64;
+    for (d, y) in directions.iter().zip(&step) {
+        for &(i, v) in d {
+            x[i as usize] -= y * v;
+            size = size.max((y * v).abs());
+        }
+    }
+    Some(size)
 }
 
 /// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
+fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     let m = f.len();
     let mut a: Vec<Vec<f64>> =
         (0..m).map(|i| directions.iter().map(|d| numeric::dot(&rows[i], d)).chain([f[i]]).collect()).collect();

@@ -5,6 +5,7 @@
 //! formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over rows
 //! ([`Functional::evaluate`]) never unroll anything.
 
+use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
@@ -12,7 +13,8 @@ use crate::graph::{Graph, Input, Node};
 /// What one slot of a template stands for in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Entries of the row table are state components.
+    /// Entries of the row table are state components; in a formula of a [`Start`](crate::start::Start) they
+    /// are what a trajectory brings along.
     State,
     /// Entries are parameters.
     Parameter,
@@ -52,19 +54,69 @@ impl Term {
         self.first_output.len()
     }
 
-    fn row(&self, row: usize) -> &[u32] {
+    /// The entries of one row of the table.
+    pub fn row(&self, row: usize) -> &[u32] {
         &self.table[row * self.slots.len()..(row + 1) * self.slots.len()]
     }
 
-    /// The template as a kernel whose state are the slots.
-    fn kernel(&self) -> Box<dyn Kernel> {
+    /// Which slots each component reads.
+    fn slots_of_roots(&self) -> Vec<Vec<usize>> {
+        let slots = |root: &Node| {
+            let inputs = self.graph.reachable(&[*root]).into_iter().map(|node| self.graph.expression(node));
+            let slot =
+                |e| if let crate::graph::Expression::Input(Input::Slot(k)) = e { Some(k as usize) } else { None };
+            inputs.filter_map(slot).collect()
+        };
+        self.roots.iter().map(slots).collect()
+    }
+}
+
+/// A template compiled: a kernel whose state are the slots.
+pub struct Template {
+    kernel: Box<dyn Kernel>,
+    bound: Aligned,
+    slots: usize,
+}
+
+impl Template {
+    /// Compiles `roots` over the slots of a template's graph.
+    pub fn new(graph: &Graph, roots: &[Node], slots: usize, backend: &dyn Backend) -> Template {
         let mut g = Graph::new();
-        let roots = g.instantiate(&self.graph, &self.roots, |g, input| match input {
+        let roots = g.instantiate(graph, roots, |g, input| match input {
             Input::Slot(k) => g.state(k as usize),
             other => g.input(other),
         });
-        let tape = Tape::new(&g, &roots, self.slots.len(), 0);
-        Interpreter.compile(&tape, 1).expect("the interpreter never refuses")
+        let tape = Tape::new(&g, &roots, slots, 0);
+        let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        Template { bound: kernel.bind(&[]), kernel, slots }
+    }
+
+    /// Scratch needed by [`Template::row`], in numbers.
+    pub fn work_len(&self) -> usize {
+        self.slots + self.kernel.outputs() + self.kernel.work_len()
+    }
+
+    /// The components' values in row `row` of `term`.
+    pub fn row<'w>(
+        &self,
+        term: &Term,
+        row: usize,
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+        work: &'w mut [f64],
+    ) -> &'w [f64] {
+        let (local, work) = work.split_at_mut(self.slots);
+        let (value, work) = work.split_at_mut(self.kernel.outputs());
+        for ((local, source), &entry) in local.iter_mut().zip(&term.slots).zip(term.row(row)) {
+            *local = match source {
+                Source::State => x[entry as usize],
+                Source::Parameter => parameters[entry as usize],
+                Source::Number => term.numbers[entry as usize],
+            };
+        }
+        self.kernel.run(&self.bound, &[t], local, value, work);
+        value
     }
 }
 
@@ -104,44 +156,66 @@ impl Functional {
 
     /// The value at (t, x), by a loop over rows.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+        let templates = self.templates(&Interpreter);
         let mut outputs = vec![0.0; self.outputs];
-        for term in &self.terms {
-            let kernel = term.kernel();
-            let bound = kernel.bind(&[]);
-            let mut work = vec![0.0; kernel.work_len()];
-            let mut local = vec![0.0; term.slots.len()];
-            let mut value = vec![0.0; term.roots.len()];
-            for row in 0..term.rows() {
-                for ((local, source), &entry) in local.iter_mut().zip(&term.slots).zip(term.row(row)) {
-                    *local = match source {
-                        Source::State => x[entry as usize],
-                        Source::Parameter => parameters[entry as usize],
-                        Source::Number => term.numbers[entry as usize],
-                    };
-                }
-                kernel.run(&bound, &[t], &local, &mut value, &mut work);
-                for (component, v) in value.iter().enumerate() {
-                    outputs[term.first_output[row] as usize + component] += v;
+        self.run(&templates, t, x, parameters, &mut outputs, &mut vec![0.0; work_len(&templates)]);
+        outputs
+    }
+
+    /// The templates compiled, for [`Functional::run`].
+    pub fn templates(&self, backend: &dyn Backend) -> Vec<Template> {
+        self.terms.iter().map(|t| Template::new(&t.graph, &t.roots, t.slots.len(), backend)).collect()
+    }
+
+    /// [`Functional::evaluate`] with its own `templates`, as often as wanted: nothing is allocated.
+    pub fn run(
+        &self,
+        templates: &[Template],
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+        outputs: &mut [f64],
+        work: &mut [f64],
+    ) {
+        outputs.fill(0.0);
+        for (term, template) in self.terms.iter().zip(templates) {
+            for (row, &first) in term.first_output.iter().enumerate() {
+                let value = template.row(term, row, t, x, parameters, work);
+                for (output, v) in outputs[first as usize..].iter_mut().zip(value) {
+                    *output += v;
                 }
             }
         }
-        outputs
+    }
+
+    /// For each output whether it reads anything that is `marked`.
+    pub fn reads_marked(&self, marked: impl Fn(Source, u32) -> bool) -> Vec<bool> {
+        let mut reads = vec![false; self.outputs];
+        for term in &self.terms {
+            let slots = term.slots_of_roots();
+            for (row, &first) in term.first_output.iter().enumerate() {
+                let entries = term.row(row);
+                for (output, slots) in reads[first as usize..].iter_mut().zip(&slots) {
+                    *output |= slots.iter().any(|&k| marked(term.slots[k], entries[k]));
+                }
+            }
+        }
+        reads
     }
 
     /// The state components that output `output` reads, increasing.
     pub fn reads(&self, output: usize) -> Vec<u32> {
         let mut found = Vec::new();
         for term in &self.terms {
+            let slots = term.slots_of_roots();
             for row in 0..term.rows() {
                 let first = term.first_output[row] as usize;
                 if !(first..first + term.roots.len()).contains(&output) {
                     continue;
                 }
-                for node in term.graph.reachable(&[term.roots[output - first]]) {
-                    if let crate::graph::Expression::Input(Input::Slot(k)) = term.graph.expression(node)
-                        && term.slots[k as usize] == Source::State
-                    {
-                        found.push(term.row(row)[k as usize]);
+                for &k in &slots[output - first] {
+                    if term.slots[k] == Source::State {
+                        found.push(term.row(row)[k]);
                     }
                 }
             }
@@ -150,4 +224,9 @@ impl Functional {
         found.dedup();
         found
     }
+}
+
+/// Scratch needed by [`Functional::run`], in numbers.
+pub fn work_len(templates: &[Template]) -> usize {
+    templates.iter().map(Template::work_len).max().unwrap_or(0)
 }

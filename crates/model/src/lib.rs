@@ -12,5 +12,6 @@ pub mod elaborate;
 pub mod functional;
 pub mod graph;
 pub mod numeric;
+pub mod start;
 pub mod syntax;
 pub mod treatment;

@@ -37,6 +37,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
         read_table: &|path| std::fs::read_to_string(format!("{FOLDER}/{path}")).map_err(|e| e.to_string()),
         draw: &mut |_| 0.5,
         replacements: Vec::new(),
+        variations: Default::default(),
     };
     let (model, found) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics.clone();

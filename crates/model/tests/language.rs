@@ -329,6 +329,7 @@ fn draws_are_independent() {
             }
         },
         replacements: Vec::new(),
+        variations: Default::default(),
     };
     let (m, findings) = elaborate(&reading, &mut environment);
     let m = m.unwrap_or_else(|| panic!("{findings:?}"));

@@ -23,7 +23,7 @@ pub const TIME: Depends = 8;
 pub const PARAMETER: Depends = 16;
 /// Indices.
 pub const INDEX: Depends = 32;
-/// Random draws.
+/// What differs between the trajectories of an ensemble: random draws, and the trajectory's number.
 pub const DRAW: Depends = 64;
 /// Tables.
 pub const TABLE: Depends = 128;
@@ -124,6 +124,8 @@ pub enum Kind {
     Sum(Ranges, Ex),
     /// A random draw.
     Draw(Draw),
+    /// The number of the trajectory, `i` in `--vary`.
+    Trajectory,
 }
 
 impl Expression {
@@ -139,7 +141,7 @@ impl Expression {
             Kind::Index(_) => INDEX,
             Kind::Parameter(..) => PARAMETER,
             Kind::Table(..) => TABLE,
-            Kind::Draw(_) => DRAW,
+            Kind::Draw(_) | Kind::Trajectory => DRAW,
             _ => 0,
         };
         let mut has_sum = matches!(kind, Kind::Sum(..));
@@ -181,7 +183,7 @@ impl Kind {
             f(&r.high);
         };
         match self {
-            Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) => {}
+            Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) | Kind::Trajectory => {}
             Kind::Variable(_, list) | Kind::Parameter(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => {
                 list.iter().for_each(f)
             }

@@ -14,6 +14,7 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::tape::Tape;
 use crate::graph::{Expression as GraphExpression, Graph, Input, Node};
+use crate::start;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -58,14 +59,12 @@ pub struct Lowered {
     pub symmetric_hint: Option<(Graph, Vec<Node>)>,
 }
 
-/// Draws a random number; the argument says which distribution.
-pub type Drawer<'a> = dyn FnMut(Draw) -> f64 + 'a;
-
-/// Lowers `body`, one value for each member of `family`.
+/// Lowers `body`, one value for each member of `family`. Its draws are added to `draws`: they are inputs of the
+/// formula.
 ///
 /// # Errors
 /// Findings that need index values: an index out of range, a size that is not whole, too many rows.
-pub fn lower(context: &Context, family: &Ranges, body: &Ex, draw: &mut Drawer) -> Result<Lowered, Diagnostic> {
+pub fn lower(context: &Context, family: &Ranges, body: &Ex, draws: &mut Vec<Draw>) -> Result<Lowered, Diagnostic> {
     let mut pieces = Vec::new();
     split(body, Piece { ranges: Vec::new(), wrappers: Vec::new(), body: body.clone(), offset: 0 }, &mut pieces)?;
     let components = body.shape.len();
@@ -74,8 +73,17 @@ pub fn lower(context: &Context, family: &Ranges, body: &Ex, draw: &mut Drawer) -
     let mut count = 0;
     for (number, piece) in pieces.iter().enumerate() {
         let choices = vec![Choice::default()];
-        let mut builder =
-            Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draw };
+        let mut builder = Builder {
+            context,
+            piece,
+            components,
+            classes: Vec::new(),
+            choices,
+            rows: 0,
+            entries: 0,
+            written: 0,
+            draws,
+        };
         let mut rows = RowLoop { family_depth: family.ranges.len(), member: 0, members: Vec::new(), visited: 0 };
         let loops: Vec<&Ranges> = std::iter::once(family).chain(&piece.ranges).collect();
         rows.run(&mut builder, &loops)?;
@@ -582,6 +590,7 @@ enum Slot {
     Parameter { parameter: usize, component: u32, indices: Vec<Node> },
     Number(Node),
     Table { table: usize, column: usize, row: Node },
+    Trajectory,
     Draw { draw: Draw, ordinal: u32 },
 }
 
@@ -615,7 +624,7 @@ struct Class {
     term: Term,
 }
 
-struct Builder<'a, 'd> {
+struct Builder<'a> {
     context: &'a Context<'a>,
     piece: &'a Piece,
     components: usize,
@@ -627,10 +636,10 @@ struct Builder<'a, 'd> {
     entries: usize,
     /// Nodes of all templates.
     written: usize,
-    draw: &'a mut Drawer<'d>,
+    draws: &'a mut Vec<Draw>,
 }
 
-impl Builder<'_, '_> {
+impl Builder<'_> {
     /// Adds one row.
     fn row(&mut self, names: &mut IndexNames, row: &[f64], member: usize) -> Result<(), Diagnostic> {
         self.rows += 1;
@@ -652,7 +661,7 @@ impl Builder<'_, '_> {
             names.check(guard, row)?;
         }
         for (slot, span) in &class.slots {
-            let entry = resolve(self.context, names, row, slot, *span, &mut class.term, self.draw)?;
+            let entry = resolve(self.context, names, row, slot, *span, &mut class.term, self.draws)?;
             class.term.table.push(entry);
         }
         class.term.first_output.push((member * self.components + self.piece.offset) as u32);
@@ -733,9 +742,10 @@ impl Builder<'_, '_> {
             .slots
             .iter()
             .map(|(slot, _)| match slot {
-                Slot::Variable { .. } => Source::State,
+                // What a trajectory brings along stands where the state does: a start's formulas read no state.
+                Slot::Variable { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
                 Slot::Parameter { .. } => Source::Parameter,
-                Slot::Number(_) | Slot::Table { .. } | Slot::Draw { .. } => Source::Number,
+                Slot::Number(_) | Slot::Table { .. } => Source::Number,
             })
             .collect();
         let class = Class {
@@ -762,7 +772,7 @@ fn resolve(
     slot: &Slot,
     span: Span,
     term: &mut Term,
-    draw: &mut Drawer,
+    draws: &mut Vec<Draw>,
 ) -> Result<u32, Diagnostic> {
     let mut number = |value: f64| {
         term.numbers.push(value);
@@ -780,7 +790,14 @@ fn resolve(
             Ok((first + member * family.shape.len()) as u32 + component)
         }
         Slot::Number(node) => Ok(number(names.evaluate_node(*node, row))),
-        Slot::Draw { draw: which, .. } => Ok(number(draw(*which))),
+        Slot::Trajectory => Ok(start::TRAJECTORY),
+        Slot::Draw { draw, .. } => {
+            if draws.len() == MOST_NUMBERS {
+                return Err(too_many_numbers(draws.len() + 1, span));
+            }
+            draws.push(*draw);
+            Ok(start::FIRST_DRAW + draws.len() as u32 - 1)
+        }
         Slot::Table { table, column, row: node } => {
             let table = &context.tables[*table];
             let at = names.evaluate_node(*node, row);
@@ -923,6 +940,7 @@ impl Lowering<'_, '_> {
                 let row = self.indices(std::slice::from_ref(row))?[0];
                 Ok(vec![self.slot(Slot::Table { table: *table, column: *column, row }, e.span)])
             }
+            Kind::Trajectory => Ok(vec![self.slot(Slot::Trajectory, e.span)]),
             Kind::Draw(draw) => {
                 let count = e.shape.len();
                 Ok((0..count)

@@ -9,7 +9,7 @@ pub mod names;
 pub mod shape;
 mod statements;
 mod terms;
-mod velocity;
+pub mod velocity;
 
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
@@ -25,18 +25,32 @@ use std::collections::BTreeMap;
 pub struct Environment<'a> {
     /// The text of a table's file, or why it cannot be read.
     pub read_table: &'a dyn Fn(&str) -> Result<String, String>,
-    /// A random number for an initial value.
+    /// The random numbers of the first trajectory, one after the other.
     pub draw: &'a mut dyn FnMut(Draw) -> f64,
     /// Values that replace those in the file (`--set`).
     pub replacements: Vec<(ast::Name, ast::Expr)>,
+    /// Values that differ between trajectories (`--vary`).
+    pub variations: Variations,
+}
+
+/// What differs between the trajectories of an ensemble, besides the draws in the file.
+#[derive(Clone, Debug, Default)]
+pub struct Variations {
+    /// How many trajectories there are: `N`.
+    pub trajectories: u64,
+    /// Values that replace those in the file; they may draw, and use `i` and `N`.
+    pub values: Vec<(ast::Name, ast::Expr)>,
 }
 
 /// Checks what the parser has read. The model is there if no diagnostic is an error; the parser's own are not
 /// repeated, and what may stand in statements that it could not read is not called missing.
 pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
-    let mut diagnostics = statements::replace(&mut file, &environment.replacements);
+    let variations = &environment.variations;
+    let (varied, mut diagnostics) = statements::replace(&mut file, &environment.replacements, &variations.values);
     let mut elaborator = Elaborator::new(&file, environment.read_table);
+    elaborator.varied = varied;
+    elaborator.trajectories = variations.trajectories;
     elaborator.poisoned = reading.unread.iter().map(|n| n.text.clone()).collect();
     elaborator.complete = reading.diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = elaborator.model(environment.draw);
@@ -108,6 +122,9 @@ type Application = (usize, Vec<usize>);
 struct Elaborator<'a> {
     file: &'a ast::File,
     read_table: &'a dyn Fn(&str) -> Result<String, String>,
+    /// Statements whose values differ between trajectories.
+    varied: FxHashSet<usize>,
+    trajectories: u64,
     /// Names that stand in unread statements.
     poisoned: FxHashSet<String>,
     /// Whether every statement could be read.
@@ -146,6 +163,8 @@ impl<'a> Elaborator<'a> {
         Elaborator {
             file,
             read_table,
+            varied: FxHashSet::default(),
+            trajectories: 1,
             poisoned: FxHashSet::default(),
             complete: true,
             diagnostics: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::shape::Shape;
 use crate::functional::Functional;
+use crate::start::Start;
 use crate::syntax::span::Span;
 
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
@@ -149,6 +150,8 @@ pub struct Model {
     pub parameter_values: Vec<f64>,
     /// The initial state.
     pub initial: Vec<f64>,
+    /// How both differ in the other trajectories of an ensemble.
+    pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
     /// Constraints in the file's order.

@@ -1,77 +1,115 @@
 //! Statements: declarations, then values, then formulas.
 
-use super::expression::{self, Depends, Ex, Expression, Kind, Ranges};
-use super::lower::{self, Context, Drawer, Lowered, MOST_NUMBERS, MOST_ROWS};
+use super::expression::{self, Depends, Draw, Ex, Expression, Kind, Ranges};
+use super::lower::{self, Context, Lowered, MOST_NUMBERS, MOST_ROWS};
 use super::model::{Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
 use super::names::{Declared, Scope, Symbol};
 use super::shape::Shape;
 use super::terms::DEEPEST;
-use super::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name, velocity};
+use super::velocity::{self, Velocity};
+use super::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name};
 use crate::functional::Functional;
+use crate::start::{Start, Target};
 use crate::syntax::ast::{self, ShapeExpr, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity, did_you_mean};
 use crate::syntax::span::Span;
+use rustc_hash::FxHashSet;
 
 /// Largest dimension in `R^k`.
 const LARGEST_DIMENSION: i64 = 1024;
+/// The names of a trajectory's number and of how many there are, in `--vary`.
+const TRAJECTORY: &str = "i";
+const TRAJECTORIES: &str = "N";
 /// Most indices of a family.
 const MOST_INDICES: usize = 3;
 
-/// Puts the values of `--set` in place of those in the file.
-pub(super) fn replace(file: &mut ast::File, replacements: &[(ast::Name, ast::Expr)]) -> Vec<Diagnostic> {
+/// Puts the values of `--set` and `--vary` in place of those in the file; returns the statements that vary.
+pub(super) fn replace(
+    file: &mut ast::File,
+    set: &[(ast::Name, ast::Expr)],
+    vary: &[(ast::Name, ast::Expr)],
+) -> (FxHashSet<usize>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    for (target, new) in replacements {
-        let mut found = false;
-        for statement in &mut file.statements {
-            use StatementKind::*;
-            match &mut statement.kind {
-                Parameter { name, value, .. } | Size { name, value } if name.text == target.text => {
-                    *value = new.clone();
-                    found = true;
-                }
-                Coordinate { name, value, .. }
-                | Momentum { name, value, .. }
-                | Velocity { name, value, .. }
-                | State { name, value, .. }
-                    if name.text == target.text =>
-                {
-                    *value = Some(new.clone());
-                    found = true;
-                }
-                _ => {}
-            }
-        }
-        if !found {
-            let settable: Vec<&str> = file
-                .statements
-                .iter()
-                .filter(|s| {
-                    use StatementKind::*;
-                    matches!(
-                        s.kind,
-                        Parameter { .. }
-                            | Size { .. }
-                            | Coordinate { .. }
-                            | Momentum { .. }
-                            | Velocity { .. }
-                            | State { .. }
-                    )
-                })
-                .filter_map(|s| kind_name(&s.kind))
-                .map(|n| n.text.as_str())
-                .collect();
-            let diagnostic = Diagnostic::error(
-                format!("cannot set '{}': no parameter, size or initial value has this name", target.text),
-                target.span,
-                "unknown",
-            );
-            diagnostics.push(match did_you_mean(&target.text, settable.iter().copied()) {
-                Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                None => diagnostic.help(format!("these can be set: {}", settable.join(", "))),
-            });
+    for (target, new) in set {
+        if put(file, target, new).is_empty() {
+            diagnostics.push(no_such_value(file, target, "set", "parameter, size or initial value", |_| true));
         }
     }
-    diagnostics
+    let mut varied = FxHashSet::default();
+    for (k, (target, new)) in vary.iter().enumerate() {
+        let name = &target.text;
+        if let Some((first, _)) = vary[..k].iter().find(|(other, _)| other.text == *name) {
+            let message = format!("'{name}' is given by --vary twice");
+            diagnostics.push(Diagnostic::error(message, target.span, "second time").related(first.span, "first time"));
+        } else if let Some((set, _)) = set.iter().find(|(other, _)| other.text == *name) {
+            let message = format!("'{name}' is given both by --set and by --vary");
+            let diagnostic = Diagnostic::error(message, target.span, "varied here").related(set.span, "set here");
+            diagnostics.push(diagnostic.help("leave one of them out"));
+        } else if let Some(size) = file.statements.iter().find_map(|s| match &s.kind {
+            StatementKind::Size { name: size, .. } if size.text == *name => Some(size.span),
+            _ => None,
+        }) {
+            let message = format!("cannot vary '{name}': it is a size, and all trajectories are of one structure");
+            let diagnostic = Diagnostic::error(message, target.span, "a size").related(size, "declared here");
+            diagnostics.push(diagnostic.help(format!("sweep once for each of its values, with --set {name}=…")));
+        } else {
+            let statements = put(file, target, new);
+            if statements.is_empty() {
+                let variable = |kind: &StatementKind| !matches!(kind, StatementKind::Size { .. });
+                diagnostics.push(no_such_value(file, target, "vary", "parameter or initial value", variable));
+            }
+            varied.extend(statements);
+        }
+    }
+    (varied, diagnostics)
+}
+
+/// Puts `new` in place of the value that `target` names; returns the statements that hold it.
+fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (number, statement) in file.statements.iter_mut().enumerate() {
+        use StatementKind::*;
+        match &mut statement.kind {
+            Parameter { name, value, .. } | Size { name, value } if name.text == target.text => *value = new.clone(),
+            Coordinate { name, value, .. }
+            | Momentum { name, value, .. }
+            | Velocity { name, value, .. }
+            | State { name, value, .. }
+                if name.text == target.text =>
+            {
+                *value = Some(new.clone());
+            }
+            _ => continue,
+        }
+        found.push(number);
+    }
+    found
+}
+
+/// `target` names nothing that can be set or varied (`verb`).
+fn no_such_value(
+    file: &ast::File,
+    target: &ast::Name,
+    verb: &str,
+    what: &str,
+    can: impl Fn(&StatementKind) -> bool,
+) -> Diagnostic {
+    use StatementKind::*;
+    let has_value = |kind: &StatementKind| {
+        matches!(
+            kind,
+            Parameter { .. } | Size { .. } | Coordinate { .. } | Momentum { .. } | Velocity { .. } | State { .. }
+        )
+    };
+    let kinds = file.statements.iter().map(|s| &s.kind).filter(|kind| has_value(kind) && can(kind));
+    let names: Vec<&str> = kinds.filter_map(kind_name).map(|n| n.text.as_str()).collect();
+    let message = format!("cannot {verb} '{}': no {what} has this name", target.text);
+    let diagnostic = Diagnostic::error(message, target.span, "unknown");
+    match did_you_mean(&target.text, names.iter().copied()) {
+        Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
+        None if verb == "set" => diagnostic.help(format!("these can be set: {}", names.join(", "))),
+        None => diagnostic.help(format!("these can be varied: {}", names.join(", "))),
+    }
 }
 
 /// A formula that has been checked but not lowered.
@@ -83,7 +121,7 @@ struct Checked {
 
 impl Elaborator<'_> {
     /// The model, where nothing stands against it.
-    pub(super) fn model(&mut self, draw: &mut Drawer) -> Option<Model> {
+    pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
         self.declare();
         self.read_tables();
         for statement in 0..self.file.statements.len() {
@@ -425,6 +463,10 @@ impl Elaborator<'_> {
         state[number] = READING;
         let mut used = Vec::new();
         names_in(value, &mut used);
+        let statement = self.parameters[number].statement;
+        if self.varied.contains(&statement) {
+            used.retain(|name| name != TRAJECTORY && name != TRAJECTORIES);
+        }
         for used in used {
             match self.symbols.get(&used).map(|d| d.symbol) {
                 Some(Symbol::Parameter(other)) => self.parameter_value(other, state, depth + 1),
@@ -449,6 +491,7 @@ impl Elaborator<'_> {
         let ranges = self.parameters[number].ranges.clone();
         let mut scope = Scope::new(expression::PARAMETER | expression::INDEX | expression::TABLE, "a parameter");
         bind(&mut scope, family, &ranges);
+        self.let_vary(statement, &mut scope);
         let checked = self.value(value, &mut scope);
         match checked {
             Some(e) => {
@@ -570,6 +613,17 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Lets a value that varies draw, and use `i` and `N`, which hide all other names.
+    fn let_vary(&self, statement: usize, scope: &mut Scope) {
+        if !self.varied.contains(&statement) {
+            return;
+        }
+        scope.allowed |= expression::DRAW;
+        let none = Span::default();
+        scope.locals.push((TRAJECTORY.to_string(), Expression::new(Kind::Trajectory, Shape::Scalar, none)));
+        scope.locals.push((TRAJECTORIES.to_string(), Expression::number(self.trajectories as f64, none)));
+    }
+
     /// The initial value of every variable: its ranges and expression.
     fn initial_expressions(&mut self) -> Vec<Option<(Ranges, Ex)>> {
         let mut all = Vec::new();
@@ -588,6 +642,7 @@ impl Elaborator<'_> {
                         expression::PARAMETER | expression::DRAW | expression::TABLE | expression::INDEX,
                         "initial values",
                     );
+                    self.let_vary(self.variables[number].statement, &mut scope);
                     if self.variables[number].role == VariableRole::Coordinate
                         || self.variables[number].role == VariableRole::State
                     {
@@ -635,6 +690,7 @@ impl Elaborator<'_> {
                 });
                 scope.locals.push((index.clone(), Expression::new(Kind::Index(variable), Shape::Scalar, family.span)));
             }
+            self.let_vary(self.variables[number].statement, &mut scope);
             let checked = self.value(value, &mut scope);
             all.push(checked.and_then(|e| {
                 if e.shape != family.shape {
@@ -979,7 +1035,7 @@ impl Elaborator<'_> {
         constraints: Vec<Checked>,
         integrals: Vec<Checked>,
         observables: Vec<Checked>,
-        draw: &mut Drawer,
+        draw: &mut dyn FnMut(Draw) -> f64,
     ) -> Option<Model> {
         // Parameters, in the file's order.
         let mut parameters = Vec::new();
@@ -1028,8 +1084,11 @@ impl Elaborator<'_> {
             index_names: &self.index_names,
         };
         let mut diagnostics = Vec::new();
-        let mut lowered = |ranges: &Ranges, e: &Ex, draw: &mut Drawer| -> Option<Lowered> {
-            match lower::lower(&context, ranges, e, draw) {
+        // What the first trajectory brings along: its number, and its draws as they come.
+        let mut start = Start::default();
+        let mut inputs = vec![0.0];
+        let mut lowered = |ranges: &Ranges, e: &Ex, draws: &mut Vec<Draw>| -> Option<Lowered> {
+            match lower::lower(&context, ranges, e, draws) {
                 Ok(l) => Some(l),
                 Err(d) => {
                     diagnostics.push(d);
@@ -1043,32 +1102,32 @@ impl Elaborator<'_> {
         for &next in &self.parameter_order {
             let entry = &self.parameters[next];
             let Some(value) = entry.value.as_ref() else { continue };
-            if let Some(l) = lowered(&entry.ranges, value, draw) {
-                let numbers = l.functional.evaluate(0.0, &[], &values);
-                let start = parameters[next].first;
-                values[start..start + numbers.len()].copy_from_slice(&numbers);
-                if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
-                    let (name, span) = (&parameters[next].family.name, value.span);
-                    self.diagnostics.push(Diagnostic::error(
-                        format!("parameter '{name}' is {bad}"),
-                        span,
-                        "not a finite number",
-                    ));
-                }
+            let Some(l) = lowered(&entry.ranges, value, &mut start.draws) else { continue };
+            inputs.extend(start.draws[inputs.len() - 1..].iter().map(|&which| draw(which)));
+            let numbers = l.functional.evaluate(0.0, &inputs, &values);
+            let Parameter { family, first: place } = &parameters[next];
+            values[*place..place + numbers.len()].copy_from_slice(&numbers);
+            if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
+                let message = format!("parameter '{}' is {bad}", family.name);
+                self.diagnostics.push(Diagnostic::error(message, value.span, "not a finite number"));
             }
+            start.keep(Target::Parameter, family, *place, first, l.functional);
         }
 
         let mut state = vec![0.0; dimension];
         for (v, value) in initial.iter().enumerate() {
             let (ranges, e) = value.as_ref()?;
             let family = &families[v];
-            let start = place[v].1;
+            let place = place[v].1;
             let numbers = match e.value() {
                 Some(number) if !family.is_empty() => vec![number; family.len()],
-                _ => match lowered(ranges, e, draw) {
-                    Some(l) => l.functional.evaluate(0.0, &[], &values),
-                    None => continue,
-                },
+                _ => {
+                    let Some(l) = lowered(ranges, e, &mut start.draws) else { continue };
+                    inputs.extend(start.draws[inputs.len() - 1..].iter().map(|&which| draw(which)));
+                    let numbers = l.functional.evaluate(0.0, &inputs, &values);
+                    start.keep(Target::Initial, family, place, dimension, l.functional);
+                    numbers
+                }
             };
             if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
                 self.diagnostics.push(Diagnostic::error(
@@ -1077,10 +1136,10 @@ impl Elaborator<'_> {
                     "not a finite number",
                 ));
             }
-            state[start..start + numbers.len()].copy_from_slice(&numbers);
+            state[place..place + numbers.len()].copy_from_slice(&numbers);
         }
 
-        let none: &mut Drawer = &mut |_| f64::NAN;
+        let none = &mut Vec::new(); // only starts draw
         let explicit_time = hamiltonian.as_ref().is_some_and(|h| h.depends & expression::TIME != 0);
         let dynamics = match hamiltonian {
             Some(h) => lowered(&Ranges::default(), &h, none).map(|l| Dynamics::Hamiltonian(l.functional, h.span)),
@@ -1098,9 +1157,7 @@ impl Elaborator<'_> {
             }
         };
         let mut quantities = |list: &[Checked]| -> Vec<Option<Quantity>> {
-            list.iter()
-                .map(|c| lowered(&c.ranges, &c.value, &mut |_| f64::NAN).map(|l| quantity(c, l, &context)))
-                .collect()
+            list.iter().map(|c| lowered(&c.ranges, &c.value, none).map(|l| quantity(c, l, &context))).collect()
         };
         let (constraints, integrals, observables) =
             (quantities(&constraints), quantities(&integrals), quantities(&observables));
@@ -1124,6 +1181,7 @@ impl Elaborator<'_> {
             parameters,
             parameter_values: values,
             initial: state,
+            start,
             dynamics: dynamics?,
             constraints: constraints.into_iter().collect::<Option<_>>()?,
             integrals: integrals.into_iter().collect::<Option<_>>()?,
@@ -1134,11 +1192,17 @@ impl Elaborator<'_> {
         model.sizes.sort();
         for &v in &order {
             if let VariableRole::Momentum { velocity: true, .. } = self.variables[v].role {
-                let p = place[v].1;
-                let label = self.file.statements[self.variables[v].statement].span;
-                if let Err(d) = velocity::momentum_of_velocity(&mut model, p, families[v].len(), label) {
+                let (family, first) = (&families[v], place[v].1);
+                let velocity = Velocity {
+                    name: family.name.clone(),
+                    first,
+                    value: model.initial[first..first + family.len()].to_vec(),
+                    span: self.file.statements[self.variables[v].statement].span,
+                };
+                if let Err(d) = velocity::start_moving(&mut model, &velocity) {
                     self.diagnostics.push(d);
                 }
+                model.start.keep_velocity(velocity, dimension);
             }
         }
         Some(model)

@@ -190,13 +190,18 @@ impl Elaborator<'_> {
     pub(super) fn index_value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         let checked = self.scalar(e, scope, "an index")?;
         if !checked.is_index() {
-            self.report(
-                Diagnostic::error(
-                    "an index is made of numbers, sizes and other indices",
-                    e.span,
+            let (label, help) = match checked.depends & expression::DRAW {
+                0 => (
                     "this is not known before the run",
-                )
-                .help("a constant that indices and ranges may use is declared with `size`"),
+                    "a constant that indices and ranges may use is declared with `size`",
+                ),
+                _ => (
+                    "this differs between trajectories",
+                    "all trajectories have the same indices; if(condition, a, b) may choose a value",
+                ),
+            };
+            self.report(
+                Diagnostic::error("an index is made of numbers, sizes and other indices", e.span, label).help(help),
             );
             return None;
         }
@@ -263,17 +268,15 @@ impl Elaborator<'_> {
     fn name(&mut self, name: &str, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
         if let Some(local) = scope.find(name) {
             let mut local = local.clone();
-            if let Kind::Index(_) | Kind::Number(_) = local.kind {
-                // The same value with the place where it is used.
-                local = Expression::new(
-                    match local.kind {
-                        Kind::Index(i) => Kind::Index(i),
-                        Kind::Number(v) => Kind::Number(v),
-                        _ => unreachable!(),
-                    },
-                    Shape::Scalar,
-                    span,
-                );
+            // The same value with the place where it is used.
+            let same = match local.kind {
+                Kind::Index(i) => Some(Kind::Index(i)),
+                Kind::Number(v) => Some(Kind::Number(v)),
+                Kind::Trajectory => Some(Kind::Trajectory),
+                _ => None,
+            };
+            if let Some(kind) = same {
+                local = Expression::new(kind, Shape::Scalar, span);
             }
             return self.component(local, indices, span, scope);
         }
@@ -860,7 +863,7 @@ impl Elaborator<'_> {
                 if scope.allowed & expression::DRAW == 0 {
                     self.report(
                         Diagnostic::error(
-                            format!("{name}() stands only in initial values"),
+                            format!("{name}() stands only in initial values and in --vary"),
                             span,
                             format!("not in {}", scope.place),
                         )
@@ -1186,7 +1189,9 @@ impl Elaborator<'_> {
         }
         if excess & expression::DRAW != 0 {
             self.report(Diagnostic::error(
-                format!("'{name}' draws a random number: normal() and uniform() stand only in initial values"),
+                format!(
+                    "'{name}' draws a random number: normal() and uniform() stand only in initial values and in --vary"
+                ),
                 span,
                 format!("not in {}", scope.place),
             ));

@@ -72,39 +72,58 @@ pub enum Irregular {
     },
 }
 
-/// Nodes and sparse gradients of a graph, compiled to be looked at in many points.
-pub struct Probe<'a> {
+/// Nodes and sparse gradients of a graph, compiled.
+pub struct Formulas {
     nodes: usize,
-    gradients: Vec<&'a Gradient>,
+    /// The columns of each gradient.
+    columns: Vec<Vec<u32>>,
     kernel: Box<dyn Kernel>,
-    bound: Aligned,
 }
 
-impl<'a> Probe<'a> {
-    /// Compiles them for states of length `states`.
-    pub fn new(
-        graph: &Graph,
-        nodes: &[Node],
-        gradients: &[&'a Gradient],
-        states: usize,
-        parameters: &[f64],
-    ) -> Probe<'a> {
+impl Formulas {
+    /// Compiles them for states of length `states` and this many parameters.
+    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: usize) -> Formulas {
         let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
         let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
         let kernel = Interpreter
-            .compile(&Tape::new(graph, &outputs, states, parameters.len()), 1)
+            .compile(&Tape::new(graph, &outputs, states, parameters), 1)
             .expect("the interpreter never refuses");
-        let bound = kernel.bind(parameters);
-        Probe { nodes: nodes.len(), gradients: gradients.to_vec(), kernel, bound }
+        let columns = gradients.iter().map(|r| r.iter().map(|&(c, _)| c).collect()).collect();
+        Formulas { nodes: nodes.len(), columns, kernel }
+    }
+
+    /// The parameters as [`Formulas::at`] takes them.
+    pub fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.kernel.bind(parameters)
+    }
+
+    /// The nodes' values and the gradients as rows at (t, x).
+    pub fn at(&self, bound: &[f64], t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
+        let mut out = vec![0.0; self.kernel.outputs()];
+        self.kernel.run(bound, &[t], x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
+        let mut entries = out.split_off(self.nodes).into_iter();
+        let row =
+            |columns: &Vec<u32>| columns.iter().map(|&c| (c, entries.next().expect("one for each node"))).collect();
+        (out, self.columns.iter().map(row).collect())
+    }
+}
+
+/// [`Formulas`] with their parameters, to be looked at in many points.
+pub struct Probe {
+    formulas: Formulas,
+    bound: Aligned,
+}
+
+impl Probe {
+    /// Compiles them for states of length `states`.
+    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: &[f64]) -> Probe {
+        let formulas = Formulas::new(graph, nodes, gradients, states, parameters.len());
+        Probe { bound: formulas.bind(parameters), formulas }
     }
 
     /// The nodes' values and the gradients as rows at (t, x).
     pub fn at(&self, t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
-        let mut out = vec![0.0; self.kernel.outputs()];
-        self.kernel.run(&self.bound, &[t], x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
-        let mut entries = out.split_off(self.nodes).into_iter();
-        let row = |r: &&Gradient| r.iter().map(|&(c, _)| (c, entries.next().expect("one for each node"))).collect();
-        (out, self.gradients.iter().map(row).collect())
+        self.formulas.at(&self.bound, t, x)
     }
 }
 

@@ -36,6 +36,7 @@ pub fn check_with(
             .iter()
             .map(|(name, value)| (Name { text: name.to_string(), span: Span::default() }, expression(value)))
             .collect(),
+        variations: Default::default(),
     };
     let (model, mut diagnostics) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics;

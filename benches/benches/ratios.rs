@@ -1,0 +1,189 @@
+//! Whole runs against hand-written C in the same minute: `cargo bench --bench ratios`.
+//!
+//! ```text
+//! cargo bench -p holonome-benches --bench ratios             the table of docs/speed.md
+//! cargo bench -p holonome-benches --bench ratios -- euler    one row, by a part of its name
+//! ```
+
+use holonome::{Control, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome_benches::{Limit, in_turns};
+use std::path::{Path, PathBuf};
+
+/// Turns of each side.
+const ROUNDS: usize = 15;
+
+fn model(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(format!("{name}.holo"))
+}
+
+/// A run's summary as `run --json` prints it; the run is stored like any other.
+fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Value {
+    let folder = tempfile::tempdir().expect("a folder for a run");
+    let options = RunOptions { out: Some(folder.path().join("run")), ..options.clone() };
+    let problem = Problem::load(&model(name), settings).expect("a model of the repository");
+    let mut simulation = Simulation::new(problem, options).expect("a method that suits it");
+    simulation.run(&mut |_| Control::Continue).expect("it runs").to_json()
+}
+
+fn wall(summary: &serde_json::Value) -> f64 {
+    summary["cost"]["wall_seconds"].as_f64().expect("it was timed")
+}
+
+fn fixed(method: &str, h: f64, until: f64) -> RunOptions {
+    RunOptions {
+        method: method.to_string(),
+        step: Some(h),
+        until,
+        samples: Some(2),
+        gain: Some(holonome::Gains::Uniform(50.0)),
+        ..RunOptions::default()
+    }
+}
+
+fn adaptive(method: &str, tolerance: f64, until: f64) -> RunOptions {
+    let gain = method.starts_with("feedback").then_some(holonome::Gains::Uniform(10.0));
+    RunOptions {
+        method: method.to_string(),
+        rtol: tolerance,
+        atol: tolerance,
+        until,
+        samples: Some(2),
+        gain,
+        ..RunOptions::default()
+    }
+}
+
+/// One row of the table: what, the ratio, and the target.
+struct Row {
+    name: &'static str,
+    target: f64,
+    measure: fn(&Limit) -> f64,
+}
+
+const PENDULUM: &str = "spherical-pendulum";
+
+/// Time per step of a fixed-step run over that of a kernel.
+fn per_step(limit: &Limit, kernel: &str, method: &str) -> f64 {
+    let (h, steps) = (1e-3, 200_000);
+    let options = fixed(method, h, h * steps as f64);
+    let (c, ours) = in_turns(
+        ROUNDS,
+        || limit.seconds(kernel, h, steps),
+        || wall(&run(PENDULUM, &Settings::default(), &options)) / steps as f64,
+    );
+    ours / c
+}
+
+/// Time per evaluation of the field of an adaptive run, over that of the RK4 kernel.
+fn per_evaluation(limit: &Limit, method: &str) -> f64 {
+    let options = adaptive(method, 1e-10, 2000.0);
+    let (c, ours) = in_turns(
+        ROUNDS,
+        || limit.seconds("rk4", 1e-3, 200_000) / 4.0,
+        || {
+            let summary = run(PENDULUM, &Settings::default(), &options);
+            wall(&summary) / summary["cost"]["field"].as_u64().expect("it is counted") as f64
+        },
+    );
+    ours / c
+}
+
+/// Seconds of an ensemble in one thread.
+fn ensemble(options: &RunOptions, trajectories: u64, vary: &[(&str, &str)]) -> f64 {
+    let folder = tempfile::tempdir().expect("a folder for an ensemble");
+    let options = RunOptions { out: Some(folder.path().join("sweep")), ..options.clone() };
+    let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let sweep = SweepOptions { trajectories, vary, shard: None };
+    let mut sweep = Sweep::load(&model(PENDULUM), &Settings::default(), options, sweep).expect("an ensemble");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "euler, watched, over C that does not watch",
+        target: 1.15,
+        measure: |c| per_step(c, "euler", "feedback:euler"),
+    },
+    Row {
+        name: "euler, watched, over C that watches",
+        target: 1.2,
+        measure: |c| per_step(c, "euler-diag", "feedback:euler"),
+    },
+    Row {
+        name: "rk4, watched, over C that does not watch",
+        target: 1.05,
+        measure: |c| per_step(c, "rk4", "feedback:rk4"),
+    },
+    Row {
+        name: "rk4, watched, over C that watches",
+        target: 1.2,
+        measure: |c| per_step(c, "rk4-diag", "feedback:rk4"),
+    },
+    Row {
+        name: "plain:dop853 at 1e-10, per evaluation, over C's rk4",
+        target: 1.3,
+        measure: |c| per_evaluation(c, "plain:dop853"),
+    },
+    Row {
+        name: "feedback:dop853 at 1e-10, per evaluation, over C's rk4",
+        target: 1.3,
+        measure: |c| per_evaluation(c, "feedback:dop853"),
+    },
+    Row {
+        name: "corrected:dop853 at 1e-10, per evaluation, over C's rk4",
+        target: 1.82,
+        measure: |c| per_evaluation(c, "corrected:dop853"),
+    },
+    Row {
+        name: "planar pendulum to T = 1e4, every drift below 1e-9, over 1.3 million steps of C's euler",
+        target: 1.0,
+        measure: |c| {
+            let options = adaptive("corrected:dop853", 1e-7, 1e4);
+            let drift = run("planar-pendulum", &Settings::default(), &options)["drift"]["hamiltonian"]["max"].as_f64();
+            assert!(drift.is_some_and(|drift| drift < 1e-9), "{drift:?}");
+            let (limit, ours) = in_turns(
+                ROUNDS,
+                || 1.3e6 * c.seconds("euler", 1e-3, 1_300_000),
+                || wall(&run("planar-pendulum", &Settings::default(), &options)),
+            );
+            ours / limit
+        },
+    },
+    Row {
+        name: "4096 pendula, rk4, per core, over hand-vectorised C",
+        target: 1.2,
+        measure: |c| {
+            let steps = 1000;
+            let options = fixed("feedback:rk4", 1e-3, 1e-3 * steps as f64);
+            let (limit, ours) = in_turns(
+                ROUNDS,
+                || c.seconds("ensemble-vec", 1e-3, steps).min(c.seconds("ensemble-soa", 1e-3, steps)) * steps as f64,
+                || ensemble(&options, 4096, &[("p", "(1+1e-3*i/N, 0, -1)")]),
+            );
+            ours / limit
+        },
+    },
+    Row {
+        name: "4096 adaptive pendula to T = 10 at 1e-10, per core, over C's rk4 with h = 1e-3 (at most 0.1)",
+        target: 0.1,
+        measure: |c| {
+            let options = adaptive("corrected:dop853", 1e-10, 10.0);
+            let (limit, ours) = in_turns(
+                5,
+                || 10_000.0 * c.seconds("ensemble-vec", 1e-3, 500).min(c.seconds("ensemble-soa", 1e-3, 500)),
+                || ensemble(&options, 4096, &[("p", "(1+1e-3*i/N, 0, -1)")]),
+            );
+            ours / limit
+        },
+    },
+];
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let Some(limit) = Limit::compile("drive_pendulum") else { return };
+    println!("ratio  target");
+    for row in ROWS.iter().filter(|row| wanted.is_empty() || wanted.iter().any(|part| row.name.contains(part))) {
+        println!("{:5.2}  {:5.2}   {}", (row.measure)(&limit), row.target, row.name);
+    }
+}

@@ -1,0 +1,122 @@
+//! `sweep` and `merge`.
+
+use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
+use crate::run::{cost_line, drift_table, show_warnings, stop_flag};
+use crate::table::count;
+use crate::{INTERRUPTED, print_json};
+use holonome::{Control, Error, Settings, Sweep, SweepSummary};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
+    let run = &arguments.run;
+    let settings = Settings { start_off_set: run.reference.is_some(), ..run.model.settings()? };
+    let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
+    show_warnings(&sweep.simulation.problem, run.output);
+    start(sweep, run.output)
+}
+
+/// Goes on with an ensemble, or says that it is finished.
+pub fn resume(opened: Result<Sweep, Value>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
+    match opened {
+        Ok(sweep) => {
+            if !output.quiet {
+                say!("{} goes on after {} trajectories\n", path.display(), count(sweep.progress().done));
+            }
+            start(sweep, output)
+        }
+        Err(summary) => {
+            if !output.quiet {
+                let done = summary["trajectories"].as_u64().unwrap_or_default();
+                say!("{} is finished ({} trajectories): there is nothing to resume\n", path.display(), count(done));
+            }
+            if output.json {
+                print_json(&summary);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
+    let summary = holonome::sweep::merge(&arguments.out, &arguments.parts)?;
+    if !arguments.output.quiet {
+        let done = summary["trajectories"].as_u64().unwrap_or_default();
+        say!("{} trajectories of {} parts in {}\n", count(done), arguments.parts.len(), arguments.out.display());
+    }
+    if arguments.output.json {
+        print_json(&summary);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
+    if !output.quiet {
+        for warning in sweep.warnings() {
+            say!("warning: {warning}\n");
+        }
+    }
+    let stop = stop_flag();
+    let bar = (!output.quiet && std::io::stderr().is_terminal()).then(|| {
+        let style = ProgressStyle::with_template(
+            "  [{bar:30}] {human_pos} of {human_len} trajectories{msg}  {per_sec}  {eta} left",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(sweep.progress().of).with_style(style.progress_chars("=> "));
+        // A resumed ensemble did not make what was there already.
+        bar.with_position(sweep.progress().done)
+    });
+    let result = sweep.run(&mut |progress| {
+        if let Some(bar) = &bar {
+            bar.set_position(progress.done);
+            if progress.failed > 0 {
+                bar.set_message(format!(", {} failed", count(progress.failed)));
+            }
+        }
+        if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let summary = result?;
+    if !output.quiet {
+        say!("{}", describe(&summary));
+    }
+    if output.json {
+        print_json(&summary.to_json());
+    }
+    Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The closing table.
+fn describe(summary: &SweepSummary) -> String {
+    let how = if summary.interrupted { "stopped after" } else { "by" };
+    let mut out = match summary.interrupted {
+        true => format!("{}: {how} {} trajectories\n", summary.model, count(summary.trajectories)),
+        false => format!(
+            "{} {how} {}: {} trajectories to t = {}, {} steps\n",
+            summary.model,
+            summary.method,
+            count(summary.trajectories),
+            summary.t,
+            count(summary.steps)
+        ),
+    };
+    out.push_str(&drift_table(&summary.drift));
+    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
+    if summary.failed > 0 {
+        out.push_str(&format!("warning: {} trajectories ended early:\n", count(summary.failed)));
+        for (number, reason) in &summary.failures {
+            out.push_str(&format!("  trajectory {number}: {reason}\n"));
+        }
+    }
+    out.push_str(&format!("  stored in {}\n", summary.out.display()));
+    if summary.interrupted {
+        out.push_str(&format!("  go on:  holonome resume {}\n", summary.out.display()));
+    }
+    out
+}

@@ -1,0 +1,306 @@
+//! The trajectories of a part of an ensemble, computed by one thread.
+
+use super::Sweep;
+use crate::compiled::{Bound, CompiledLanes, CompiledMap, LaneBound};
+use crate::simulation::Simulation;
+use crate::starts::StartError;
+use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
+use holonome_integrate::failure::Failure;
+use holonome_integrate::method::Treatment;
+use holonome_integrate::observer::Observer;
+use holonome_integrate::plan::Plan;
+use holonome_integrate::run::run_map;
+use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::system::System;
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// What a batch of trajectories came to.
+pub(super) struct Batch {
+    /// For every stored array, a row for each trajectory.
+    pub rows: Vec<Vec<f64>>,
+    /// The largest deviations of every group of invariants: at the end, and at any time.
+    pub drift: Vec<(f64, f64)>,
+    pub steps: u64,
+    pub cost: Cost,
+    /// Trajectories that ended early, with the reason.
+    pub failures: Vec<(u64, String)>,
+}
+
+/// How one trajectory ended, whoever computed it.
+struct Outcome<'a> {
+    t: f64,
+    steps: u64,
+    deviations: &'a [f64],
+    largest: &'a [f64],
+    cost: &'a Cost,
+    failure: Option<String>,
+}
+
+/// Collects the results of a batch.
+struct Collector<'a> {
+    sweep: &'a Sweep,
+    simulation: &'a Simulation,
+    range: Range<u64>,
+    batch: Batch,
+    /// The parameters of every trajectory of the batch, for what is recorded of it.
+    parameters: Vec<f64>,
+    recorded: Bound,
+    recorded_for: Option<usize>,
+    values: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(sweep: &'a Sweep, range: Range<u64>) -> Collector<'a> {
+        let simulation = &sweep.simulation;
+        let count = (range.end - range.start) as usize;
+        let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
+        let base = &simulation.problem.model.parameter_values;
+        let recorded = simulation.recorded.kernel.rebound(base);
+        Collector {
+            sweep,
+            simulation,
+            batch: Batch {
+                rows,
+                drift: vec![(0.0, 0.0); simulation.field.groups.len()],
+                steps: 0,
+                cost: Cost::default(),
+                failures: Vec::new(),
+            },
+            range,
+            parameters: base.repeat(count),
+            values: vec![0.0; simulation.recorded.outputs],
+            work: vec![0.0; recorded.work_len()],
+            recorded,
+            recorded_for: None,
+        }
+    }
+
+    /// The parameters of trajectory `number` of the batch.
+    fn parameters_of(&mut self, number: usize) -> &mut [f64] {
+        let len = self.simulation.problem.model.parameter_values.len();
+        &mut self.parameters[number * len..(number + 1) * len]
+    }
+
+    /// Writes a sample into the rows.
+    fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
+        if self.recorded_for != Some(number) {
+            let len = self.simulation.problem.model.parameter_values.len();
+            self.recorded.rebind(&self.parameters[number * len..(number + 1) * len]);
+            self.recorded_for = Some(number);
+        }
+        let plan = &self.simulation.plan;
+        self.recorded.run(plan.sample_time(sample), x, &mut self.values, &mut self.work);
+        let samples = plan.sample_count();
+        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
+            let source = if array.from_state { x } else { &self.values };
+            let place = (number * samples + sample) * array.len;
+            rows[place..place + array.len].copy_from_slice(&source[array.first..array.first + array.len]);
+        }
+    }
+
+    /// Writes what a trajectory has once.
+    fn end(&mut self, number: usize, outcome: Outcome) {
+        let recorded = self.simulation.recorded.arrays.len();
+        let mut once = self.batch.rows[recorded..].iter_mut();
+        let len = self.simulation.problem.model.parameter_values.len();
+        let parameters = &self.parameters[number * len..(number + 1) * len];
+        for slots in &self.sweep.varied {
+            let width = slots.len();
+            if let Some(rows) = once.next() {
+                rows[number * width..(number + 1) * width].copy_from_slice(&parameters[slots.clone()]);
+            }
+        }
+        let numbers = [outcome.t, outcome.steps as f64, outcome.cost.field as f64];
+        let failed = f64::from(u8::from(outcome.failure.is_some()));
+        for (rows, value) in once.zip(outcome.largest.iter().copied().chain(numbers).chain([failed])) {
+            rows[number] = value;
+        }
+        let batch = &mut self.batch;
+        batch.steps += outcome.steps;
+        add_cost(&mut batch.cost, outcome.cost);
+        match outcome.failure {
+            Some(reason) => batch.failures.push((self.range.start + number as u64, reason)),
+            None => {
+                for (drift, (&now, &max)) in batch.drift.iter_mut().zip(outcome.deviations.iter().zip(outcome.largest))
+                {
+                    *drift = (drift.0.max(now), drift.1.max(max));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn add_cost(sum: &mut Cost, cost: &Cost) {
+    sum.field += cost.field;
+    sum.invariants += cost.invariants;
+    sum.jacobian += cost.jacobian;
+    sum.linear_solves += cost.linear_solves;
+    sum.newton_iterations += cost.newton_iterations;
+    sum.rejected += cost.rejected;
+}
+
+/// Computes the trajectories of `range`.
+///
+/// # Errors
+/// When one of them has no sound start.
+pub(super) fn compute(sweep: &Sweep, lanes: Option<&CompiledLanes>, range: Range<u64>) -> Result<Batch, StartError> {
+    let mut collector = Collector::new(sweep, range);
+    match lanes {
+        Some(lanes) => in_lanes(sweep, lanes, &mut collector)?,
+        None => one_by_one(sweep, &mut collector)?,
+    }
+    // Lanes end in the order in which they are done; a report is in the order of numbers.
+    collector.batch.failures.sort_by_key(|&(number, _)| number);
+    Ok(collector.batch)
+}
+
+/// Each trajectory as a run of its own.
+fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError> {
+    let simulation = &sweep.simulation;
+    let plan = Plan { gain: None, ..simulation.plan.clone() };
+    let mut x = simulation.problem.model.initial.clone();
+    let mut start_work = sweep.starts.work();
+    let count = (collector.range.end - collector.range.start) as usize;
+    for number in 0..count {
+        let index = collector.range.start + number as u64;
+        let parameters = collector.parameters_of(number);
+        sweep.starts.at(index, parameters, &mut x, &mut start_work)?;
+        let mut all = parameters.to_vec();
+        let first_target = all.len();
+        all.resize(first_target + simulation.target_count(), 0.0);
+        all.extend(&simulation.gains);
+        let mut system = simulation.system.rebound(&all);
+        let mut state = StepState::new(&plan, &system, &x, sweep.reference.as_deref());
+        let targets = &state.target[simulation.field.constraints..];
+        all[first_target..first_target + targets.len()].copy_from_slice(targets);
+        if plan.method.treatment == Treatment::Feedback {
+            system = simulation.system.rebound(&all);
+        }
+        let step = simulation.step.rebound(&plan, &all);
+        let map = CompiledMap::new(&step, plan.method.scheme.tableau(), &system);
+        let mut observer = Single { collector, number };
+        let failure = run_map(&plan, &system, &map, &mut state, &mut observer).err();
+        let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
+        collector.end(
+            number,
+            Outcome {
+                t: state.t,
+                steps: state.step,
+                deviations: &deviations,
+                largest: &largest,
+                cost: &state.cost,
+                failure: failure.map(|failure| describe(&failure)),
+            },
+        );
+    }
+    Ok(())
+}
+
+fn describe(failure: &Failure<Infallible>) -> String {
+    failure.to_string()
+}
+
+struct Single<'c, 'a> {
+    collector: &'c mut Collector<'a>,
+    number: usize,
+}
+
+impl Observer for Single<'_, '_> {
+    type Error = Infallible;
+
+    fn sample(&mut self, index: usize, _t: f64, x: &[f64]) -> Result<(), Infallible> {
+        self.collector.sample(self.number, index, x);
+        Ok(())
+    }
+}
+
+/// Several trajectories at a time.
+fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> Result<(), StartError> {
+    let simulation = &sweep.simulation;
+    let mut all = simulation.problem.model.parameter_values.clone();
+    all.resize(all.len() + simulation.target_count(), 0.0);
+    all.extend(&simulation.gains);
+    let mut bound = lanes.bind(&all);
+    let system = &simulation.system;
+    let mut feed = Feed {
+        collector,
+        lanes,
+        next: 0,
+        start_work: sweep.starts.work(),
+        values: simulation.system.rebound(&all),
+        targets: vec![0.0; simulation.field.invariants.len()],
+        all,
+        work: vec![0.0; system.work_len()],
+        error: None,
+    };
+    ensemble::run(&simulation.plan, lanes, &mut bound, &mut feed);
+    feed.error.map_or(Ok(()), Err)
+}
+
+struct Feed<'f, 'a> {
+    collector: &'f mut Collector<'a>,
+    lanes: &'f CompiledLanes,
+    next: usize,
+    start_work: Vec<f64>,
+    /// Gives F at the start.
+    values: crate::compiled::CompiledSystem,
+    targets: Vec<f64>,
+    all: Vec<f64>,
+    work: Vec<f64>,
+    error: Option<StartError>,
+}
+
+impl Trajectories<LaneBound> for Feed<'_, '_> {
+    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64]) -> Option<usize> {
+        let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
+        let count = (self.collector.range.end - self.collector.range.start) as usize;
+        if self.next == count || self.error.is_some() {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        let index = self.collector.range.start + number as u64;
+        let parameters = self.collector.parameters_of(number);
+        if let Err(error) = sweep.starts.at(index, parameters, x, &mut self.start_work) {
+            self.error = Some(error);
+            return None;
+        }
+        let first_target = parameters.len();
+        self.all[..first_target].copy_from_slice(parameters);
+        self.values.rebind_values(&self.all);
+        let t0 = simulation.plan.t0;
+        let at = sweep.reference.as_deref().unwrap_or(x);
+        self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        let constraints = simulation.field.constraints;
+        self.targets[..constraints].fill(0.0);
+        let targets = &self.targets[constraints..];
+        self.all[first_target..first_target + targets.len()].copy_from_slice(targets);
+        self.lanes.rebind(bound, lane, &self.all, &self.targets);
+        Some(number)
+    }
+
+    fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
+        self.collector.sample(number, sample, x);
+    }
+
+    fn end(&mut self, number: usize, end: &End) {
+        let failure = end.failure.map(|stopped| match stopped {
+            Stopped::NonFinite => {
+                format!("something is not a finite number at t = {} (step {})", end.t, end.steps + 1)
+            }
+            Stopped::StepCollapsed => format!("the step became too short at t = {}", end.t),
+            Stopped::TooManySteps => format!("the limit on the number of steps was reached at t = {}", end.t),
+        });
+        let outcome = Outcome {
+            t: end.t,
+            steps: end.steps,
+            deviations: &end.deviations,
+            largest: &end.largest,
+            cost: &end.cost,
+            failure,
+        };
+        self.collector.end(number, outcome);
+    }
+}

@@ -1,0 +1,78 @@
+//! Parts of an ensemble joined to what one run would have written.
+
+use super::{Sweep, Tally};
+use crate::error::Error;
+use crate::store::{RowReader, Status, Store, StoredRun};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Joins the parts of an ensemble, given in any order, into a new folder.
+///
+/// # Errors
+/// When a part is not finished, or of another ensemble; when parts are missing or overlap; when the folder cannot be
+/// written.
+pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<Value, Error> {
+    let mut opened = Vec::new();
+    for path in parts {
+        let run = StoredRun::open(path).map_err(Error::store)?;
+        let Some(range) = run.trajectories() else {
+            return Err(Error::option(format!("{} is a single run, not a part of an ensemble", path.display())));
+        };
+        if run.status() != Status::Finished {
+            return Err(Error::option(format!(
+                "{} is not finished: `holonome resume {}` goes on with it",
+                path.display(),
+                path.display()
+            )));
+        }
+        opened.push((range, path, run));
+    }
+    opened.sort_by_key(|(range, ..)| (range.start, range.end));
+    let Some((_, first_path, first)) = opened.first() else {
+        return Err(Error::option("no parts were named: write holonome merge OUT PART…"));
+    };
+    let whole = first.attributes().clone();
+    let mut expected = 0;
+    for (range, path, run) in &opened {
+        if *run.attributes() != whole {
+            return Err(Error::option(format!(
+                "{} and {} are parts of different ensembles: model, settings or options differ",
+                first_path.display(),
+                path.display()
+            )));
+        }
+        if range.start != expected {
+            let what = if range.start > expected { "missing" } else { "there twice" };
+            let (low, high) = (expected.min(range.start), expected.max(range.start));
+            return Err(Error::option(format!("trajectories {low} to {} are {what}", high - 1)));
+        }
+        expected = range.end;
+    }
+    let mut sweep = Sweep::of_attributes(&whole, first_path)?;
+    if expected != sweep.sweep.trajectories {
+        return Err(Error::option(format!("trajectories {expected} to {} are missing", sweep.sweep.trajectories - 1)));
+    }
+    sweep.range = 0..expected;
+    let mut store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
+    let mut wall_seconds = 0.0;
+    for (range, path, run) in &opened {
+        let arrays = run.arrays();
+        let mut readers: Vec<RowReader> =
+            arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>().map_err(Error::store)?;
+        for row in 0..(range.end - range.start) as usize {
+            let rows: Vec<&[f64]> =
+                readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<_, _>>().map_err(Error::store)?;
+            store.append(&rows).map_err(Error::store)?;
+        }
+        let tally: Tally = run
+            .checkpoint_state()
+            .map_err(Error::store)?
+            .ok_or_else(|| Error::option(format!("{} has no checkpoint: run that part again", path.display())))?;
+        sweep.tally.join(tally);
+        wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
+    }
+    store.checkpoint(&serde_json::json!(sweep.tally)).map_err(Error::store)?;
+    let summary = sweep.summary(out.to_path_buf(), wall_seconds, false).to_json();
+    store.finish(Status::Finished, summary.clone()).map_err(Error::store)?;
+    Ok(summary)
+}

@@ -1,0 +1,479 @@
+//! Ensembles: one model, many initial values or parameters.
+//!
+//! A trajectory depends on its number alone, and rows are stored in the order of numbers, so what is stored does not
+//! depend on threads, lanes or parts. The store is that of a run with a trajectory where a run has a sample; so are its
+//! checkpoints.
+
+mod batch;
+mod merge;
+
+pub use merge::merge;
+
+use crate::backend;
+use crate::compiled::CompiledLanes;
+use crate::error::Error;
+use crate::options::{RunOptions, Settings};
+use crate::problem::Problem;
+use crate::simulation::{Simulation, reference_state};
+use crate::starts::Starts;
+use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
+use crate::summary::{Drift, drift_json};
+use batch::{Batch, add_cost, compute};
+use holonome_integrate::ensemble;
+use holonome_integrate::exact;
+use holonome_integrate::observer::Control;
+use holonome_integrate::state::Cost;
+use holonome_model::treatment::feedback::gain_name;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What makes an ensemble of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepOptions {
+    /// How many trajectories.
+    pub trajectories: u64,
+    /// `--vary NAME=EXPR`: what differs between them.
+    pub vary: Vec<(String, String)>,
+    /// `--shard k/K`: only the k-th of K parts, 1 ≤ k ≤ K.
+    #[serde(skip)]
+    pub shard: Option<(u64, u64)>,
+}
+
+/// An ensemble ready to run.
+pub struct Sweep {
+    /// Trajectory 0 as a run: the method, compiled, and what is recorded.
+    pub simulation: Simulation,
+    starts: Starts,
+    sweep: SweepOptions,
+    /// The trajectories of this part.
+    range: Range<u64>,
+    /// The slots of each parameter that differs between trajectories.
+    varied: Vec<Range<usize>>,
+    reference: Option<Vec<f64>>,
+    tally: Tally,
+    store: Option<Store>,
+}
+
+/// What the trajectories so far came to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Tally {
+    done: u64,
+    /// The largest deviations of every group, at the end and at any time.
+    #[serde(with = "exact::list")]
+    last: Vec<f64>,
+    #[serde(with = "exact::list")]
+    max: Vec<f64>,
+    steps: u64,
+    cost: Cost,
+    failed: u64,
+    /// The first failures, for the user.
+    failures: Vec<(u64, String)>,
+}
+
+/// Failures that are told of; the others are counted, and marked in the store.
+const SHOWN_FAILURES: usize = 5;
+
+/// How an ensemble stands, for a progress bar.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepProgress {
+    /// Trajectories done.
+    pub done: u64,
+    /// Trajectories in all.
+    pub of: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+}
+
+/// What an ensemble came to.
+#[derive(Clone, Debug)]
+pub struct SweepSummary {
+    /// The model's name.
+    pub model: String,
+    /// The method's name.
+    pub method: String,
+    /// Trajectories done.
+    pub trajectories: u64,
+    /// Where they end.
+    pub t: f64,
+    /// Accepted steps of all of them.
+    pub steps: u64,
+    /// Whether the model is Hamiltonian.
+    pub hamiltonian: bool,
+    /// The largest drift of every invariant.
+    pub drift: Vec<Drift>,
+    /// Evaluations of all of them.
+    pub cost: Cost,
+    /// Time in the loop, storing included.
+    pub wall_seconds: f64,
+    /// Trajectories that ended early.
+    pub failed: u64,
+    /// The first of these, with the reason.
+    pub failures: Vec<(u64, String)>,
+    /// The folder.
+    pub out: PathBuf,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Trajectories of one task at most: enough for lanes to refill, few enough to spread over threads.
+const TASK_TRAJECTORIES: u64 = 256;
+
+/// Numbers that a task holds at most, unless one vector of trajectories has more.
+const TASK_NUMBERS: usize = 1 << 21;
+
+/// Tasks of a thread between two writes.
+const TASKS_PER_THREAD: usize = 2;
+
+/// How often an ensemble is stored.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Sweep {
+    /// Compiles an ensemble of the model at `path`.
+    ///
+    /// # Errors
+    /// As [`Problem::load`] and [`Simulation::new`]; when what varies cannot be evaluated; when there is no such part.
+    pub fn load(path: &Path, settings: &Settings, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+        check(&sweep)?;
+        let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
+        Sweep::new(problem, starts, options, sweep)
+    }
+
+    fn new(problem: Problem, starts: Starts, mut options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+        if options.samples.is_none() && options.every.is_none() {
+            // The end of every trajectory is what an ensemble is for; a history has to be asked for.
+            options.samples = Some(2);
+        }
+        let reference = reference_state(&problem, &options)?;
+        let simulation = Simulation::new(problem, options)?;
+        let range = part(&sweep);
+        let varied: Vec<Range<usize>> = simulation
+            .problem
+            .model
+            .parameters
+            .iter()
+            .map(|p| p.first..p.first + p.family.len())
+            .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
+            .collect();
+        let groups = simulation.field.groups.len();
+        let tally = Tally { last: vec![0.0; groups], max: vec![0.0; groups], ..Tally::default() };
+        Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })
+    }
+
+    /// Opens an interrupted ensemble; a finished one gives its summary instead. None where the folder holds a single
+    /// run.
+    ///
+    /// # Errors
+    /// When the folder is no run, or is damaged.
+    pub fn resume(path: &Path) -> Result<Option<Result<Sweep, Value>>, Error> {
+        if crate::simulation::open_run(path)?.trajectories().is_none() {
+            return Ok(None);
+        }
+        let (store, state) = match Store::resume(path).map_err(Error::store)? {
+            Resumed::Finished { summary } => return Ok(Some(Err(summary))),
+            Resumed::Continues { store, state } => (*store, state),
+        };
+        let damaged = |what: &str| {
+            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+        };
+        let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
+        resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
+        if let Some(state) = state {
+            resumed.tally = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+        }
+        resumed.store = Some(store);
+        Ok(Some(Ok(resumed)))
+    }
+
+    /// The whole ensemble whose store at `path` has these attributes.
+    fn of_attributes(attributes: &Map<String, Value>, path: &Path) -> Result<Sweep, Error> {
+        let damaged = |what: &str| {
+            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+        };
+        fn read<T: serde::de::DeserializeOwned>(attributes: &Map<String, Value>, key: &str) -> Option<T> {
+            serde_json::from_value(attributes.get(key)?.clone()).ok()
+        }
+        macro_rules! attribute {
+            ($key:literal) => {
+                read(attributes, $key).ok_or_else(|| damaged($key))?
+            };
+        }
+        let (model, source): (String, String) = (attribute!("model"), attribute!("source"));
+        let tables: BTreeMap<String, String> = attribute!("tables");
+        let (settings, options): (Settings, RunOptions) = (attribute!("settings"), attribute!("options"));
+        let sweep: SweepOptions = attribute!("sweep");
+        let (problem, starts) =
+            Problem::from_text_varied(&model, &source, &tables, &settings, &sweep.vary, sweep.trajectories)?;
+        Sweep::new(problem, starts, options, sweep)
+    }
+
+    /// What the user should know before it starts.
+    pub fn warnings(&self) -> &[String] {
+        &self.simulation.warnings
+    }
+
+    /// How it stands.
+    pub fn progress(&self) -> SweepProgress {
+        let of = self.range.end - self.range.start;
+        SweepProgress { done: self.tally.done, of, failed: self.tally.failed }
+    }
+
+    /// Creates the ensemble's folder, if that has not happened.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(&mut self) -> Result<&Path, Error> {
+        if self.store.is_none() {
+            let layout = self.layout();
+            let store = match &self.simulation.options.out {
+                Some(path) => Store::create(path, &layout),
+                None => Store::create_numbered("runs".as_ref(), &self.simulation.problem.name, &layout),
+            };
+            self.store = Some(store.map_err(Error::store)?);
+        }
+        Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// Numbers in a row of every stored array.
+    fn widths(&self) -> Vec<usize> {
+        let samples = self.simulation.plan.sample_count();
+        let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
+        let varied = self.varied.iter().map(Range::len);
+        timed.chain(varied).chain(std::iter::repeat_n(1, self.simulation.field.groups.len() + 4)).collect()
+    }
+
+    fn layout(&self) -> Layout {
+        let simulation = &self.simulation;
+        let mut layout = simulation.layout();
+        layout.trajectories = Some(self.range.clone());
+        let taken: Vec<String> = layout.arrays.iter().map(|array| array.name.clone()).collect();
+        let mut once = |name: String, description: String, dimensions: Vec<String>| {
+            let mut name = name;
+            while taken.contains(&name) || layout.arrays.iter().any(|array| array.name == name) {
+                name.push('_');
+            }
+            let array = ArrayLayout { name, dimensions, description, once: true, ..ArrayLayout::default() };
+            layout.arrays.push(array);
+        };
+        for slots in &self.varied {
+            let parameters = &simulation.problem.model.parameters;
+            let parameter = parameters.iter().find(|p| p.first == slots.start).expect("slots are a parameter's");
+            let name = &parameter.family.name;
+            once(name.clone(), format!("parameter {name}"), Vec::new());
+        }
+        for group in &simulation.field.groups {
+            let name = gain_name(&group.name, group.kind);
+            once(format!("drift_{name}"), format!("largest drift of {name} along the trajectory"), Vec::new());
+        }
+        once("end".into(), "where the trajectory ended".into(), Vec::new());
+        once("steps".into(), "accepted steps".into(), Vec::new());
+        once("field_evaluations".into(), "evaluations of the field".into(), Vec::new());
+        once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
+        self.dimensions_of_varied(&mut layout);
+        layout.attributes.insert("sweep".to_string(), json!(self.sweep));
+        layout
+    }
+
+    /// Parameters that are vectors, matrices or families have dimensions of their own.
+    fn dimensions_of_varied(&self, layout: &mut Layout) {
+        let first = self.simulation.recorded.arrays.len();
+        for (k, slots) in self.varied.iter().enumerate() {
+            if slots.len() > 1 {
+                let dimension = layout.dimension(crate::store::Dimension::component(slots.len()));
+                layout.arrays[first + k].dimensions = vec![dimension];
+            }
+        }
+    }
+
+    /// Runs to the end, or until `watch` says stop.
+    ///
+    /// # Errors
+    /// When a trajectory has no sound start, or the disk does not take the results; what is done is stored.
+    pub fn run(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSummary, Error> {
+        self.open()?;
+        let mut store = self.store.take().expect("opened");
+        let started = Instant::now();
+        let outcome = self.compute_all(&mut store, watch);
+        let stopped = matches!(outcome, Ok(Control::Stop));
+        let summary = self.summary(store.path().to_path_buf(), started.elapsed().as_secs_f64(), stopped);
+        let unstored = |source| Error::store(source);
+        match outcome {
+            Ok(control) => {
+                let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
+                store.checkpoint(&json!(self.tally)).map_err(unstored)?;
+                store.finish(status, summary.to_json()).map_err(unstored)?;
+                Ok(summary)
+            }
+            Err(error) => {
+                let stored =
+                    store.checkpoint(&json!(self.tally)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                drop(stored);
+                Err(error)
+            }
+        }
+    }
+
+    fn compute_all(
+        &mut self,
+        store: &mut Store,
+        watch: &mut dyn FnMut(&SweepProgress) -> Control,
+    ) -> Result<Control, Error> {
+        let lanes = self.lanes();
+        let row: usize = self.widths().iter().sum();
+        let least = lanes.as_ref().map_or(1, |lanes| holonome_integrate::ensemble::LaneSteps::lanes(lanes)) as u64;
+        let task = ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, TASK_TRAJECTORIES);
+        let wave = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64 * task;
+        let mut stored = Instant::now();
+        while self.range.start + self.tally.done < self.range.end {
+            let first = self.range.start + self.tally.done;
+            let last = self.range.end.min(first + wave);
+            let tasks: Vec<Range<u64>> =
+                (first..last).step_by(task as usize).map(|start| start..last.min(start + task)).collect();
+            let batches: Vec<Result<Batch, _>> =
+                tasks.into_par_iter().map(|range| compute(self, lanes.as_ref(), range)).collect();
+            for batch in batches {
+                let batch = batch.map_err(Error::from)?;
+                self.append(store, batch)?;
+            }
+            if stored.elapsed() >= CHECKPOINT_INTERVAL {
+                store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
+                stored = Instant::now();
+            }
+            if watch(&self.progress()) == Control::Stop {
+                return Ok(Control::Stop);
+            }
+        }
+        Ok(Control::Continue)
+    }
+
+    /// The kernels for several trajectories side by side, where the plan and the model allow it.
+    fn lanes(&self) -> Option<CompiledLanes> {
+        let simulation = &self.simulation;
+        if !ensemble::suits(&simulation.plan) {
+            return None;
+        }
+        let targets = simulation.problem.model.parameter_values.len();
+        let parameters = targets + simulation.target_count() + simulation.gains.len();
+        let field = simulation.treated.as_ref().unwrap_or(&simulation.field);
+        CompiledLanes::new(&simulation.plan, field, targets, parameters, backend::lanes())
+    }
+
+    fn append(&mut self, store: &mut Store, batch: Batch) -> Result<(), Error> {
+        let widths = self.widths();
+        let count = batch.rows.iter().zip(&widths).find(|(_, width)| **width > 0).map_or(0, |(r, w)| r.len() / w);
+        let mut rows: Vec<&[f64]> = Vec::with_capacity(widths.len());
+        for number in 0..count {
+            rows.clear();
+            rows.extend(
+                batch.rows.iter().zip(&widths).map(|(rows, &width)| &rows[number * width..(number + 1) * width]),
+            );
+            store.append(&rows).map_err(Error::store)?;
+        }
+        self.tally.add(count as u64, batch);
+        Ok(())
+    }
+
+    fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> SweepSummary {
+        let simulation = &self.simulation;
+        let drift = simulation.field.groups.iter().zip(self.tally.last.iter().zip(&self.tally.max));
+        SweepSummary {
+            model: simulation.problem.name.clone(),
+            method: simulation.options.method.clone(),
+            trajectories: self.tally.done,
+            t: simulation.plan.t_end(),
+            steps: self.tally.steps,
+            hamiltonian: simulation.problem.model.is_hamiltonian(),
+            drift: drift
+                .map(|(group, (&last, &max))| Drift {
+                    name: group.name.clone(),
+                    kind: group.kind,
+                    initial: Value::Null,
+                    last,
+                    max,
+                })
+                .collect(),
+            cost: self.tally.cost.clone(),
+            wall_seconds,
+            failed: self.tally.failed,
+            failures: self.tally.failures.clone(),
+            out,
+            interrupted,
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, count: u64, batch: Batch) {
+        self.done += count;
+        self.steps += batch.steps;
+        add_cost(&mut self.cost, &batch.cost);
+        self.failed += batch.failures.len() as u64;
+        let room = SHOWN_FAILURES.saturating_sub(self.failures.len());
+        self.failures.extend(batch.failures.into_iter().take(room));
+        for (k, (last, max)) in batch.drift.into_iter().enumerate() {
+            self.last[k] = self.last[k].max(last);
+            self.max[k] = self.max[k].max(max);
+        }
+    }
+
+    /// Adds a later part of the same ensemble.
+    fn join(&mut self, later: Tally) {
+        let drift = later.last.into_iter().zip(later.max).collect();
+        let failed = later.failed;
+        let batch = Batch { rows: Vec::new(), drift, steps: later.steps, cost: later.cost, failures: later.failures };
+        let before = self.failed;
+        self.add(later.done, batch);
+        self.failed = before + failed;
+    }
+}
+
+impl SweepSummary {
+    /// The object that `sweep --json` prints.
+    pub fn to_json(&self) -> Value {
+        let cost = &self.cost;
+        let mut all = json!({
+            "model": self.model, "method": self.method, "trajectories": self.trajectories, "t": self.t,
+            "steps": self.steps, "drift": drift_json(&self.drift, self.hamiltonian),
+            "cost": {
+                "field": cost.field, "gradient": 0, "hessian": 0, "linear_solves": cost.linear_solves,
+                "newton_iterations": cost.newton_iterations, "rejected": cost.rejected,
+                "wall_seconds": self.wall_seconds,
+            },
+            "failed": self.failed,
+        });
+        let object = all.as_object_mut().expect("an object was written");
+        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        if !self.failures.is_empty() {
+            let list: Vec<Value> =
+                self.failures.iter().map(|(i, reason)| json!({"trajectory": i, "message": reason})).collect();
+            object.insert("failures".to_string(), json!(list));
+        }
+        if self.interrupted {
+            object.insert("interrupted".to_string(), json!(true));
+        }
+        all
+    }
+}
+
+fn check(sweep: &SweepOptions) -> Result<(), Error> {
+    if sweep.trajectories == 0 {
+        return Err(Error::option("--trajectories must be at least 1"));
+    }
+    match sweep.shard {
+        Some((k, of)) if !(1..=of).contains(&k) => {
+            Err(Error::option(format!("--shard {k}/{of}: write k/K with k from 1 to K, for example --shard 1/4")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The trajectories of the part that is wanted: parts are consecutive and as equal as can be.
+fn part(sweep: &SweepOptions) -> Range<u64> {
+    let Some((k, of)) = sweep.shard else { return 0..sweep.trajectories };
+    let boundary = |k: u64| (u128::from(sweep.trajectories) * u128::from(k) / u128::from(of)) as u64;
+    boundary(k - 1)..boundary(k)
+}

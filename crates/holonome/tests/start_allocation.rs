@@ -1,0 +1,51 @@
+//! Making a trajectory's start allocates nothing, and how long it takes. A program of its own without a test harness,
+//! because the counter sees the whole process.
+
+use holonome::{Problem, Settings};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
+
+/// Families, sums, velocities, hidden constraints, parameters that follow others.
+const FAMILY: &str = "\
+size n = 5
+parameter a = 1
+parameter m[k in 1..n] = 1 + a*k + exp(-a)
+coordinate r[k in 1..n] : R^2 = (sin(a*k), cos(a*k))
+velocity v of r = (a*cos(a*k), -a*sin(a*k))
+hamiltonian sum(k in 1..n : dot(p_r[k], p_r[k])/(2*m[k]))
+constraint c[k in 1..n] : dot(r[k], r[k]) = 1
+";
+
+/// Names and their values.
+type Vary = &'static [(&'static str, &'static str)];
+
+fn main() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    let pendulum = std::fs::read_to_string(folder.join("spherical-pendulum.holo")).unwrap();
+    let cases: [(&str, &str, Vary); 3] = [
+        ("spherical pendulum", &pendulum, &[("q", "(0,1,0)"), ("p", "(0.1*normal(),0,-1)")]),
+        ("its rod varies too", &pendulum, &[("l", "1+uniform()"), ("q", "(0,l,0)"), ("p", "(0.1*normal(),0,-1)")]),
+        ("family of five", FAMILY, &[("a", "1 + uniform()")]),
+    ];
+    for (name, text, vary) in cases {
+        let vary: Vec<_> = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let (problem, starts) =
+            Problem::from_text_varied("model", text, &BTreeMap::new(), &Settings::default(), &vary, 200_000).unwrap();
+        let (mut parameters, mut x) = (problem.model.parameter_values.clone(), problem.model.initial.clone());
+        let mut work = starts.work();
+        let count = if cfg!(debug_assertions) { 1000 } else { starts.trajectories() };
+        let (region, begin) = (Region::new(ALLOCATOR), Instant::now());
+        for i in 0..count {
+            starts.at(i, &mut parameters, &mut x, &mut work).unwrap();
+        }
+        let nanoseconds = begin.elapsed().as_secs_f64() / count as f64 * 1e9;
+        let change = region.change();
+        assert_eq!(change.allocations + change.reallocations, 0, "{name}");
+        println!("a start allocates nothing ({name}, {nanoseconds:.0} ns) ... ok");
+    }
+}

@@ -1,0 +1,204 @@
+//! Ensembles: a trajectory is what a run of its own gives, bit for bit, whatever the lanes, threads and parts; an
+//! interrupted ensemble goes on; one that fails spoils no other.
+
+mod common;
+
+use common::*;
+use holonome::store::{Status, StoredRun};
+use holonome::{Control, Error, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PENDULUM: &str = "models/spherical-pendulum.holo";
+
+fn options(method: &str, step: Option<f64>, until: f64, out: &Path) -> RunOptions {
+    RunOptions { method: method.into(), step, until, out: Some(out.to_path_buf()), ..RunOptions::default() }
+}
+
+fn sweep(model: &str, run: RunOptions, trajectories: u64, vary: &[(&str, &str)], shard: Option<(u64, u64)>) -> Sweep {
+    let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let options = SweepOptions { trajectories, vary, shard };
+    Sweep::load(&repository().join(model), &Settings::default(), run, options).unwrap()
+}
+
+fn go_on(_: &holonome::SweepProgress) -> Control {
+    Control::Continue
+}
+
+/// Every chunk of every array, by path.
+fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for array in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
+            found.insert(file.strip_prefix(folder).unwrap().to_path_buf(), fs::read(&file).unwrap());
+        }
+    }
+    assert!(found.len() > 10);
+    found
+}
+
+#[test]
+fn a_trajectory_is_what_a_run_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    // In lanes with equal steps, with adaptive ones (with and without a known first stage); one by one, because of a
+    // projection, of dense output, of a shorter last step.
+    for (k, (method, step, samples)) in [
+        ("plain:rk4", Some(0.01), 5),
+        ("feedback:heun", Some(0.01), 2),
+        ("corrected:rk4", Some(0.01), 3),
+        ("plain:dop853", None, 2),
+        ("feedback:tsit5", None, 2),
+        ("corrected:bs3", None, 2),
+        ("projection:rk4", Some(0.05), 2),
+        ("corrected:dop853", None, 9),
+        ("plain:rk4", Some(0.3), 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path().join(format!("sweep-{k}"));
+        let run = RunOptions { samples: Some(samples), ..options(method, step, 2.0, &out) };
+        let mut ensemble = sweep(PENDULUM, run.clone(), 11, &[("m", "1+0.1*i"), ("g", "1+0.01*i*i")], None);
+        let summary = ensemble.run(&mut go_on).unwrap();
+        assert_eq!((summary.trajectories, summary.failed), (11, 0));
+        let stored = StoredRun::open(&out).unwrap();
+        assert_eq!(stored.status(), Status::Finished);
+        let [q, p, steps, cost, drift, g] =
+            ["q", "p", "steps", "field_evaluations", "drift_H", "g"].map(|array| stored.read(array).unwrap());
+        for i in [0usize, 4, 10] {
+            let set = vec![("m".into(), format!("1+0.1*{i}")), ("g".into(), format!("1+0.01*{i}*{i}"))];
+            let settings = Settings { set, ..Settings::default() };
+            let problem = holonome::Problem::load(&repository().join(PENDULUM), &settings).unwrap();
+            assert_eq!(g[i], problem.model.parameter_values[1]);
+            let single = RunOptions { out: Some(folder.path().join(format!("run-{k}-{i}"))), ..run.clone() };
+            // The rate of a feedback term is that of trajectory 0, so it is given here.
+            if method.starts_with("feedback") && i > 0 {
+                continue;
+            }
+            let mut simulation = Simulation::new(problem, single.clone()).unwrap();
+            let alone = simulation.run(&mut |_| Control::Continue).unwrap();
+            let stored = StoredRun::open(single.out.as_ref().unwrap()).unwrap();
+            let rows = samples as usize * 3;
+            assert_eq!(q[i * rows..(i + 1) * rows], stored.read("q").unwrap(), "{method} {i}");
+            assert_eq!(p[i * rows..(i + 1) * rows], stored.read("p").unwrap(), "{method} {i}");
+            assert_eq!((steps[i], cost[i]), (alone.steps as f64, alone.cost.field as f64), "{method} {i}");
+            let of_h = alone.drift.iter().find(|d| d.name == "H").unwrap();
+            assert_eq!(drift[i], of_h.max, "{method} {i}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_parts_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (k, (method, step)) in [("corrected:dop853", None), ("feedback:euler", Some(0.01))].into_iter().enumerate() {
+        let compute = |name: &str, threads: usize, shard: Option<(u64, u64)>| {
+            let out = folder.path().join(format!("{name}-{k}"));
+            let vary = [("q", "(0, 1, 0)"), ("p", "(cos(i/N), 0, normal())")];
+            let mut ensemble = sweep(PENDULUM, options(method, step, 1.0, &out), 700, &vary, shard);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| ensemble.run(&mut go_on)).unwrap();
+            out
+        };
+        let whole = chunks(&compute("one", 1, None));
+        assert_eq!(whole, chunks(&compute("three", 3, None)), "{method}");
+        let parts: Vec<PathBuf> = [2, 3, 1].map(|part| compute(&format!("part-{part}"), 2, Some((part, 3)))).to_vec();
+        let merged = folder.path().join(format!("merged-{k}"));
+        let summary = holonome::sweep::merge(&merged, &parts).unwrap();
+        assert_eq!(whole, chunks(&merged), "{method}");
+        assert_eq!(summary["trajectories"], 700);
+        let direct = StoredRun::open(&folder.path().join(format!("one-{k}"))).unwrap();
+        for key in ["steps", "drift", "failed", "method", "t"] {
+            assert_eq!(summary[key], direct.summary()[key], "{key}");
+        }
+    }
+}
+
+#[test]
+fn what_is_stopped_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |out: &Path| {
+        let vary = [("p", "(normal(), 0, uniform())")];
+        sweep(PENDULUM, options("plain:rk4", Some(0.01), 0.5, out), 3000, &vary, None)
+    };
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    make(&whole).run(&mut go_on).unwrap();
+    let summary = make(&stopped).run(&mut |_| Control::Stop).unwrap();
+    assert!(summary.interrupted && summary.trajectories < 3000, "{}", summary.trajectories);
+    assert_eq!(StoredRun::open(&stopped).unwrap().status(), Status::Interrupted);
+    let mut resumed = Sweep::resume(&stopped).unwrap().unwrap().unwrap_or_else(|_| panic!("it is not finished"));
+    let summary = resumed.run(&mut go_on).unwrap();
+    assert_eq!((summary.trajectories, summary.interrupted), (3000, false));
+    assert_eq!(chunks(&whole), chunks(&stopped));
+    let (one, other) = (StoredRun::open(&whole).unwrap(), StoredRun::open(&stopped).unwrap());
+    for key in ["steps", "drift", "failed"] {
+        assert_eq!(one.summary()[key], other.summary()[key], "{key}");
+    }
+    assert!(Sweep::resume(&stopped).unwrap().unwrap().is_err(), "a finished ensemble gives its summary");
+}
+
+#[test]
+fn one_failure_spoils_no_other() {
+    // ẋ = x² from x₀ = 1/(i + 1) is infinite at t = i + 1: the first trajectories do not reach t = 3.5.
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("blow-up.holo");
+    fs::write(&model, "state x = 1\nx' = x^2\n").unwrap();
+    for (k, (method, step)) in [("plain:rk4", Some(0.01)), ("plain:dop853", None)].into_iter().enumerate() {
+        let out = folder.path().join(format!("out-{k}"));
+        let vary = vec![("x".to_string(), "1/(i+1)".to_string())];
+        let sweep = SweepOptions { trajectories: 20, vary, shard: None };
+        let run = options(method, step, 3.5, &out);
+        let mut ensemble = Sweep::load(&model, &Settings::default(), run, sweep).unwrap();
+        let summary = ensemble.run(&mut go_on).unwrap();
+        assert_eq!(summary.failed, 3, "{method}: {:?}", summary.failures);
+        let numbers: Vec<u64> = summary.failures.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        let stored = StoredRun::open(&out).unwrap();
+        let [x, failed, end] = ["x", "failed", "end"].map(|array| stored.read(array).unwrap());
+        for i in 0..20 {
+            let at_end = x[2 * i + 1];
+            if i < 3 {
+                assert!(failed[i] == 1.0 && at_end.is_nan(), "{method} {i}");
+                // It stops where the solution ends; equal steps overshoot into an explosion of a few steps.
+                assert!((end[i] - (i + 1) as f64).abs() < 0.05, "{method} {i}: {}", end[i]);
+            } else {
+                let exact = 1.0 / ((i + 1) as f64 - 3.5);
+                // RK4's error next to the singularity at distance 0.5: h⁴ times derivatives of order (1/0.5)⁵·5!.
+                let tolerance = if step.is_some() { 1e-8 * 3840.0 } else { 1e-7 };
+                assert!(failed[i] == 0.0 && (at_end - exact).abs() < tolerance * exact, "{method} {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_ensembles_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |trajectories: u64, shard| {
+        let run = options("plain:rk4", Some(0.1), 1.0, &folder.path().join("never"));
+        let sweep = SweepOptions { trajectories, vary: Vec::new(), shard };
+        Sweep::load(&repository().join(PENDULUM), &Settings::default(), run, sweep).err().unwrap().to_string()
+    };
+    assert!(load(0, None).contains("at least 1"));
+    assert!(load(5, Some((0, 4))).contains("from 1 to K"));
+    assert!(load(5, Some((5, 4))).contains("from 1 to K"));
+    let make = |name: &str, until: f64, shard| {
+        let out = folder.path().join(name);
+        let mut part = sweep(PENDULUM, options("plain:rk4", Some(0.1), until, &out), 10, &[("m", "1+i")], shard);
+        part.run(&mut go_on).unwrap();
+        out
+    };
+    let (first, third) = (make("first", 1.0, Some((1, 3))), make("third", 1.0, Some((3, 3))));
+    let other = make("other", 2.0, Some((2, 3)));
+    let merge = |parts: &[&PathBuf]| -> Error {
+        let parts: Vec<PathBuf> = parts.iter().map(|&part| part.clone()).collect();
+        holonome::sweep::merge(&folder.path().join("merged"), &parts).err().unwrap()
+    };
+    assert!(merge(&[&first, &third]).to_string().contains("trajectories 3 to 5 are missing"));
+    assert!(merge(&[&first]).to_string().contains("trajectories 3 to 9 are missing"));
+    assert!(merge(&[&first, &first]).to_string().contains("there twice"));
+    assert!(merge(&[&first, &other, &third]).to_string().contains("different ensembles"));
+    assert!(!folder.path().join("merged").exists());
+    assert!(!folder.path().join("never").exists());
+}

@@ -1,0 +1,193 @@
+//! What differs between the starts of an ensemble's trajectories: the formulas of parameters and initial values
+//! that use a random draw, the trajectory's number, or each other.
+//!
+//! A model holds the numbers of its first trajectory, and a [`Start`] those formulas. [`CompiledStart`] evaluates
+//! them for any other trajectory, row by row with the templates that gave the first numbers, so that the same values
+//! come out with the same bits.
+
+use crate::elaborate::expression::Draw;
+use crate::elaborate::model::{Family, Model};
+use crate::elaborate::velocity::{Momenta, Velocity};
+use crate::functional::{Functional, Source, Template, work_len};
+use crate::graph::interpret::Backend;
+use crate::syntax::diagnostic::Diagnostic;
+
+/// Among what a trajectory brings along: its number.
+pub const TRAJECTORY: u32 = 0;
+/// The first of its draws, which come after.
+pub const FIRST_DRAW: u32 = 1;
+
+/// The formulas behind a model's numbers that differ between trajectories. What a trajectory brings along (its
+/// number, then its draws) stands in them as the state.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// The draws of each trajectory, in order.
+    pub draws: Vec<Draw>,
+    /// Values that differ: parameters, each after those that it uses, then initial values.
+    pub values: Vec<Value>,
+    /// Initial velocities whose momenta may differ.
+    pub velocities: Vec<Velocity>,
+    /// Which of the parameter values differ; empty where none does.
+    pub parameters: Vec<bool>,
+    /// Which components of the initial state differ; empty where none does.
+    pub state: Vec<bool>,
+}
+
+/// A parameter or an initial value that differs between trajectories.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Which it is.
+    pub target: Target,
+    /// Its name.
+    pub name: String,
+    /// Its first component, among the parameter values or in the state.
+    pub first: usize,
+    /// The formula.
+    pub functional: Functional,
+}
+
+/// What a [`Value`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A parameter.
+    Parameter,
+    /// An initial value.
+    Initial,
+}
+
+impl Start {
+    /// Keeps the formula of `family`, whose first component this is, if its value differs between trajectories;
+    /// `len` is the number of parameter values or components of the state.
+    pub(crate) fn keep(&mut self, target: Target, family: &Family, first: usize, len: usize, functional: Functional) {
+        let known = &self.parameters;
+        let differs = functional.reads_marked(|source, entry| match source {
+            Source::State => true,
+            Source::Parameter => known.get(entry as usize).is_some_and(|&differs| differs),
+            Source::Number => false,
+        });
+        if !differs.contains(&true) {
+            return;
+        }
+        let marks = match target {
+            Target::Parameter => &mut self.parameters,
+            Target::Initial => &mut self.state,
+        };
+        marks.resize(len, false);
+        marks[first..first + differs.len()].copy_from_slice(&differs);
+        self.values.push(Value { target, name: family.name.clone(), first, functional });
+    }
+
+    /// Keeps a velocity if the momentum may differ: H_pp, H_p and v may read anything that does.
+    pub(crate) fn keep_velocity(&mut self, velocity: Velocity, dimension: usize) {
+        if self.is_same() {
+            return;
+        }
+        self.state.resize(dimension, false);
+        self.state[velocity.first..velocity.first + velocity.value.len()].fill(true);
+        self.velocities.push(velocity);
+    }
+
+    /// Whether all trajectories start alike.
+    pub fn is_same(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// Why a trajectory has no start.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoStart {
+    /// A value is not finite.
+    #[error("{what} is {value}: not a finite number")]
+    NotFinite {
+        /// Which one, in words.
+        what: String,
+        /// The value.
+        value: f64,
+    },
+    /// An initial velocity determines no momentum.
+    #[error("the initial velocity determines no momentum '{momentum}': {reason}")]
+    Velocity {
+        /// The momentum.
+        momentum: String,
+        /// Why, in words.
+        reason: &'static str,
+    },
+}
+
+/// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.
+pub struct CompiledStart {
+    templates: Vec<Vec<Template>>,
+    momenta: Vec<Momenta>,
+    work: usize,
+}
+
+impl CompiledStart {
+    /// Compiles the start of `model`.
+    ///
+    /// # Errors
+    /// Where the mass matrix does not turn an initial velocity into a momentum.
+    pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
+        let start = &model.start;
+        let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
+        let momenta: Vec<_> =
+            start.velocities.iter().map(|v| Momenta::new(model, v, backend)).collect::<Result<_, _>>()?;
+        let of_values = start.values.iter().zip(&templates).map(|(v, t)| v.functional.outputs + work_len(t));
+        let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
+        let work = start.draws.len() + 1 + of_values.chain(of_momenta).max().unwrap_or(0);
+        Ok(CompiledStart { templates, momenta, work })
+    }
+
+    /// Scratch needed by [`CompiledStart::put`], in numbers.
+    pub fn work_len(&self) -> usize {
+        self.work
+    }
+
+    /// Puts the parameter values and the initial state of a trajectory; `draw` gives its draws by their numbers,
+    /// counted from 1. Nothing is allocated.
+    ///
+    /// # Errors
+    /// When one of them does not exist.
+    pub fn put(
+        &self,
+        model: &Model,
+        trajectory: f64,
+        draw: impl Fn(u64, Draw) -> f64,
+        parameters: &mut [f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<(), NoStart> {
+        let start = &model.start;
+        parameters.copy_from_slice(&model.parameter_values);
+        x.copy_from_slice(&model.initial);
+        for velocity in &start.velocities {
+            x[velocity.first..velocity.first + velocity.value.len()].copy_from_slice(&velocity.value);
+        }
+        let (inputs, work) = work.split_at_mut(start.draws.len() + 1);
+        inputs[TRAJECTORY as usize] = trajectory;
+        for ((input, &which), number) in inputs[FIRST_DRAW as usize..].iter_mut().zip(&start.draws).zip(1..) {
+            *input = draw(number, which);
+        }
+        for (value, templates) in start.values.iter().zip(&self.templates) {
+            let (numbers, work) = work.split_at_mut(value.functional.outputs);
+            value.functional.run(templates, 0.0, inputs, parameters, numbers, work);
+            let (place, what) = match value.target {
+                Target::Parameter => (&mut *parameters, "parameter"),
+                Target::Initial => (&mut *x, "the initial value of"),
+            };
+            place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
+            if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
+                return Err(NoStart::NotFinite { what: format!("{what} '{}'", value.name), value: bad });
+            }
+        }
+        for (momenta, velocity) in self.momenta.iter().zip(&start.velocities) {
+            momenta
+                .put(model, parameters, x, work)
+                .map_err(|reason| NoStart::Velocity { momentum: velocity.name.clone(), reason })?;
+            let numbers = &x[velocity.first..velocity.first + velocity.value.len()];
+            if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
+                return Err(NoStart::NotFinite { what: format!("the momentum '{}'", velocity.name), value: bad });
+            }
+        }
+        Ok(())
+    }
+}
