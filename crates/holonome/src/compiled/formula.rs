@@ -1,9 +1,11 @@
 //! Formulas ready to be instantiated in a step.
 
 use holonome_model::graph::fuse::fuse;
+use holonome_model::graph::optimise::optimise;
+use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 
-/// Some outputs as functions of (t, x) and the parameters, with their multiply-adds formed. Where a formula is
+/// Some outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds formed. Where a formula is
 /// instantiated, several times in one step or alone, it computes the same bits.
 pub struct Formula {
     graph: Graph,
@@ -15,9 +17,15 @@ pub struct Formula {
 impl Formula {
     /// The formula of `roots`.
     pub fn new(graph: &Graph, roots: &[Node]) -> Formula {
-        let (graph, roots) = fuse(graph, roots);
+        let (graph, roots) = optimise(graph, roots);
+        let (graph, roots) = fuse(&graph, &roots);
         let plan = graph.reachable(&roots);
         Formula { graph, roots, plan }
+    }
+
+    /// Its tape, alone.
+    pub fn tape(&self, states: usize, parameters: usize) -> Tape {
+        Tape::of_fused(&self.graph, &self.roots, states, parameters)
     }
 
     /// How many operations it takes, parameters included.

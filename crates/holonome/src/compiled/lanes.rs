@@ -11,7 +11,6 @@ use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
-use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 
 /// The kernels of an ensemble's steps.
@@ -70,7 +69,7 @@ impl CompiledLanes {
                 (Advance::Attempt(compile(&tape, lanes)), [adaptive.rtol, adaptive.atol])
             }
         };
-        let alone = Tape::new(&field.graph, &field.field, field.dimension, field.parameters);
+        let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
             tableau,
             lanes,

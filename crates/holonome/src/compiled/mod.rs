@@ -42,7 +42,7 @@ impl Bound {
 
     /// Compiles `nodes` of a field.
     pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
-        Bound::new(&Tape::new(&field.graph, nodes, field.dimension, field.parameters), parameters)
+        Bound::new(&Formula::new(&field.graph, nodes).tape(field.dimension, field.parameters), parameters)
     }
 
     /// Gives this one other parameters.

@@ -11,6 +11,7 @@ pub mod fuse;
 pub mod interpret;
 pub mod linear;
 pub mod op;
+pub mod optimise;
 pub mod primitive;
 pub mod tape;
 

@@ -1,0 +1,114 @@
+//! What a sum of products costs when it is written with fused multiply-adds.
+
+use super::monomial::{Literal, ONE};
+use super::system::{Atom, Place, System, Term};
+use super::uniform::Coefficient;
+
+/// A quotient counts as this many operations: processors take several times as long for it.
+pub const QUOTIENT: usize = 4;
+const MORE: i32 = QUOTIENT as i32 - 1;
+
+/// One term's part in the cost of a sum.
+#[derive(Clone, Copy, Default)]
+pub struct Weight {
+    /// Products and quotients, these as [`QUOTIENT`] of them.
+    pub products: i32,
+    /// Whether the last of them can be fused into a sum.
+    pub fuses: bool,
+    /// Whether it can come first in a sum without a negation.
+    pub leads: bool,
+}
+
+/// The sum of its terms' weights.
+#[derive(Clone, Copy, Default)]
+pub struct Cost {
+    terms: i32,
+    products: i32,
+    fusing: i32,
+    leading: i32,
+}
+
+impl Cost {
+    /// Adds a term, or takes it away (`sign` −1).
+    pub fn add(&mut self, w: Weight, sign: i32) {
+        self.terms += sign;
+        self.products += sign * w.products;
+        self.fusing += sign * i32::from(w.fuses);
+        self.leading += sign * i32::from(w.leads);
+    }
+
+    /// How many operations: each addition takes one product with it, and a sum of which no term can come
+    /// first needs a negation.
+    pub fn operations(&self) -> i32 {
+        let negation = i32::from(self.terms > 0 && self.leading == 0);
+        self.products + (self.terms - 1 - self.fusing).max(0) + negation
+    }
+}
+
+/// The weight of coefficient · (literals) · (`extra` more atoms).
+pub fn weight(coefficient: Coefficient, literals: &[Literal], extra: i32) -> Weight {
+    let (mut above, mut below) = (extra, 0);
+    for &(_, e) in literals {
+        // A power takes one product for each squaring and each further bit.
+        let e_abs = e.unsigned_abs();
+        let factors = (e_abs.ilog2() + e_abs.count_ones()) as i32;
+        if e > 0 {
+            above += factors;
+        } else {
+            below += factors;
+        }
+    }
+    let unit = coefficient.is_unit();
+    let leads = !unit || !coefficient.is_negative();
+    if above == 0 {
+        // A uniform number, or one divided by something: its sign costs nothing.
+        return Weight { products: below + MORE * i32::from(below > 0), fuses: false, leads: true };
+    }
+    let products = above + below - 1 + i32::from(!unit) + MORE * i32::from(below > 0);
+    // A product can be fused, a quotient cannot.
+    Weight { products, fuses: above + i32::from(!unit) > 1, leads }
+}
+
+impl System {
+    /// The weight of a term.
+    pub fn weight(&self, term: Term) -> Weight {
+        weight(term.coefficient, self.monomials.literals(term.monomial), 0)
+    }
+
+    /// The cost of a sum.
+    pub fn cost(&self, terms: &[Term]) -> Cost {
+        let mut cost = Cost::default();
+        terms.iter().for_each(|&t| cost.add(self.weight(t), 1));
+        cost
+    }
+
+    /// The operations of the sums in `places`.
+    pub fn operations(&self, places: &[Place]) -> usize {
+        places.iter().map(|&p| self.cost(&self.sums[p as usize]).operations() as usize).sum()
+    }
+
+    /// Whether multiplying `terms` by `by` one by one is as accurate as multiplying their sum. Differences of
+    /// inputs are exact where they cancel, and differences of their multiples are not; sums of products are
+    /// rounded anyway.
+    pub fn distributes(&self, by: Coefficient, terms: &[Term]) -> bool {
+        by.is_exact() || !terms.iter().any(|&t| t.monomial != ONE && self.is_exact(t, SUMS_OF_SUMS))
+    }
+
+    /// Whether a term is an input, or a sum of inputs, times a power of two.
+    fn is_exact(&self, term: Term, depth: usize) -> bool {
+        let Some(atom) = self.monomials.atom(term.monomial).filter(|_| term.coefficient.is_exact()) else {
+            return false;
+        };
+        match self.atoms[atom as usize] {
+            Atom::Input(_) => true,
+            Atom::Function(..) => false,
+            Atom::Sum(place) => {
+                let mut inner = self.sums[place as usize].iter();
+                depth > 0 && inner.all(|&t| t.monomial == ONE || self.is_exact(t, depth - 1))
+            }
+        }
+    }
+}
+
+/// How many sums in sums are looked into.
+const SUMS_OF_SUMS: usize = 3;

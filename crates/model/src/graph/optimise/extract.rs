@@ -1,0 +1,317 @@
+//! Common factors: the greedy algorithm of Rajski and Vasudevamurthi (1992) for two-term divisors and
+//! two-literal products, which Hosangadi, Fallah and Kastner (2006) brought to polynomials.
+//!
+//! Two terms of a sum have a greatest common factor, and what it multiplies is a *divisor*, a sum of two
+//! terms: a x + b x makes a + b, and so does every other pair of terms in this proportion anywhere. The
+//! divisor that saves the most operations over the whole system becomes an atom; where it stood, one term is
+//! left of two. Longer common factors grow out of shorter ones. Two literals of a monomial make a divisor
+//! in the same way.
+
+use super::cost::{Cost, weight};
+use super::monomial::{Literal, Monomial};
+use super::normal::write_out;
+use super::system::{Place, System, Term};
+use super::uniform::Coefficient;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisors {
+    /// Sums of two terms.
+    Sums,
+    /// Products of two literals, or of a coefficient and a literal.
+    Products,
+}
+
+/// In sums beyond this length, only terms that stand near to each other are paired.
+const ALL_PAIRS: usize = 24;
+const NEAR: usize = 8;
+
+/// Occurrences looked at for each term. Four times as many find nothing more in published models.
+const EFFORT: usize = 20;
+
+/// A divisor found in a place.
+#[derive(Clone, Copy)]
+struct Occurrence {
+    place: Place,
+    /// The terms that it replaces; for a product, the same one twice.
+    terms: [Term; 2],
+    /// What multiplies the divisor there.
+    cofactor: Term,
+}
+
+struct Candidate {
+    /// One term or two.
+    divisor: [Option<Term>; 2],
+    occurrences: Vec<Occurrence>,
+}
+
+struct Extraction<'a> {
+    system: &'a mut System,
+    kind: Divisors,
+    costs: Vec<Cost>,
+    candidates: Vec<Candidate>,
+    index: FxHashMap<[Option<Term>; 2], u32>,
+    /// By what they seem to save; among equals the first that was found.
+    queue: BinaryHeap<(i32, Reverse<u32>)>,
+    /// Candidates with new occurrences.
+    touched: Vec<u32>,
+    /// Occurrences that may still be looked at, and terms that may be moved: in proportion to the graph, so
+    /// that the search takes linear time.
+    effort: usize,
+}
+
+/// Takes out divisors in `places` as long as that saves operations.
+pub fn extract(system: &mut System, places: &[Place], kind: Divisors) {
+    let terms: usize = places.iter().map(|&p| system.sums[p as usize].len()).sum();
+    let mut extraction = Extraction {
+        costs: vec![Cost::default(); system.sums.len()],
+        system,
+        kind,
+        candidates: Vec::new(),
+        index: FxHashMap::default(),
+        queue: BinaryHeap::new(),
+        touched: Vec::new(),
+        effort: 1000 + EFFORT * terms,
+    };
+    for &place in places {
+        extraction.costs[place as usize] = extraction.system.cost(&extraction.system.sums[place as usize]);
+        extraction.offer_all(place);
+    }
+    extraction.run();
+}
+
+impl Extraction<'_> {
+    fn run(&mut self) {
+        self.enqueue();
+        while let Some((promised, Reverse(candidate))) = self.queue.pop() {
+            let saving = self.saving(candidate);
+            if saving <= 0 {
+                continue;
+            }
+            if saving < promised && self.queue.peek().is_some_and(|&next| next > (saving, Reverse(candidate))) {
+                self.queue.push((saving, Reverse(candidate)));
+                continue;
+            }
+            if self.effort == 0 {
+                break;
+            }
+            self.apply(candidate);
+            self.enqueue();
+        }
+    }
+
+    /// Looks at candidates with new occurrences.
+    fn enqueue(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for candidate in touched.drain(..) {
+            let saving = self.saving(candidate);
+            if saving > 0 {
+                self.queue.push((saving, Reverse(candidate)));
+            }
+        }
+        self.touched = touched;
+    }
+
+    /// How many operations a candidate saves now. Forgets occurrences that are gone.
+    fn saving(&mut self, candidate: u32) -> i32 {
+        let candidate = candidate as usize;
+        let mut occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
+        self.effort = self.effort.saturating_sub(occurrences.len());
+        occurrences.retain(|o| o.terms.iter().all(|&t| find(&self.system.sums[o.place as usize], t).is_some()));
+        let divisor: Vec<Term> = self.candidates[candidate].divisor.into_iter().flatten().collect();
+        let known = self.system.find(&divisor);
+        let own = known.and_then(|atom| self.system.sum_of(atom));
+        let mut saving = if known.is_some() { 0 } else { -self.system.cost(&divisor).operations() };
+        // A new atom's sign is free: rescaling will turn it where most occurrences want that.
+        let negative = occurrences.iter().filter(|o| o.cofactor.coefficient.is_negative()).count();
+        let turned = known.is_none() && 2 * negative > occurrences.len();
+        for (i, o) in occurrences.iter().enumerate() {
+            // Occurrences that share a term exclude each other; they were found one soon after the other.
+            let taken = self.kind == Divisors::Sums
+                && occurrences[..i]
+                    .iter()
+                    .rev()
+                    .take(NEAR)
+                    .any(|p| p.place == o.place && p.terms.iter().any(|t| o.terms.contains(t)));
+            if !taken && own != Some(o.place) {
+                saving += self.gain(o, turned);
+            }
+        }
+        self.candidates[candidate].occurrences = occurrences;
+        saving
+    }
+
+    /// What an occurrence saves where it stands; `turned`: with the divisor's sign changed.
+    fn gain(&self, o: &Occurrence, turned: bool) -> i32 {
+        let cost = self.costs[o.place as usize];
+        let mut after = cost;
+        after.add(self.system.weight(o.terms[0]), -1);
+        if self.kind == Divisors::Sums {
+            after.add(self.system.weight(o.terms[1]), -1);
+        }
+        let cofactor = self.system.monomials.literals(o.cofactor.monomial);
+        let coefficient = o.cofactor.coefficient;
+        after.add(weight(if turned { coefficient.negated() } else { coefficient }, cofactor, 1), 1);
+        cost.operations() - after.operations()
+    }
+
+    /// Makes a divisor an atom.
+    fn apply(&mut self, candidate: u32) {
+        let candidate = candidate as usize;
+        let mut divisor: Vec<Term> = self.candidates[candidate].divisor.into_iter().flatten().collect();
+        let occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
+        let replacement = match self.system.find(&divisor) {
+            Some(atom) => self.system.atom(atom),
+            None if self.kind == Divisors::Products => {
+                let atom = self.system.define(divisor);
+                self.system.atom(atom)
+            }
+            None => {
+                // Its terms may cancel: then it is shorter than it seemed.
+                write_out(self.system, &mut divisor);
+                match self.system.value(divisor) {
+                    Some(value) => value,
+                    None => return self.replace(occurrences.iter(), None),
+                }
+            }
+        };
+        let atom = self.system.monomials.atom(replacement.monomial);
+        let own = atom.and_then(|atom| self.system.sum_of(atom));
+        if let Some(own) = own
+            && own as usize >= self.costs.len()
+        {
+            self.costs.resize(own as usize + 1, Cost::default());
+            self.costs[own as usize] = self.system.cost(&self.system.sums[own as usize]);
+            self.offer_all(own);
+        }
+        self.replace(occurrences.iter().filter(|o| own != Some(o.place)), Some(replacement));
+    }
+
+    /// Puts a divisor's replacement into its occurrences.
+    fn replace<'o>(&mut self, occurrences: impl Iterator<Item = &'o Occurrence>, replacement: Option<Term>) {
+        let mut occurrences: Vec<&Occurrence> = occurrences.collect();
+        occurrences.sort_by_key(|o| o.place);
+        for here in occurrences.chunk_by(|a, b| a.place == b.place) {
+            let place = here[0].place;
+            let mut terms = std::mem::take(&mut self.system.sums[place as usize]);
+            self.effort = self.effort.saturating_sub(terms.len() / 4);
+            let (mut gone, mut new) = (vec![false; terms.len()], Vec::with_capacity(here.len()));
+            for o in here {
+                let [i, j] = o.terms.map(|t| find(&terms, t).filter(|&i| !gone[i]));
+                let (Some(i), Some(j)) = (i, j) else { continue };
+                (gone[i], gone[j]) = (true, true);
+                new.extend(replacement.map(|r| self.system.product(o.cofactor, r)));
+            }
+            let mut gone = gone.into_iter();
+            terms.retain(|_| !gone.next().expect("one for each term"));
+            terms.extend_from_slice(&new);
+            self.system.collect(&mut terms);
+            self.system.rewrite(place, terms);
+            self.costs[place as usize] = self.system.cost(&self.system.sums[place as usize]);
+            for term in new {
+                let terms = &self.system.sums[place as usize];
+                let Ok(at) = terms.binary_search_by_key(&term.monomial, |t| t.monomial) else { continue };
+                match self.kind {
+                    Divisors::Sums => self.pair(place, at),
+                    Divisors::Products => self.split(place, at),
+                }
+            }
+        }
+    }
+
+    /// All divisors in a place.
+    fn offer_all(&mut self, place: Place) {
+        let count = self.system.sums[place as usize].len();
+        for at in 0..count {
+            match self.kind {
+                Divisors::Sums => {
+                    let last = if count <= ALL_PAIRS { count } else { count.min(at + 1 + NEAR) };
+                    (at + 1..last).for_each(|other| self.offer_sum(place, at, other));
+                }
+                Divisors::Products => self.split(place, at),
+            }
+        }
+    }
+
+    /// Pairs a term with the others of its sum.
+    fn pair(&mut self, place: Place, at: usize) {
+        let count = self.system.sums[place as usize].len();
+        let (first, last) =
+            if count <= ALL_PAIRS { (0, count) } else { (at.saturating_sub(NEAR), count.min(at + 1 + NEAR)) };
+        for other in (first..last).filter(|&other| other != at) {
+            self.offer_sum(place, at.min(other), at.max(other));
+        }
+    }
+
+    /// The divisor of two terms.
+    fn offer_sum(&mut self, place: Place, i: usize, j: usize) {
+        let sum = &self.system.sums[place as usize];
+        let terms = [sum[i], sum[j]];
+        let mut divisor = terms;
+        let cofactor = self.system.take_content(&mut divisor);
+        self.offer(divisor.map(Some), Occurrence { place, terms, cofactor });
+    }
+
+    /// The products in a term.
+    fn split(&mut self, place: Place, at: usize) {
+        let term = self.system.sums[place as usize][at];
+        let count = self.system.monomials.literals(term.monomial).len();
+        let coefficient = term.coefficient;
+        for i in 0..count {
+            let (atom, e) = self.system.monomials.literals(term.monomial)[i];
+            if !coefficient.is_unit() {
+                let divisor = Term {
+                    coefficient: coefficient.magnitude(),
+                    monomial: self.system.monomials.power_of(atom, e.signum()),
+                };
+                self.offer_product(place, term, divisor);
+            }
+            if e.abs() > 1 {
+                let monomial = self.system.monomials.power_of(atom, 2 * e.signum());
+                self.offer_product(place, term, Term { coefficient: Coefficient::UNIT, monomial });
+            }
+            for j in i + 1..count {
+                let (other, f) = self.system.monomials.literals(term.monomial)[j];
+                let monomial = self.pair_of((atom, e.signum()), (other, f.signum()));
+                self.offer_product(place, term, Term { coefficient: Coefficient::UNIT, monomial });
+            }
+        }
+    }
+
+    fn pair_of(&mut self, a: Literal, b: Literal) -> Monomial {
+        let (a, b) = (self.system.monomials.power_of(a.0, a.1), self.system.monomials.power_of(b.0, b.1));
+        self.system.monomials.product(a, b)
+    }
+
+    fn offer_product(&mut self, place: Place, term: Term, divisor: Term) {
+        let coefficient = if divisor.coefficient == Coefficient::UNIT {
+            term.coefficient
+        } else if term.coefficient.is_negative() {
+            Coefficient::UNIT.negated()
+        } else {
+            Coefficient::UNIT
+        };
+        let cofactor = Term { coefficient, monomial: self.system.monomials.quotient(term.monomial, divisor.monomial) };
+        self.offer([Some(divisor), None], Occurrence { place, terms: [term; 2], cofactor });
+    }
+
+    fn offer(&mut self, divisor: [Option<Term>; 2], occurrence: Occurrence) {
+        let next = self.candidates.len() as u32;
+        let id = *self.index.entry(divisor).or_insert(next);
+        if id == next {
+            self.candidates.push(Candidate { divisor, occurrences: Vec::with_capacity(1) });
+        }
+        self.candidates[id as usize].occurrences.push(occurrence);
+        self.touched.push(id);
+    }
+}
+
+/// Where a sum has a term.
+fn find(sum: &[Term], term: Term) -> Option<usize> {
+    sum.binary_search_by_key(&term.monomial, |t| t.monomial).ok().filter(|&at| sum[at] == term)
+}

@@ -1,0 +1,123 @@
+//! The optimiser: an equivalent graph (in real arithmetic) that takes fewer operations.
+//!
+//! A field that brackets have made repeats what a person would write once. Here the graph is taken apart
+//! into sums of products over *atoms* (inputs, functions, sums) with *uniform* coefficients (what depends on
+//! parameters and numbers only, and is computed once for a run), and put together anew:
+//!
+//! 1. `normal`: like terms are added up, so what cancels is gone and sums in proportion are one atom.
+//!    Products of sums are never expanded: (a − b)(a + b) keeps the accuracy that a² − b² has not.
+//! 2. `extract`: common factors, common parts of sums and of products, by the greedy algorithm of Rajski
+//!    and Vasudevamurthi for logic (1992) that Hosangadi, Fallah and Kastner (2006) brought to polynomials.
+//! 3. `place`: coefficients go where they cost nothing, small sums into larger ones, reciprocals are
+//!    shared.
+//! 4. `emit`: the graph is written so that sums take products with them as fused multiply-adds.
+//!
+//! All of them count operations as they are after [fusing](super::fuse), a quotient as several, and make a
+//! change only where that number falls; the whole result too is accepted only if it has fewer operations
+//! than the graph had. Every order is that of the graph's nodes, so the same graph always gives the same
+//! result. Passes are linear but for logarithms, and the search for common factors stops after an effort in
+//! proportion to the graph.
+//!
+//! References: J. Rajski, J. Vasudevamurthi, "The testability-preserving concurrent decomposition and
+//! factorization of Boolean expressions", IEEE Trans. CAD 11 (1992); A. Hosangadi, F. Fallah, R. Kastner,
+//! "Optimizing polynomial expressions by algebraic factorization and common subexpression elimination",
+//! IEEE Trans. CAD 25 (2006).
+
+mod cost;
+mod emit;
+mod extract;
+mod monomial;
+mod normal;
+mod place;
+mod system;
+mod uniform;
+
+use super::fuse::fuse;
+use super::op::Binary;
+use super::{Expression, Graph, Input, Node};
+use cost::QUOTIENT;
+use extract::Divisors;
+use normal::Products;
+use system::System;
+
+/// Up to this number of operations, two ways to begin are tried.
+const TRIED_TWICE: usize = 20_000;
+
+/// Up to this number, common factors are searched for: the search keeps every pair of terms in memory.
+const MOST_SEARCHED: usize = 300_000;
+
+/// A graph that computes the same as `outputs` in real arithmetic with fewer [operations], or the same graph
+/// where none is found.
+pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
+    let (before, quotients) = count(graph, outputs);
+    // A normal form that is longer than this has lost more than can be found again.
+    let longest = 2 * (before + (QUOTIENT - 1) * quotients);
+    let mut best: Option<Candidate> = None;
+    // Products that several formulas share show more common factors when they are written out in each; kept
+    // whole, they cannot be torn apart.
+    for products in [Products::WrittenOut, Products::Shared] {
+        let Some(candidate) = rewrite(graph, outputs, products, before <= MOST_SEARCHED, longest) else { continue };
+        let shorter = operations(&candidate.graph, &candidate.outputs) < before;
+        if shorter && best.as_ref().is_none_or(|b| candidate.cost < b.cost) {
+            best = Some(candidate);
+        }
+        if before > TRIED_TWICE {
+            break;
+        }
+    }
+    best.map_or_else(|| (graph.clone(), outputs.to_vec()), |b| (b.graph, b.outputs))
+}
+
+struct Candidate {
+    graph: Graph,
+    outputs: Vec<Node>,
+    /// Operations, quotients counted as several.
+    cost: usize,
+}
+
+fn rewrite(graph: &Graph, outputs: &[Node], products: Products, search: bool, longest: usize) -> Option<Candidate> {
+    let mut system = normal::read(graph, outputs, products);
+    let mut places = system.needed()?;
+    if system.operations(&places) > longest {
+        return None;
+    }
+    let sums: Pass = |system, places| extract::extract(system, places, Divisors::Sums);
+    let products: Pass = |system, places| extract::extract(system, places, Divisors::Products);
+    let search = |pass: Pass| if search { vec![pass] } else { Vec::new() };
+    let tidy: [Pass; 4] = [place::resolve, place::inline, place::rescale, place::share_reciprocals];
+    let passes = [vec![place::rescale as Pass], search(sums), tidy.to_vec(), search(products), tidy.to_vec()];
+    for pass in passes.concat() {
+        pass(&mut system, &places);
+        places = system.needed()?;
+    }
+    let (graph, outputs) = emit::emit(&system, graph, &places);
+    Some(Candidate { graph, outputs, cost: system.operations(&places) })
+}
+
+/// Rewrites the sums in some places, which are in the order of [`System::needed`].
+type Pass = fn(&mut System, &[system::Place]);
+
+/// How many operations `outputs` take at every evaluation once multiply-adds are fused: those that depend on
+/// the state or the time.
+pub fn operations(graph: &Graph, outputs: &[Node]) -> usize {
+    count(graph, outputs).0
+}
+
+/// [operations], and how many of them are quotients.
+fn count(graph: &Graph, outputs: &[Node]) -> (usize, usize) {
+    let (graph, outputs) = fuse(graph, outputs);
+    let mut uniform = vec![true; graph.len()];
+    let (mut operations, mut quotients) = (0, 0);
+    for node in graph.reachable(&outputs) {
+        let e = graph.expression(node);
+        uniform[node.index()] = match e {
+            Expression::Input(input) => matches!(input, Input::Parameter(_)),
+            _ => e.arguments().all(|a| uniform[a.index()]),
+        };
+        if !uniform[node.index()] && e.arguments().next().is_some() {
+            operations += 1;
+            quotients += usize::from(matches!(e, Expression::Binary(Binary::Div, ..)));
+        }
+    }
+    (operations, quotients)
+}

@@ -1,0 +1,240 @@
+//! From a graph to its normal form.
+
+use super::monomial::ONE;
+use super::system::{Function, System, Term, Value};
+use super::uniform::{Coefficient, UniformAtom, is_tame};
+use crate::graph::op::{Binary, Unary};
+use crate::graph::{Expression, Graph, Input, Node};
+
+/// Sums are written out in longer ones, to see whether terms cancel, up to this length.
+const LONGEST_WRITTEN_OUT: usize = 32;
+/// … and in sums up to this length.
+const LONGEST_SEARCHED: usize = 64;
+
+/// What becomes of a product that several operations use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Products {
+    /// It is written out wherever it is used.
+    WrittenOut,
+    /// It is an atom.
+    Shared,
+}
+
+/// What is known of a node so far.
+enum Form {
+    /// A sum that only one other operation uses, not yet sorted; `true`: its negative.
+    Open(bool, Vec<Term>),
+    /// A term, or 0.
+    Closed(Value),
+}
+
+struct Reader<'a> {
+    graph: &'a Graph,
+    system: System,
+    /// Position of a node among the reachable ones.
+    position: Vec<u32>,
+    uses: Vec<u32>,
+    uniform: Vec<bool>,
+    /// Whether the outputs need it whatever the choices on the way.
+    always: Vec<bool>,
+    forms: Vec<Form>,
+}
+
+/// Reads what `outputs` need.
+pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
+    let order = graph.reachable(outputs);
+    let mut position = vec![u32::MAX; graph.len()];
+    for (i, node) in order.iter().enumerate() {
+        position[node.index()] = i as u32;
+    }
+    let at = |node: Node| position[node.index()] as usize;
+    let (mut uses, mut always) = (vec![0u32; order.len()], vec![false; order.len()]);
+    for &output in outputs {
+        // Two uses: an output is needed as it is.
+        uses[at(output)] += 2;
+        always[at(output)] = true;
+    }
+    let mut uniform = vec![false; order.len()];
+    for (i, &node) in order.iter().enumerate() {
+        let e = graph.expression(node);
+        e.arguments().for_each(|a| uses[at(a)] += 1);
+        uniform[i] = match e {
+            Expression::Input(Input::Parameter(_)) | Expression::Constant(_) => true,
+            Expression::Input(_) => false,
+            _ => e.arguments().all(|a| uniform[at(a)]),
+        };
+    }
+    for (i, &node) in order.iter().enumerate().rev() {
+        if always[i] {
+            match graph.expression(node) {
+                Expression::Select(condition, ..) => always[at(condition)] = true,
+                e => e.arguments().for_each(|a| always[at(a)] = true),
+            }
+        }
+    }
+    let forms = Vec::with_capacity(order.len());
+    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, always, forms };
+    for (i, &node) in order.iter().enumerate() {
+        let form = reader.form(i, node);
+        let form = match form {
+            Form::Open(..) if reader.uses[i] != 1 => Form::Closed(reader.close(form)),
+            Form::Closed(Some(term)) if products == Products::Shared && reader.uses[i] > 1 => {
+                Form::Closed(Some(reader.system.as_atom(term)))
+            }
+            form => form,
+        };
+        reader.forms.push(form);
+    }
+    for &output in outputs {
+        let value = reader.closed(output);
+        let place = reader.system.place(value.into_iter().collect());
+        reader.system.outputs.push(place);
+    }
+    reader.system
+}
+
+impl Reader<'_> {
+    fn form(&mut self, i: usize, node: Node) -> Form {
+        let e = self.graph.expression(node);
+        match e {
+            Expression::Constant(bits) => {
+                let value = f64::from_bits(bits);
+                return Form::Closed(if bits == 0 {
+                    None
+                } else if is_tame(value) {
+                    Some(Term { coefficient: Coefficient::number(value), monomial: ONE })
+                } else {
+                    Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Wild(bits)), monomial: ONE })
+                });
+            }
+            Expression::Input(Input::Parameter(_)) => return Form::Closed(self.opaque(node)),
+            Expression::Input(input) => return Form::Closed(Some(self.system.input(input))),
+            Expression::Unary(Unary::Neg, a) => {
+                let (negated, terms) = self.open(a);
+                return Form::Open(!negated, terms);
+            }
+            Expression::Binary(Binary::Add, a, b) => return self.sum(a, b, false),
+            Expression::Binary(Binary::Sub, a, b) => return self.sum(a, b, true),
+            Expression::Binary(Binary::Mul, a, b) => {
+                let (a, b) = (self.closed(a), self.closed(b));
+                return Form::Closed(a.zip(b).map(|(a, b)| self.system.product(a, b)));
+            }
+            Expression::Binary(Binary::Div, a, b) => {
+                let (a, b) = (self.closed(a), self.closed(b));
+                if let Some(inverse) = b.and_then(|b| self.inverse(b, self.always[i])) {
+                    return Form::Closed(a.map(|a| self.system.product(a, inverse)));
+                }
+            }
+            _ => {}
+        }
+        if self.uniform[i] {
+            return Form::Closed(self.opaque(node));
+        }
+        let mut arguments = [None; 3];
+        for (place, a) in arguments.iter_mut().zip(e.arguments()) {
+            *place = self.closed(a);
+        }
+        Form::Closed(Some(self.system.function(Function::of(e), arguments)))
+    }
+
+    /// A uniform node as an atom.
+    fn opaque(&mut self, node: Node) -> Value {
+        Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
+    }
+
+    /// 1 / b, if what is uniform in b is allowed to be divided by.
+    fn inverse(&mut self, b: Term, always: bool) -> Option<Term> {
+        if always {
+            self.system.uniforms.allow_division(b.coefficient);
+        }
+        let inverse = self.system.reciprocal(b);
+        (self.system.uniforms.is_allowed(inverse.coefficient) && is_tame(inverse.coefficient.factor()))
+            .then_some(inverse)
+    }
+
+    /// The terms of a node: its own, where nothing else uses them.
+    fn open(&mut self, node: Node) -> (bool, Vec<Term>) {
+        let i = self.position[node.index()] as usize;
+        match &mut self.forms[i] {
+            Form::Open(negated, terms) => (*negated, std::mem::take(terms)),
+            Form::Closed(value) => (false, value.iter().copied().collect()),
+        }
+    }
+
+    fn sum(&mut self, a: Node, b: Node, minus: bool) -> Form {
+        let ((a_negated, mut a), (b_negated, mut b)) = (self.open(a), self.open(b));
+        let mut b_negated = b_negated != minus;
+        let mut negated = a_negated;
+        if a.len() < b.len() {
+            std::mem::swap(&mut a, &mut b);
+            std::mem::swap(&mut negated, &mut b_negated);
+        }
+        // Into the longer list: a chain of sums takes linear time whichever way it leans.
+        let flip = negated != b_negated;
+        a.extend(b.into_iter().map(|t| if flip { Term { coefficient: t.coefficient.negated(), ..t } } else { t }));
+        Form::Open(negated, a)
+    }
+
+    fn closed(&mut self, node: Node) -> Value {
+        let i = self.position[node.index()] as usize;
+        if let Form::Closed(value) = self.forms[i] {
+            return value;
+        }
+        let form = std::mem::replace(&mut self.forms[i], Form::Closed(None));
+        let value = self.close(form);
+        self.forms[i] = Form::Closed(value);
+        value
+    }
+
+    fn close(&mut self, form: Form) -> Value {
+        let (negated, mut terms) = match form {
+            Form::Closed(value) => return value,
+            Form::Open(negated, terms) => (negated, terms),
+        };
+        if negated {
+            terms.iter_mut().for_each(|t| t.coefficient = t.coefficient.negated());
+        }
+        self.system.collect(&mut terms);
+        write_out(&mut self.system, &mut terms);
+        self.system.value(terms)
+    }
+}
+
+/// Writes out the sums among the terms of a sum where that makes it shorter, because terms cancel.
+pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
+    if terms.len() > LONGEST_SEARCHED {
+        return;
+    }
+    let mut i = 0;
+    while i < terms.len() {
+        let term = terms[i];
+        i += 1;
+        let Some(place) = system.monomials.atom(term.monomial).and_then(|atom| system.sum_of(atom)) else { continue };
+        let inner = &system.sums[place as usize];
+        if inner.len() > LONGEST_WRITTEN_OUT {
+            continue;
+        }
+        // Each hit saves one term, and another one where nothing is left of it.
+        let (mut hits, mut cancelled) = (0, 0);
+        for k in 0..inner.len() {
+            let t = system.sums[place as usize][k];
+            if let Ok(hit) = terms.binary_search_by_key(&t.monomial, |t| t.monomial) {
+                let amount = system.uniforms.product(t.coefficient, term.coefficient);
+                hits += 1;
+                cancelled += usize::from(system.uniforms.sum(amount, terms[hit].coefficient).is_none());
+            }
+        }
+        let inner = &system.sums[place as usize];
+        let accurate = inner.len() <= cancelled + 1 || system.distributes(term.coefficient, inner);
+        if inner.len() <= hits + cancelled && accurate {
+            let inner = inner.clone();
+            terms.remove(i - 1);
+            for t in inner {
+                let coefficient = system.uniforms.product(t.coefficient, term.coefficient);
+                terms.push(Term { coefficient, ..t });
+            }
+            system.collect(terms);
+            i -= 1;
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! A graph as a system of sums of products: what the optimiser works on.
+
+use super::monomial::{Monomial, Monomials, ONE};
+use super::uniform::{Coefficient, Uniforms};
+use crate::graph::{Expression, Graph, Input, Node};
+use rustc_hash::FxHashMap;
+
+/// A uniform coefficient times a monomial in atoms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Term {
+    /// In [`System::monomials`].
+    pub monomial: Monomial,
+    /// In [`System::uniforms`].
+    pub coefficient: Coefficient,
+}
+
+/// A value as a term; `None` for 0. Sums of several terms are atoms.
+pub type Value = Option<Term>;
+
+/// The number of a sum in [`System::sums`].
+pub type Place = u32;
+
+/// What monomials are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atom {
+    /// A state component, the time or a slot.
+    Input(Input),
+    /// A function of the values in some places; its operation is not looked into.
+    Function(Function, [Place; 3]),
+    /// The sum in a place.
+    Sum(Place),
+}
+
+/// An operation that is neither a sum nor a product: an expression whose arguments mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Function(Expression);
+
+impl Function {
+    /// The operation of an expression.
+    pub fn of(e: Expression) -> Function {
+        let none = Node(0);
+        Function(match e {
+            Expression::Constant(_) | Expression::Input(_) => e,
+            Expression::Unary(op, _) => Expression::Unary(op, none),
+            Expression::Binary(op, ..) => Expression::Binary(op, none, none),
+            Expression::Select(..) => Expression::Select(none, none, none),
+            Expression::Fused(op, ..) => Expression::Fused(op, none, none, none),
+            Expression::Largest(..) => Expression::Largest(none, none),
+        })
+    }
+
+    /// How many arguments it has.
+    pub fn arity(self) -> usize {
+        self.0.arguments().count()
+    }
+
+    /// Writes it into a graph.
+    pub fn write(self, out: &mut Graph, [a, b, c]: [Node; 3]) -> Node {
+        match self.0 {
+            Expression::Constant(_) | Expression::Input(_) => unreachable!("no operation"),
+            Expression::Unary(op, _) => out.unary(op, a),
+            Expression::Binary(op, ..) => out.binary(op, a, b),
+            Expression::Select(..) => out.select(a, b, c),
+            Expression::Fused(op, ..) => out.fused(op, a, b, c),
+            Expression::Largest(..) => out.largest(a, b),
+        }
+    }
+}
+
+/// Sums of products over atoms. What a place means never changes, only how it is written.
+pub struct System {
+    /// Uniform numbers.
+    pub uniforms: Uniforms,
+    /// Products of atoms.
+    pub monomials: Monomials,
+    /// The atoms.
+    pub atoms: Vec<Atom>,
+    /// The sums: definitions of atoms, arguments of functions, outputs. Terms in the order of their
+    /// monomials, each monomial once.
+    pub sums: Vec<Vec<Term>>,
+    /// The atom whose sum a place has.
+    owners: Vec<Option<u32>>,
+    /// The places of the results.
+    pub outputs: Vec<Place>,
+    /// Sums that are atoms, by a way to write them.
+    known: FxHashMap<Vec<Term>, u32>,
+    functions: FxHashMap<(Function, [Value; 3]), u32>,
+    inputs: FxHashMap<Input, u32>,
+}
+
+impl System {
+    /// An empty system.
+    pub fn new() -> System {
+        System {
+            uniforms: Uniforms::new(),
+            monomials: Monomials::new(),
+            atoms: Vec::new(),
+            sums: Vec::new(),
+            owners: Vec::new(),
+            outputs: Vec::new(),
+            known: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            inputs: FxHashMap::default(),
+        }
+    }
+
+    fn push_atom(&mut self, atom: Atom) -> u32 {
+        self.atoms.push(atom);
+        self.atoms.len() as u32 - 1
+    }
+
+    /// A new place with these terms.
+    pub fn place(&mut self, terms: Vec<Term>) -> Place {
+        self.sums.push(terms);
+        self.owners.push(None);
+        self.sums.len() as Place - 1
+    }
+
+    /// An atom as a term.
+    pub fn atom(&mut self, atom: u32) -> Term {
+        Term { coefficient: Coefficient::UNIT, monomial: self.monomials.power_of(atom, 1) }
+    }
+
+    /// An input.
+    pub fn input(&mut self, input: Input) -> Term {
+        let atom = match self.inputs.get(&input) {
+            Some(&atom) => atom,
+            None => {
+                let atom = self.push_atom(Atom::Input(input));
+                self.inputs.insert(input, atom);
+                atom
+            }
+        };
+        self.atom(atom)
+    }
+
+    /// A function of some values.
+    pub fn function(&mut self, function: Function, arguments: [Value; 3]) -> Term {
+        let atom = match self.functions.get(&(function, arguments)) {
+            Some(&atom) => atom,
+            None => {
+                let mut places = [0; 3];
+                for k in 0..function.arity() {
+                    places[k] = self.place(arguments[k].into_iter().collect());
+                }
+                let atom = self.push_atom(Atom::Function(function, places));
+                self.functions.insert((function, arguments), atom);
+                atom
+            }
+        };
+        self.atom(atom)
+    }
+
+    /// The atom that stands for a sum, if there is one.
+    pub fn find(&self, terms: &[Term]) -> Option<u32> {
+        self.known.get(terms).copied()
+    }
+
+    /// The atom that stands for a sum.
+    pub fn define(&mut self, terms: Vec<Term>) -> u32 {
+        if let Some(atom) = self.find(&terms) {
+            return atom;
+        }
+        let place = self.place(terms.clone());
+        let atom = self.push_atom(Atom::Sum(place));
+        self.owners[place as usize] = Some(atom);
+        self.known.insert(terms, atom);
+        atom
+    }
+
+    /// Another way to write a sum. If it is that of another atom, both are one.
+    pub fn rewrite(&mut self, place: Place, terms: Vec<Term>) {
+        let terms = match self.owners[place as usize] {
+            Some(owner) => match self.known.get(&terms) {
+                Some(&other) if other != owner => vec![self.atom(other)],
+                Some(_) => terms,
+                None => {
+                    self.known.insert(terms.clone(), owner);
+                    terms
+                }
+            },
+            None => terms,
+        };
+        self.sums[place as usize] = terms;
+    }
+
+    /// Forgets how sums could be written but as they are now: atoms have got new scales.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        for (place, owner) in self.owners.iter().enumerate() {
+            if let Some(owner) = owner {
+                self.known.entry(self.sums[place].clone()).or_insert(*owner);
+            }
+        }
+    }
+
+    /// The atom that a place defines.
+    pub fn owner(&self, place: Place) -> Option<u32> {
+        self.owners[place as usize]
+    }
+
+    /// a b
+    pub fn product(&mut self, a: Term, b: Term) -> Term {
+        let monomial = self.monomials.product(a.monomial, b.monomial);
+        if self.monomials.is_large(monomial) {
+            let (a, b) = (self.as_atom(a), self.as_atom(b));
+            return self.product(a, b);
+        }
+        Term { coefficient: self.uniforms.product(a.coefficient, b.coefficient), monomial }
+    }
+
+    /// A product as a coefficient times a single atom.
+    pub fn as_atom(&mut self, a: Term) -> Term {
+        if a.monomial == ONE || self.monomials.atom(a.monomial).is_some() {
+            return a;
+        }
+        let atom = self.define(vec![Term { coefficient: Coefficient::UNIT, monomial: a.monomial }]);
+        Term { coefficient: a.coefficient, ..self.atom(atom) }
+    }
+
+    /// 1 / a, where [`Uniforms::is_allowed`] allows it.
+    pub fn reciprocal(&mut self, a: Term) -> Term {
+        Term {
+            coefficient: self.uniforms.scaled(Coefficient::UNIT, a.coefficient, -1),
+            monomial: self.monomials.times_power(ONE, a.monomial, -1),
+        }
+    }
+
+    /// Sorts terms and adds up those with the same monomial.
+    pub fn collect(&mut self, terms: &mut Vec<Term>) {
+        // The sort is stable: which terms are added first does not depend on anything but the graph.
+        terms.sort_by_key(|t| t.monomial);
+        let mut kept = 0;
+        let mut i = 0;
+        while i < terms.len() {
+            let monomial = terms[i].monomial;
+            let mut sum = Some(terms[i].coefficient);
+            i += 1;
+            while i < terms.len() && terms[i].monomial == monomial {
+                let next = terms[i].coefficient;
+                sum = match sum {
+                    Some(s) => self.uniforms.sum(s, next),
+                    None => Some(next),
+                };
+                i += 1;
+            }
+            if let Some(coefficient) = sum {
+                terms[kept] = Term { coefficient, monomial };
+                kept += 1;
+            }
+        }
+        terms.truncate(kept);
+    }
+
+    /// A collected sum as a value: what its coefficients have in common times an atom.
+    pub fn value(&mut self, mut terms: Vec<Term>) -> Value {
+        let (&first, rest) = terms.split_first()?;
+        if rest.is_empty() {
+            return Some(first);
+        }
+        let coefficient = self.take_coefficient(&mut terms);
+        let atom = self.define(terms);
+        Some(Term { coefficient, ..self.atom(atom) })
+    }
+
+    /// Divides terms by what they have in common, and returns that.
+    pub fn take_content(&mut self, terms: &mut [Term]) -> Term {
+        let coefficient = self.take_coefficient(terms);
+        let first = terms[0].monomial;
+        let monomial = terms[1..].iter().fold(first, |m, t| self.monomials.common(m, t.monomial));
+        if monomial != ONE {
+            for term in terms.iter_mut() {
+                term.monomial = self.monomials.quotient(term.monomial, monomial);
+            }
+            terms.sort_by_key(|t| t.monomial);
+        }
+        Term { coefficient, monomial }
+    }
+
+    /// Divides terms by what their coefficients have in common, and returns that.
+    fn take_coefficient(&mut self, terms: &mut [Term]) -> Coefficient {
+        let coefficient = self.uniforms.content(terms.iter().map(|t| t.coefficient));
+        for term in terms.iter_mut() {
+            term.coefficient = self.uniforms.without(term.coefficient, coefficient);
+        }
+        coefficient
+    }
+
+    /// The sum that an atom stands for.
+    pub fn sum_of(&self, atom: u32) -> Option<Place> {
+        match self.atoms[atom as usize] {
+            Atom::Sum(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The places that the outputs need, each before those that need it; `None` if there is a cycle, which
+    /// would be a mistake in the optimiser.
+    pub fn needed(&self) -> Option<Vec<Place>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Mark {
+            New,
+            Open,
+            Done,
+        }
+        let mut marks = vec![Mark::New; self.sums.len()];
+        let mut order = Vec::new();
+        let mut stack: Vec<Place> = self.outputs.iter().rev().copied().collect();
+        while let Some(&place) = stack.last() {
+            match marks[place as usize] {
+                Mark::New => {
+                    marks[place as usize] = Mark::Open;
+                    let top = stack.len();
+                    for term in &self.sums[place as usize] {
+                        for &(atom, _) in self.monomials.literals(term.monomial) {
+                            stack.extend(self.places_of(atom));
+                        }
+                    }
+                    stack[top..].reverse();
+                    let mut open = stack[top..].iter().filter(|&&p| marks[p as usize] == Mark::Open);
+                    if open.next().is_some() {
+                        return None;
+                    }
+                }
+                Mark::Open => {
+                    marks[place as usize] = Mark::Done;
+                    order.push(place);
+                    stack.pop();
+                }
+                Mark::Done => {
+                    stack.pop();
+                }
+            }
+        }
+        Some(order)
+    }
+
+    /// The places that an atom reads.
+    pub fn places_of(&self, atom: u32) -> impl Iterator<Item = Place> {
+        let (places, count) = match self.atoms[atom as usize] {
+            Atom::Input(_) => ([0; 3], 0),
+            Atom::Function(f, places) => (places, f.arity()),
+            Atom::Sum(place) => ([place, 0, 0], 1),
+        };
+        places.into_iter().take(count)
+    }
+}
