@@ -168,7 +168,8 @@ fn a_varied_value_may_name_other_parameters_definitions_and_tables() {
 fn families_keep_their_indices_and_the_trajectory_hides_names() {
     // k is the family's; N is not the size, and j of the sum is not hidden.
     let text = "size N = 3\nsize n = 3\nparameter i = 5\nparameter w[k in 1..N] = i*k\n\
-                coordinate r[k in 1..n] : R^2 = (i, N)\nmomentum p of r\nhamiltonian sum(k in 1..n : w[k]*dot(p[k], p[k]))\n";
+                coordinate r[k in 1..n] : R^2 = (i, N)\nmomentum p of r\n\
+                hamiltonian sum(k in 1..n : w[k]*dot(p[k], p[k]))\n";
     let ensemble = ensemble(text, &[("w", "k + 10*i + 100*N"), ("p", "(sum(i in 1..2 : i), k + i)")], 7);
     for i in 0..7u64 {
         let (parameters, x) = at(&ensemble, i);
@@ -178,14 +179,13 @@ fn families_keep_their_indices_and_the_trajectory_hides_names() {
         assert_eq!(x[..6], [5.0, 3.0, 5.0, 3.0, 5.0, 3.0]);
         assert_eq!(x[6..], [1, 2, 3].map(|k: u64| [3.0, (k + i) as f64]).concat());
     }
-    // N is a number that indices may use.
-    let sum = ensemble_of_sum();
-    assert_eq!(at(&sum, 1).0, [1.0 + 2.0 + 3.0 + 4.0]);
 }
 
-fn ensemble_of_sum() -> (Problem, Starts) {
-    let text = "parameter a = 1\nstate x = 0\nx' = a\n";
-    ensemble(text, &[("a", "sum(k in 1..N : k)")], 4)
+#[test]
+fn the_number_of_trajectories_is_a_number_that_indices_may_use() {
+    let text = "parameter a = 1\nparameter N = 5\nstate x = 0\nx' = a\n";
+    let sum = ensemble(text, &[("a", "sum(k in 1..N : k)"), ("N", "N - i")], 4);
+    assert_eq!(at(&sum, 1).0, [1.0 + 2.0 + 3.0 + 4.0, 3.0]);
 }
 
 #[test]
@@ -257,6 +257,11 @@ fn velocities_become_momenta_anew() {
                 _ => format!("({:?}, 0.7)", 0.1 * i as f64),
             };
             assert_ne!(found.1[3..5], ensemble.0.model.initial[3..5]);
+            let ([m, c], [x, p, r]) = ([0, 1].map(|k| found.0[k]), [0, 3, 4].map(|k| found.1[k]));
+            let v = if vary.0 == "v" { [0.1 * i as f64, 0.7] } else { [0.0, 1.0] };
+            // H_p: a few roundings of numbers of about 1.
+            assert!(((2.0 * p + c * r) / (2.0 * m) - v[0]).abs() < 1e-15, "{found:?}");
+            assert!(((c * p + 2.0 * m * r) / (2.0 * m) + x - v[1]).abs() < 1e-15, "{found:?}");
             assert_same(found, &set(VELOCITY, &[(vary.0, &value)]));
         }
         assert_eq!([3, 4].map(|k| ensemble.1.varies_state(k)), [true, true]);
@@ -357,6 +362,18 @@ fn families_of_constraints_name_the_member() {
     let (problem, starts) = ensemble(text, &[("p", "(if(k == 3, i, 0), 0)")], 4);
     let error = try_at(&problem, &starts, 2).unwrap_err().to_string();
     assert!(error.contains("the hidden constraint of 'c[3]'"), "{error}");
+}
+
+#[test]
+fn hidden_constraints_see_the_parameters_of_their_trajectory() {
+    let text = "parameter a = 1\nparameter b = 2\ncoordinate q : R^2 = (-a, 1)\nmomentum p of q = (-a, 1)\n\
+                hamiltonian dot(p, p)/2 + b*q.x\nconstraint line : q.x + a*q.y = 0\n";
+    let (problem, starts) = ensemble(text, &[("a", "1 + i"), ("b", "i^2")], 4);
+    assert!((0..4).all(|i| try_at(&problem, &starts, i).is_ok()));
+    let (problem, starts) = ensemble(text, &[("a", "1 + i"), ("p", "(-1, 1)")], 4);
+    let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
+    assert!(error.contains("trajectory 3 does not meet the hidden constraint of 'line'"), "{error}");
+    assert!(error.contains("is 3;"), "{error}");
 }
 
 #[test]

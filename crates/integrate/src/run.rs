@@ -17,7 +17,7 @@ use crate::scheme::explicit_rk::{Stages, stage_count};
 use crate::scheme::map::{Blocks, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, StepState};
-use crate::system::{System, max_or_nan};
+use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
 use crate::treatment::Treatment;
 
@@ -222,8 +222,7 @@ impl<'a> Engine<'a> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
         blocks.steps(first, count, &mut self.x1, &mut self.largest, &mut self.work);
-        let fine = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite());
-        if count > 1 && !(fine(&self.x1) && fine(&self.largest)) {
+        if count > 1 && !(all_finite(&self.x1) && all_finite(&self.largest)) {
             for _ in 0..count {
                 self.block(fixed, blocks, 1, observer)?;
             }

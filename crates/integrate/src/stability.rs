@@ -28,7 +28,7 @@ pub enum Gain {
 const SAMPLES: u64 = 250;
 
 /// Steps from sample to sample where their number is not known: these are dearer.
-const ADAPTIVE_SPACING: u64 = 32;
+const ADAPTIVE_SPACING: u64 = 128;
 
 /// Up to this many rows the eigenvalues come from the m × m matrix, by Jacobi rotations.
 const SMALL: usize = 12;

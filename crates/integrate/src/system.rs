@@ -137,6 +137,11 @@ impl Group {
     }
 }
 
+/// Whether all of these are finite: 0·x is 0 for those, and NaN for all else.
+pub fn all_finite(numbers: &[f64]) -> bool {
+    numbers.iter().map(|x| 0.0 * x).sum::<f64>() == 0.0
+}
+
 /// The larger of the two, NaN if either is: `f64::max` would hide it.
 pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }

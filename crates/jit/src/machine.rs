@@ -151,6 +151,9 @@ struct Compiled {
     memory: Executable,
     /// Where in it the loop starts.
     iterate: Option<usize>,
+    /// Lanes that one call computes, and by how many bytes its pointers stand behind the arrays.
+    together: usize,
+    bias: usize,
     /// Repeats what the straight line could not do.
     exact: Option<Program>,
 }
@@ -177,6 +180,8 @@ impl Compiled {
             spills,
             memory,
             iterate,
+            together: shape.together(),
+            bias: shape.bias() as usize,
             exact: repairs.then(|| Program::new(tape, lanes, BlockInterpreter::detect())),
         })
     }
@@ -201,18 +206,17 @@ impl Compiled {
         scratch: *mut f64,
         count: u64,
     ) -> bool {
-        let bias = self.shape.bias() as usize;
-        let together = self.shape.together();
-        let (mut flag, mut first) = (0, 0);
+        let mut flag = 0;
+        let mut first = 0;
         while first < self.shape.lanes {
-            let inputs = inputs.map(|p| p.wrapping_add(first).wrapping_byte_add(bias));
-            let out = out.wrapping_add(first).wrapping_byte_add(bias);
-            let scratch = scratch.wrapping_byte_add(bias);
+            let shift = first * size_of::<f64>() + self.bias;
+            let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
+            let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
             // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
             // k * lanes + first .. + together of the arrays, for variables k of the tape, and the scratch up to the
             // spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
-            first += together;
+            first += self.together;
         }
         flag != 0
     }

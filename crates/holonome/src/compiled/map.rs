@@ -8,6 +8,7 @@ use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Attempt, Blocks, StepMap, TableauMap};
+use holonome_integrate::system::all_finite;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
@@ -252,7 +253,7 @@ impl StepMap for CompiledMap<'_> {
         for (k, value) in stages.k[known].iter_mut().zip(outputs[n + 1..len].chunks(n.max(1))) {
             k.copy_from_slice(value);
         }
-        let finite = x1.iter().all(|x| x.is_finite());
+        let finite = all_finite(x1);
         Attempt { error: if finite { outputs[n] } else { f64::NAN }, evaluations: attempts.evaluations }
     }
 

@@ -19,7 +19,7 @@ use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
 use crate::summary::{Drift, drift_json};
 use batch::{Batch, add_cost, compute};
-use holonome_integrate::ensemble;
+use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::Cost;
@@ -324,7 +324,7 @@ impl Sweep {
     ) -> Result<Control, Error> {
         let lanes = self.lanes();
         let row: usize = self.widths().iter().sum();
-        let least = lanes.as_ref().map_or(1, |lanes| holonome_integrate::ensemble::LaneSteps::lanes(lanes)) as u64;
+        let least = lanes.as_ref().map_or(1, LaneSteps::lanes) as u64;
         let task = ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, TASK_TRAJECTORIES);
         let wave = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64 * task;
         let mut stored = Instant::now();

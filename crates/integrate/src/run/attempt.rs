@@ -6,6 +6,7 @@ use crate::controller::start;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::scheme::map::Attempt;
+use crate::system::all_finite;
 
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
 /// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
@@ -38,7 +39,7 @@ impl Engine<'_> {
             state.cost.field += 1;
         }
         self.stages.k[0].copy_from_slice(&state.first_stage.value);
-        if state.first_stage.value.iter().all(|k| k.is_finite()) {
+        if all_finite(&state.first_stage.value) {
             Ok(())
         } else {
             Err(Failure::NonFinite { t: state.t, step: state.step, quantity: "the field".into() })

@@ -2,13 +2,14 @@
 
 use super::Engine;
 use crate::failure::Failure;
+use crate::system::all_finite;
 use crate::treatment::projection::Unconverged;
 
 impl Engine<'_> {
     /// Checks x₁, treats it, and evaluates F there.
     pub(super) fn treat<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
-        if !self.x1.iter().all(|x| x.is_finite()) {
+        if !all_finite(&self.x1) {
             return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
@@ -16,7 +17,7 @@ impl Engine<'_> {
             .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
         self.check_values(step, t1)?;
-        if !self.x1.iter().all(|x| x.is_finite()) {
+        if !all_finite(&self.x1) {
             // The map's result was finite, so its treatment met a gradient that is not.
             return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
         }
@@ -25,14 +26,16 @@ impl Engine<'_> {
 
     /// Checks x₁ and F there after a block of steps up to number `step`.
     pub(super) fn check_result<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
-        if !self.x1.iter().all(|x| x.is_finite()) {
+        if !all_finite(&self.x1) {
             return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
         }
         self.check_values(step, t1)
     }
 
     fn check_values<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
-        if let Some(row) = self.values.iter().position(|f| !f.is_finite()) {
+        if !all_finite(&self.values)
+            && let Some(row) = self.values.iter().position(|f| !f.is_finite())
+        {
             let quantity = self.system.invariants().row_name(row).into();
             return Err(Failure::NonFinite { t: t1, step, quantity });
         }
@@ -61,7 +64,7 @@ impl Engine<'_> {
     pub(super) fn check_start<E>(&self) -> Result<(), Failure<E>> {
         let state = &*self.state;
         let failure = |quantity: &str| Failure::NonFinite { t: state.t, step: state.step, quantity: quantity.into() };
-        if !state.x.iter().all(|x| x.is_finite()) {
+        if !all_finite(&state.x) {
             return Err(failure("the state"));
         }
         match state.values.iter().zip(&state.target).position(|(f, target)| !(f - target).is_finite()) {

@@ -3,7 +3,7 @@
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
 use crate::controller::{Tolerance, error_norm};
 use crate::space::SliceSpace;
-use crate::system::System;
+use crate::system::{System, all_finite};
 use crate::tableau::Tableau;
 
 /// What an attempted step came to.
@@ -129,7 +129,7 @@ impl StepMap for TableauMap<'_> {
         let mut space = SliceSpace::new(self.system, work);
         attempt(self.tableau, &mut space, t, h, x, stages, x1);
         let evaluations = space.evaluations();
-        let finite = x1.iter().all(|x| x.is_finite());
+        let finite = all_finite(x1);
         let error = if finite { error_norm(h, &stages.errors, x, x1, tolerance) } else { f64::NAN };
         Attempt { error, evaluations }
     }
