@@ -287,10 +287,16 @@ fn gains() {
     assert_eq!(gain("rod.hidden=12.5,H=1"), "rod=0,rod.hidden=12.5,H=1,J=0");
     assert!(gain("auto").starts_with("auto: kappa="));
     assert_eq!(gain("auto"), folder.summary(run)["gain"].as_str().unwrap(), "auto is the default");
-    // A gain of nothing does nothing.
+    // A gain of nothing does nothing, up to the rounding of formulas that are arranged differently: a thousand steps of
+    // four stages with a few roundings of numbers about 1 each.
     let zero = folder.summary(&format!("{run} --gain 0"));
     let plain = folder.summary("run models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 1");
-    assert_eq!(zero["state"], plain["state"]);
+    for (variable, values) in zero["state"].as_object().unwrap() {
+        for (k, value) in values.as_array().unwrap().iter().enumerate() {
+            let difference = value.as_f64().unwrap() - plain["state"][variable][k].as_f64().unwrap();
+            assert!(difference.abs() < 1e4 * f64::EPSILON, "{variable} differs by {difference:e}");
+        }
+    }
     let bad = |text: &str, fragments: &[&str]| drop(folder.run(&format!("{run} --gain {text}")).refused(fragments));
     bad("much", &["gain", "much"]);
     bad("-1", &["gain", "-1"]);
