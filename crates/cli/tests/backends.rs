@@ -1,0 +1,91 @@
+//! Every backend gives the same bits: each model of the repository by methods that use all parts of a step, run by
+//! machine code, by the block interpreter and by the interpreter, alone and in lanes.
+
+mod common;
+
+use common::{Answer, Folder, repository};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+const BACKENDS: [&str; 3] = ["machine", "block", "interpreter"];
+
+/// Equal steps with and without a correction, and feedback; attempts with two error estimates, with one and a known
+/// first stage; a projection, whose step is not compiled as a whole.
+const METHODS: [&str; 6] = [
+    "--method plain:rk4 --step 0.01",
+    "--method corrected:heun --step 0.01",
+    "--method feedback:euler --step 0.001",
+    "--method corrected:dop853",
+    "--method plain:dopri5 --rtol 1e-6",
+    "--method projection:midpoint --step 0.01",
+];
+
+fn models() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for folder in ["models", "suite/models"] {
+        let files = fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        all.extend(files.filter(|path| path.extension().is_some_and(|e| e == "holo")));
+    }
+    all.sort();
+    assert!(all.len() > 25);
+    all
+}
+
+/// What a command says, without what may differ from run to run; an error's message where it fails.
+fn said(folder: &Folder, backend: &str, arguments: &str) -> Value {
+    let mut command = folder.command(&format!("{arguments} --json --quiet"));
+    let mut said = Answer::new(command.env("HOLONOME_BACKEND", backend).output().unwrap()).json();
+    if let Some(object) = said.as_object_mut() {
+        object.remove("out");
+        if let Some(cost) = object.get_mut("cost").and_then(Value::as_object_mut) {
+            cost.remove("wall_seconds");
+        }
+        if let Some(error) = object.get_mut("error").and_then(Value::as_object_mut) {
+            error.remove("out");
+        }
+    }
+    said
+}
+
+fn same_everywhere(first: usize) {
+    let folder = Folder::new();
+    let mut finished = 0;
+    // Every fourth model, so that the tests share the work.
+    for model in models().iter().skip(first).step_by(4) {
+        for method in METHODS {
+            let run = format!("run {} {method} --until 0.3 --samples 7", model.display());
+            let [machine, others @ ..] = BACKENDS.map(|backend| said(&folder, backend, &run));
+            for other in others {
+                assert_eq!(machine, other, "{run}");
+            }
+            finished += usize::from(machine.get("state").is_some());
+        }
+        let sweep = format!("sweep {} --trajectories 11 --until 0.3", model.display());
+        let [machine, others @ ..] = BACKENDS.map(|backend| said(&folder, backend, &sweep));
+        for other in others {
+            assert_eq!(machine, other, "{sweep}");
+        }
+    }
+    assert!(finished > 30, "{finished}");
+}
+
+#[test]
+fn the_same_bits_1() {
+    same_everywhere(0);
+}
+
+#[test]
+fn the_same_bits_2() {
+    same_everywhere(1);
+}
+
+#[test]
+fn the_same_bits_3() {
+    same_everywhere(2);
+}
+
+#[test]
+fn the_same_bits_4() {
+    same_everywhere(3);
+}
