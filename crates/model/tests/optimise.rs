@@ -494,10 +494,11 @@ fn common_powers_cancel_without_overflow() {
 }
 
 #[test]
-fn a_condition_guards_what_it_guards() {
-    // if(m > 0, x/m, 0) + m x: m = 0 must not reach the second term as a divisor.
+fn nothing_is_divided_that_was_not() {
     let mut g = Graph::new();
     let (x, y, m, zero) = (g.state(0), g.state(1), g.parameter(0), g.zero());
+    // if(m > 0, x/m, 0) + m x, and other sums with m: m = 0 must not reach them as a divisor, though it may be one
+    // in the last output.
     let condition = g.binary(Binary::Less, zero, m);
     let quotient = g.div(x, m);
     let guarded = g.select(condition, quotient, zero);
@@ -505,11 +506,18 @@ fn a_condition_guards_what_it_guards() {
     let (xy, mxy) = (g.mul(x, y), g.mul(mx, y));
     let (sum, other) = (g.add(guarded, mx), g.add(my, xy));
     let third = g.add(mxy, my);
-    let outputs = [sum, other, third];
+    // A sum with m in front in one place, which divides in another.
+    let (one, xx) = (g.one(), g.mul(x, x));
+    let (divisor, weighted) = (g.add(xx, xy), g.add(mxy, mx));
+    let scaled = g.mul(m, divisor);
+    let (scaled, inverse) = (g.sub(scaled, weighted), g.div(one, divisor));
+    let lost = g.add(quotient, mxy);
+    let outputs = [sum, other, third, scaled, inverse, lost];
     let (h, results) = optimise(&g, &outputs);
     for m in [0.0, 2.0] {
         compare((&g, &outputs), (&h, &results), 0.0, &[0.3, 0.7], &[m]);
-        assert!(in_doubles(&h, &results, 0.0, &[0.3, 0.7], &[m]).iter().all(|r| r.value.is_finite()));
+        let got = in_doubles(&h, &results, 0.0, &[0.3, 0.7], &[m]);
+        assert!(got[..5].iter().all(|r| r.value.is_finite()), "{got:?}");
     }
 }
 

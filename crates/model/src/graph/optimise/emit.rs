@@ -24,7 +24,7 @@ pub fn emit(system: &System, source: &Graph, places: &[Place]) -> (Graph, Vec<No
         let node = emitter.sum(&system.sums[place as usize]);
         emitter.sums[place as usize] = Some(node);
     }
-    let outputs = system.outputs.iter().map(|&p| emitter.sums[p as usize].expect("outputs are needed")).collect();
+    let outputs = system.outputs.iter().map(|&(p, _)| emitter.sums[p as usize].expect("outputs are needed")).collect();
     (emitter.out, outputs)
 }
 

@@ -18,6 +18,9 @@
 //! result. Passes are linear but for logarithms, and the search for common factors stops after an effort in
 //! proportion to the graph.
 //!
+//! Nothing is divided by a parameter that it was not divided by, for a gain may be 0; infinities and NaN are
+//! otherwise not kept apart from other values that real arithmetic does not know.
+//!
 //! References: J. Rajski, J. Vasudevamurthi, "The testability-preserving concurrent decomposition and
 //! factorization of Boolean expressions", IEEE Trans. CAD 11 (1992); A. Hosangadi, F. Fallah, R. Kastner,
 //! "Optimizing polynomial expressions by algebraic factorization and common subexpression elimination",

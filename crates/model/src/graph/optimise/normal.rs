@@ -2,7 +2,7 @@
 
 use super::monomial::ONE;
 use super::system::{Function, System, Term, Value};
-use super::uniform::{Coefficient, UniformAtom, is_tame};
+use super::uniform::{Coefficient, Divisors, NONE, UniformAtom, is_tame};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Graph, Input, Node};
 
@@ -35,8 +35,8 @@ struct Reader<'a> {
     position: Vec<u32>,
     uses: Vec<u32>,
     uniform: Vec<bool>,
-    /// Whether the outputs need it whatever the choices on the way.
-    always: Vec<bool>,
+    /// The divisors that make it infinite or NaN where they are 0.
+    lost: Vec<Divisors>,
     forms: Vec<Form>,
 }
 
@@ -48,11 +48,10 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
         position[node.index()] = i as u32;
     }
     let at = |node: Node| position[node.index()] as usize;
-    let (mut uses, mut always) = (vec![0u32; order.len()], vec![false; order.len()]);
+    let mut uses = vec![0u32; order.len()];
     for &output in outputs {
         // Two uses: an output is needed as it is.
         uses[at(output)] += 2;
-        always[at(output)] = true;
     }
     let mut uniform = vec![false; order.len()];
     for (i, &node) in order.iter().enumerate() {
@@ -64,20 +63,13 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
             _ => e.arguments().all(|a| uniform[at(a)]),
         };
     }
-    for (i, &node) in order.iter().enumerate().rev() {
-        if always[i] {
-            match graph.expression(node) {
-                Expression::Select(condition, ..) => always[at(condition)] = true,
-                e => e.arguments().for_each(|a| always[at(a)] = true),
-            }
-        }
-    }
-    let forms = Vec::with_capacity(order.len());
-    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, always, forms };
+    let (forms, lost) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
+    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, lost, forms };
     for (i, &node) in order.iter().enumerate() {
-        let form = reader.form(i, node);
-        let form = match form {
-            Form::Open(..) if reader.uses[i] != 1 => Form::Closed(reader.close(form)),
+        let lost = reader.lost(node);
+        reader.lost.push(lost);
+        let form = match reader.form(i, node) {
+            form @ Form::Open(..) if reader.uses[i] != 1 => Form::Closed(reader.close(form)),
             Form::Closed(Some(term)) if products == Products::Shared && reader.uses[i] > 1 => {
                 Form::Closed(Some(reader.system.as_atom(term)))
             }
@@ -87,8 +79,9 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
     }
     for &output in outputs {
         let value = reader.closed(output);
+        let lost = reader.lost[reader.position[output.index()] as usize];
         let place = reader.system.place(value.into_iter().collect());
-        reader.system.outputs.push(place);
+        reader.system.outputs.push((place, lost));
     }
     reader.system
 }
@@ -121,7 +114,9 @@ impl Reader<'_> {
             }
             Expression::Binary(Binary::Div, a, b) => {
                 let (a, b) = (self.closed(a), self.closed(b));
-                if let Some(inverse) = b.and_then(|b| self.inverse(b, self.always[i])) {
+                if let Some(b) = b {
+                    let inverse = self.system.reciprocal(b);
+                    self.lost[i] |= self.system.uniforms.divisors(b.coefficient);
                     return Form::Closed(a.map(|a| self.system.product(a, inverse)));
                 }
             }
@@ -142,14 +137,14 @@ impl Reader<'_> {
         Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
     }
 
-    /// 1 / b, if what is uniform in b is allowed to be divided by.
-    fn inverse(&mut self, b: Term, always: bool) -> Option<Term> {
-        if always {
-            self.system.uniforms.allow_division(b.coefficient);
+    /// What a node's arguments lose it: infinities and NaN come through sums, products and dividends.
+    fn lost(&self, node: Node) -> Divisors {
+        let of = |a: Node| self.lost[self.position[a.index()] as usize];
+        match self.graph.expression(node) {
+            Expression::Unary(Unary::Neg, a) | Expression::Binary(Binary::Div, a, _) => of(a),
+            Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul, a, b) => of(a) | of(b),
+            _ => NONE,
         }
-        let inverse = self.system.reciprocal(b);
-        (self.system.uniforms.is_allowed(inverse.coefficient) && is_tame(inverse.coefficient.factor()))
-            .then_some(inverse)
     }
 
     /// The terms of a node: its own, where nothing else uses them.

@@ -3,7 +3,7 @@
 use super::cost::QUOTIENT;
 use super::monomial::{Monomial, ONE};
 use super::system::{Place, System, Term};
-use super::uniform::Coefficient;
+use super::uniform::{Coefficient, Divisors, NONE};
 
 /// Atoms with more uses stay as they are.
 const MOST_USES: usize = 16;
@@ -55,9 +55,6 @@ pub fn resolve(system: &mut System, places: &[Place]) {
                     0 => term.coefficient,
                     _ => system.uniforms.scaled(term.coefficient, inner.coefficient, e.signum()),
                 };
-                if !system.uniforms.is_allowed(coefficient) {
-                    continue;
-                }
                 let base = system.monomials.power_of(atom, e);
                 let rest = system.monomials.quotient(term.monomial, base);
                 let monomial = system.monomials.times_power(rest, inner.monomial, e);
@@ -81,7 +78,7 @@ pub fn resolve(system: &mut System, places: &[Place]) {
 /// One reciprocal for every atom that is divided by several times, unless that takes more operations. It
 /// takes a coefficient with it where that helps.
 pub fn share_reciprocals(system: &mut System, places: &[Place]) {
-    let uses = uses(system, places);
+    let (uses, lost) = (uses(system, places), system.lost(places));
     for (atom, uses) in uses.iter().enumerate() {
         let atom = atom as u32;
         let divided: Vec<Use> = uses.iter().filter(|u| u.2 < 0).copied().collect();
@@ -96,7 +93,7 @@ pub fn share_reciprocals(system: &mut System, places: &[Place]) {
         scales.dedup();
         let mut best: Option<(i32, Rewritten)> = None;
         for scale in scales {
-            let Some(rewritten) = with_reciprocal(system, atom, &divided, scale) else { continue };
+            let Some(rewritten) = with_reciprocal(system, atom, &divided, scale, &lost) else { continue };
             let saving = system.saving(&rewritten) - QUOTIENT as i32;
             if saving >= 0 && best.as_ref().is_none_or(|b| saving > b.0) {
                 best = Some((saving, rewritten));
@@ -109,7 +106,17 @@ pub fn share_reciprocals(system: &mut System, places: &[Place]) {
 }
 
 /// The sums where `atom` is divided by, with scale / atom instead.
-fn with_reciprocal(system: &mut System, atom: u32, uses: &[Use], scale: Coefficient) -> Option<Rewritten> {
+fn with_reciprocal(
+    system: &mut System,
+    atom: u32,
+    uses: &[Use],
+    scale: Coefficient,
+    lost: &[Divisors],
+) -> Option<Rewritten> {
+    let everywhere = uses.iter().fold(!NONE, |all, u| all & lost[u.0 as usize]);
+    if !system.uniforms.may_become(scale, Coefficient::UNIT, everywhere) {
+        return None;
+    }
     let monomial = system.monomials.power_of(atom, -1);
     let reciprocal = system.define(vec![Term { coefficient: scale, monomial }]);
     let own = system.sum_of(reciprocal);
@@ -122,7 +129,7 @@ fn with_reciprocal(system: &mut System, atom: u32, uses: &[Use], scale: Coeffici
         for _ in 0..-e {
             coefficient = system.uniforms.scaled(coefficient, scale, -1);
         }
-        if !system.uniforms.is_allowed(coefficient) {
+        if !system.uniforms.may_become(coefficient, term.coefficient, lost[place as usize]) {
             return None;
         }
         *term_in_mut(&mut result, place, term)? = Term { coefficient, monomial };
@@ -194,7 +201,7 @@ fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Us
 /// written k a b + k c d with k a known, and the sign or factor that all uses have in common belongs into
 /// the sum.
 pub fn rescale(system: &mut System, places: &[Place]) {
-    let uses = uses(system, places);
+    let (uses, lost) = (uses(system, places), system.lost(places));
     for &place in places {
         let Some(atom) = system.owner(place) else { continue };
         let list = &uses[atom as usize];
@@ -216,7 +223,7 @@ pub fn rescale(system: &mut System, places: &[Place]) {
         }
         let mut best = ((0, 0), Rewritten::new());
         for scale in scales {
-            let Some(rewritten) = rescaled(system, place, list, scale) else { continue };
+            let Some(rewritten) = rescaled(system, place, list, scale, &lost) else { continue };
             let saving = (system.saving(&rewritten), system.loosened(&rewritten));
             if saving > best.0 {
                 best = (saving, rewritten);
@@ -229,22 +236,33 @@ pub fn rescale(system: &mut System, places: &[Place]) {
 
 /// All that changes when the atom of `place` means what it did times a power of a coefficient; `None` where
 /// that is not allowed.
-fn rescaled(system: &mut System, place: Place, uses: &[Use], scale: (Coefficient, i32)) -> Option<Rewritten> {
+fn rescaled(
+    system: &mut System,
+    place: Place,
+    uses: &[Use],
+    scale: (Coefficient, i32),
+    lost: &[Divisors],
+) -> Option<Rewritten> {
     if system.sums[place as usize].len() > LONGEST || !system.distributes(scale.0, &system.sums[place as usize]) {
         return None;
     }
     let mut sum = system.sums[place as usize].clone();
     for term in &mut sum {
-        term.coefficient = system.uniforms.scaled(term.coefficient, scale.0, scale.1);
-        if !system.uniforms.is_allowed(term.coefficient) {
+        let coefficient = system.uniforms.scaled(term.coefficient, scale.0, scale.1);
+        if !system.uniforms.may_become(coefficient, term.coefficient, lost[place as usize]) {
             return None;
         }
+        term.coefficient = coefficient;
     }
     let mut result = vec![(place, sum)];
     for &(p, monomial, e) in uses {
         let term = system.term_in(&mut result, p, monomial)?;
         let coefficient = system.uniforms.scaled(term.coefficient, scale.0, -e * scale.1);
-        if !system.uniforms.is_allowed(coefficient) {
+        // What divides is not to become 0 either.
+        let inverse = system.uniforms.scaled(Coefficient::UNIT, scale.0, -scale.1);
+        if !system.uniforms.may_become(coefficient, term.coefficient, lost[p as usize])
+            || e < 0 && !system.uniforms.may_become(inverse, Coefficient::UNIT, lost[p as usize])
+        {
             return None;
         }
         *term_in_mut(&mut result, p, term)? = Term { coefficient, monomial };

@@ -1,7 +1,7 @@
 //! A graph as a system of sums of products: what the optimiser works on.
 
 use super::monomial::{Monomial, Monomials, ONE};
-use super::uniform::{Coefficient, Uniforms};
+use super::uniform::{Coefficient, Divisors, NONE, Uniforms};
 use crate::graph::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
@@ -80,8 +80,8 @@ pub struct System {
     pub sums: Vec<Vec<Term>>,
     /// The atom whose sum a place has.
     owners: Vec<Option<u32>>,
-    /// The places of the results.
-    pub outputs: Vec<Place>,
+    /// The places of the results, and the divisors that make them infinite or NaN where they are 0.
+    pub outputs: Vec<(Place, Divisors)>,
     /// Sums that are atoms, by a way to write them.
     known: FxHashMap<Vec<Term>, u32>,
     functions: FxHashMap<(Function, [Value; 3]), u32>,
@@ -218,7 +218,7 @@ impl System {
         Term { coefficient: a.coefficient, ..self.atom(atom) }
     }
 
-    /// 1 / a, where [`Uniforms::is_allowed`] allows it.
+    /// 1 / a
     pub fn reciprocal(&mut self, a: Term) -> Term {
         Term {
             coefficient: self.uniforms.scaled(Coefficient::UNIT, a.coefficient, -1),
@@ -305,7 +305,7 @@ impl System {
         }
         let mut marks = vec![Mark::New; self.sums.len()];
         let mut order = Vec::new();
-        let mut stack: Vec<Place> = self.outputs.iter().rev().copied().collect();
+        let mut stack: Vec<Place> = self.outputs.iter().rev().map(|o| o.0).collect();
         while let Some(&place) = stack.last() {
             match marks[place as usize] {
                 Mark::New => {
@@ -333,6 +333,23 @@ impl System {
             }
         }
         Some(order)
+    }
+
+    /// For every place, the divisors that make all outputs that need it infinite or NaN.
+    pub fn lost(&self, places: &[Place]) -> Vec<Divisors> {
+        let mut lost = vec![!NONE; self.sums.len()];
+        for &(place, divisors) in &self.outputs {
+            lost[place as usize] &= divisors;
+        }
+        for &place in places.iter().rev() {
+            let here = lost[place as usize];
+            for term in &self.sums[place as usize] {
+                for &(atom, _) in self.monomials.literals(term.monomial) {
+                    self.places_of(atom).for_each(|p| lost[p as usize] &= here);
+                }
+            }
+        }
+        lost
     }
 
     /// The places that an atom reads.

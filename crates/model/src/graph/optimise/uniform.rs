@@ -28,6 +28,12 @@ pub enum UniformAtom {
     Sum(Vec<Coefficient>),
 }
 
+/// A set of uniform atoms that the model divides by; those beyond the first ones have no bit.
+pub type Divisors = u64;
+
+/// No divisors.
+pub const NONE: Divisors = 0;
+
 /// Numbers outside are not multiplied by one another: the product could overflow where the model's own
 /// order of operations does not.
 const TAME: std::ops::Range<f64> = 1e-100..1e100;
@@ -97,13 +103,21 @@ pub struct Uniforms {
     /// The atoms; those in an atom have smaller numbers than it has.
     pub atoms: Vec<UniformAtom>,
     known: FxHashMap<UniformAtom, u32>,
-    divides: Vec<bool>,
+    /// The bits of atoms that are divided by.
+    numbers: Vec<Option<u32>>,
+    divisors: u32,
 }
 
 impl Uniforms {
     /// An empty table.
     pub fn new() -> Uniforms {
-        Uniforms { monomials: Monomials::new(), atoms: Vec::new(), known: FxHashMap::default(), divides: Vec::new() }
+        Uniforms {
+            monomials: Monomials::new(),
+            atoms: Vec::new(),
+            known: FxHashMap::default(),
+            numbers: Vec::new(),
+            divisors: 0,
+        }
     }
 
     /// An atom as a coefficient.
@@ -113,7 +127,7 @@ impl Uniforms {
             None => {
                 let id = self.atoms.len() as u32;
                 self.atoms.push(atom.clone());
-                self.divides.push(matches!(atom, UniformAtom::Number(_)));
+                self.numbers.push(None);
                 self.known.insert(atom, id);
                 id
             }
@@ -147,18 +161,35 @@ impl Uniforms {
         }
     }
 
-    /// Notes that the model itself divides by `a` whatever the state: only by such numbers may other terms
-    /// be divided; by a gain or g, which may be 0, they may not.
-    pub fn allow_division(&mut self, a: Coefficient) {
+    /// The divisors in `a`, so that a value that `a` divides is known to be lost where one of them is 0.
+    pub fn divisors(&mut self, a: Coefficient) -> Divisors {
+        let mut divisors = NONE;
         for &(atom, e) in self.monomials.literals(a.monomial) {
-            let wild = matches!(self.atoms[atom as usize], UniformAtom::Wild(_));
-            self.divides[atom as usize] |= e > 0 && !wild;
+            let atom = atom as usize;
+            if e > 0 && self.numbers[atom].is_none() && !matches!(self.atoms[atom], UniformAtom::Wild(_)) {
+                self.numbers[atom] = (self.divisors < Divisors::BITS).then_some(self.divisors);
+                self.divisors += 1;
+            }
+            divisors |= if e > 0 { self.bit(atom) } else { NONE };
         }
+        divisors
     }
 
-    /// Whether it divides by nothing that the model does not divide by.
-    pub fn is_allowed(&self, a: Coefficient) -> bool {
-        self.monomials.literals(a.monomial).iter().all(|&(atom, e)| e > 0 || self.divides[atom as usize])
+    fn bit(&self, atom: usize) -> Divisors {
+        self.numbers[atom].map_or(NONE, |number| 1 << number)
+    }
+
+    /// Whether a term may get the coefficient `new` for `old` where `lost` makes all that it contributes to
+    /// meaningless. A gain or a coefficient of gravity may be 0: what the model does not divide by it must not
+    /// be divided by it.
+    pub fn may_become(&self, new: Coefficient, old: Coefficient, lost: Divisors) -> bool {
+        let old = self.monomials.literals(old.monomial);
+        self.monomials.literals(new.monomial).iter().all(|&(atom, e)| {
+            e > 0
+                || old.iter().any(|&(other, f)| other == atom && f < 0)
+                || self.bit(atom as usize) & lost != NONE
+                || matches!(self.atoms[atom as usize], UniformAtom::Number(_))
+        })
     }
 
     /// a + b; `None` for 0.
