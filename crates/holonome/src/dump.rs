@@ -6,6 +6,7 @@ use holonome_model::elaborate::model::{Dynamics, Family, Model, Quantity, Role};
 use holonome_model::functional::{Functional, Source};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::rows::{Piece, RowProgram};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
 use std::fmt::Write;
@@ -127,8 +128,26 @@ fn field(problem: &Problem) -> Result<&Field, Error> {
     }
 }
 
-/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph.
+/// What each row of a program's pieces computes, shown by `show`.
+fn pieces(out: &mut String, what: &str, program: &RowProgram, show: impl Fn(&Piece) -> String) {
+    for piece in program.pieces.iter() {
+        let _ = writeln!(out, "{what}, over {} rows:", piece.rows);
+        for line in show(piece).lines() {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+}
+
+/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph; of a model that is run
+/// row by row the graph of every template.
 pub fn graph(problem: &Problem) -> Result<String, Error> {
+    if let Some(rows) = &problem.examined.rows {
+        let mut out = String::new();
+        for (what, program) in [("field", &rows.field), ("invariants", &rows.invariants)] {
+            pieces(&mut out, what, program, |piece| lines(&piece.graph, &piece.outputs));
+        }
+        return Ok(out);
+    }
     let field = field(problem)?;
     let mut out = lines(&field.graph, &[field.field.clone(), field.invariants.clone()].concat());
     let name = |nodes: &[Node]| nodes.iter().map(|n| format!("n{}", n.0)).collect::<Vec<_>>().join(", ");
@@ -140,8 +159,13 @@ pub fn graph(problem: &Problem) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The field's tape.
+/// The field's tape, or that of every template.
 pub fn tape(problem: &Problem) -> Result<String, Error> {
+    if let Some(rows) = &problem.examined.rows {
+        let mut out = format!("{} operations\n", rows.field.operations(rows.parameters));
+        pieces(&mut out, "field", &rows.field, |piece| piece.tape(rows.parameters).to_string());
+        return Ok(out);
+    }
     let field = field(problem)?;
     let tape = Tape::new(&field.graph, &field.field, field.dimension, field.parameters);
     Ok(format!("{} operations\n{tape}", tape.operations()))

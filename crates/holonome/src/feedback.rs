@@ -9,6 +9,7 @@ use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::stability::{self, Gain};
 use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
 use holonome_model::graph::Node;
 use holonome_model::numeric::positive_definite;
 use holonome_model::treatment::Field;
@@ -35,7 +36,7 @@ pub(crate) struct FeedbackSystem {
 /// The feedback field's system.
 pub(crate) fn feedback_system(
     base: &Field,
-    plain: &CompiledSystem,
+    plain: &dyn System,
     plan: &Plan,
     state: &StepState,
     parameters: &[f64],
@@ -131,7 +132,7 @@ fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters:
 pub(crate) fn refuse_unstable(
     plan: &Plan,
     system: &CompiledSystem,
-    plain: &CompiledSystem,
+    plain: &dyn System,
     state: &StepState,
     options: &RunOptions,
     warnings: &mut Vec<String>,

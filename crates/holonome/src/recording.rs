@@ -1,6 +1,6 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
-use crate::compiled::Bound;
+use crate::compiled::{Bound, Quantities};
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -8,9 +8,8 @@ use holonome_integrate::state::StepState;
 use holonome_model::elaborate::model::{Model, Quantity};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
-use holonome_model::graph::Node;
-use holonome_model::treatment::structure::evaluate;
-use holonome_model::treatment::{Field, InvariantKind, feedback};
+use holonome_model::rows::RowProgram;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -95,17 +94,13 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
         .collect()
 }
 
-/// The initial value of each group of invariants; null for what is imposed.
-pub(crate) fn initial_values(model: &Model, field: &Field) -> Vec<Value> {
-    field
-        .groups
+/// The initial value of each group of invariants, H being known; null for what is imposed.
+pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], hamiltonian: f64) -> Vec<Value> {
+    groups
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
-            InvariantKind::Hamiltonian => {
-                let row = g.members[0][0].0;
-                json!(evaluate(&field.graph, &[field.invariants[row]], 0.0, &model.initial, &model.parameter_values)[0])
-            }
+            InvariantKind::Hamiltonian => json!(hamiltonian),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
                 let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
@@ -142,12 +137,13 @@ pub(crate) struct RecordedArray {
 /// What a sample stores: the variables, H, the integrals, the observables.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
-    pub(crate) kernel: Bound,
+    pub(crate) kernel: Quantities,
     pub(crate) outputs: usize,
 }
 
 impl Recorded {
-    pub(crate) fn new(model: &Model, field: &mut Field) -> Recorded {
+    /// What a model records; by rows where it has no `field` that is written out.
+    pub(crate) fn new<'m>(model: &'m Model, field: Option<&Field>) -> Recorded {
         let mut arrays = Vec::new();
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
@@ -171,15 +167,14 @@ impl Recorded {
                 len: v.family.len(),
             });
         }
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut outputs = 0;
+        let mut functionals: Vec<&Functional> = Vec::new();
         let mut add = |name: String,
                        role: &'static str,
                        description: String,
                        quantity: Option<&Quantity>,
-                       functional: &Functional,
-                       shape: Shape,
-                       field: &mut Field| {
-            let values = functional.unroll(&mut field.graph);
+                       functional: &'m Functional,
+                       shape: Shape| {
             let family = match quantity {
                 Some(q) if !q.indices.is_empty() => {
                     let k = q.indices.len();
@@ -203,13 +198,14 @@ impl Recorded {
                 family,
                 shape,
                 from_state: false,
-                first: nodes.len(),
-                len: values.len(),
+                first: outputs,
+                len: functional.outputs,
             });
-            nodes.extend(values);
+            outputs += functional.outputs;
+            functionals.push(functional);
         };
         if let holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) = &model.dynamics {
-            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar, field);
+            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar);
         }
         for q in &model.integrals {
             add(
@@ -219,14 +215,28 @@ impl Recorded {
                 Some(q),
                 &q.functional,
                 q.shape,
-                field,
             );
         }
         for q in &model.observables {
-            add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape, field);
+            add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape);
         }
-        let kernel = Bound::of(field, &nodes, &model.parameter_values);
-        Recorded { arrays, kernel, outputs: nodes.len() }
+        let kernel = match field {
+            Some(field) => {
+                let mut field = field.clone();
+                let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
+                Quantities::Straight(Bound::of(&field, &nodes, &model.parameter_values))
+            }
+            None => {
+                let (mut pieces, mut first) = (Vec::new(), 0);
+                for functional in functionals {
+                    pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));
+                    first += functional.outputs;
+                }
+                let program = RowProgram::new(model.dimension(), outputs, pieces);
+                Quantities::of_rows(&program, &model.parameter_values)
+            }
+        };
+        Recorded { arrays, kernel, outputs }
     }
 }
 
@@ -272,7 +282,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) store: &'a mut Store,
     pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
     pub(crate) plan: &'a Plan,
-    pub(crate) groups: &'a Field,
+    pub(crate) groups: &'a [InvariantGroup],
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
@@ -314,7 +324,6 @@ impl Observer for Recorder<'_> {
         }
         self.shown = now;
         let drift = self
-            .groups
             .groups
             .iter()
             .zip(&state.drift)

@@ -7,10 +7,12 @@ use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Role};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::Gram;
-use holonome_model::treatment::Field;
+use holonome_model::numeric::{Gram, Row};
+use holonome_model::rows::RowField;
 use holonome_model::treatment::feedback::gain_name;
-use holonome_model::treatment::structure::{Kind, Probe, Structure, points_on_set};
+use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
+use holonome_model::treatment::unrolled::LARGEST_UNROLLED;
+use holonome_model::treatment::{Field, InvariantGroup};
 use serde_json::{Value, json};
 
 /// One constraint.
@@ -61,6 +63,8 @@ pub struct Report {
     rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
+    /// Templates and rows of a field that is run row by row.
+    rows: Option<(usize, usize)>,
     varying: Vec<String>,
     weak: Vec<String>,
     notes: Vec<String>,
@@ -72,8 +76,12 @@ impl Report {
     pub fn new(problem: &Problem) -> Report {
         let model = &problem.model;
         let field = problem.examined.field.as_ref();
+        let by_rows = problem.examined.rows.as_ref();
         let structure = field.map(|(_, s)| s);
-        let rank = field.map(|(f, _)| rank_on_set(model, f));
+        let rank = match by_rows {
+            Some(rows) => rank_of_rows(model, rows),
+            None => field.map(|(f, _)| rank_on_set(model, f)),
+        };
         let mut notes = Vec::new();
         if let Some(too_large) = &problem.examined.too_large {
             notes.push(format!("{too_large}; constraints and numbers at the start were checked row by row, hidden constraints and ranks were not"));
@@ -107,11 +115,24 @@ impl Report {
             constraints: constraint_rows(model, structure),
             mass: mass(model),
             explicit_time: model.explicit_time,
-            invariants: field
-                .map_or(Vec::new(), |(f, _)| f.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect()),
+            invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
-            nonzeros: field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
-            operations: field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations()),
+            nonzeros: match by_rows {
+                Some(rows) => Some((rows.column.len(), rows.count() * rows.dimension)),
+                None => {
+                    field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension))
+                }
+            },
+            operations: match by_rows {
+                Some(rows) => Some(rows.field.operations(rows.parameters)),
+                None => {
+                    field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations())
+                }
+            },
+            rows: by_rows.map(|rows| {
+                let pieces = &rows.field.pieces;
+                (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
+            }),
             varying: problem.examined.varying.clone(),
             weak: problem.examined.weak_integrals.clone(),
             notes,
@@ -186,7 +207,11 @@ impl Report {
             out.push_str(&format!("  feedback's assumptions (2016): {}\n", self.assumptions(r)));
         }
         if let Some(operations) = self.operations {
-            out.push_str(&format!("  the field takes {operations} operations\n"));
+            let form = self.rows.map(|(templates, rows)| {
+                let templates = if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
+                format!(", run row by row: {templates} over {rows} rows")
+            });
+            out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
         }
         if !self.weak.is_empty() {
             out.push_str(&format!(
@@ -224,7 +249,7 @@ impl Report {
 
     /// For programs.
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut all = json!({
             "model": self.name,
             "kind": if self.hamiltonian { "hamiltonian" } else { "field" },
             "dimension": self.dimension,
@@ -247,7 +272,11 @@ impl Report {
             "weak_integrals": self.weak,
             "notes": self.notes,
             "methods": self.methods.iter().map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
-        })
+        });
+        if let (Some((templates, rows)), Some(object)) = (self.rows, all.as_object_mut()) {
+            object.insert("rows".to_string(), json!({"templates": templates, "rows": rows}));
+        }
+        all
     }
 }
 
@@ -258,6 +287,9 @@ fn degrees_of_freedom(model: &Model, structure: Option<&Structure>, regular: boo
     }
     if !model.is_hamiltonian() {
         return model.dimension().checked_sub(scalars);
+    }
+    if model.constraints.is_empty() {
+        return Some(model.degrees());
     }
     match structure?.kind {
         Kind::Free => Some(model.degrees()),
@@ -350,6 +382,42 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     }
 }
 
+/// Rank of DF at the initial state and at a few other points; of many invariants it says too little for what it takes.
+fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
+    const MOST_INVARIANTS: usize = 64;
+    let count = field.count();
+    if count > MOST_INVARIANTS {
+        return None;
+    }
+    let points: Vec<Vec<f64>> = std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
+    let rank = |x: &Vec<f64>| {
+        let values = field.jacobian.evaluate(0.0, x, &model.parameter_values);
+        let row = |i: usize| {
+            let range = field.row_start[i]..field.row_start[i + 1];
+            field.column[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
+        };
+        let rows: Vec<Row> = (0..count).map(row).collect();
+        count - Gram::new(&rows, 0.0).dependent().len()
+    };
+    let ranks: Vec<usize> = points.iter().map(rank).collect();
+    let (least, largest) = (ranks.iter().min(), ranks.iter().max());
+    Some(Rank {
+        least: least.copied().unwrap_or(count),
+        largest: largest.copied().unwrap_or(count),
+        rows: count,
+        points: ranks.len(),
+    })
+}
+
+/// The groups of a model's invariants, in whichever form its field is.
+fn groups(problem: &Problem) -> &[InvariantGroup] {
+    match (&problem.examined.field, &problem.examined.rows) {
+        (Some((field, _)), _) => &field.groups,
+        (None, Some(field)) => &field.groups,
+        (None, None) => &[],
+    }
+}
+
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let refusal = match (&problem.examined.too_large, problem.examined.redundant.is_empty()) {
         (Some(too_large), _) => Some(too_large.to_string()),
@@ -359,8 +427,11 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
         ),
         _ => None,
     };
-    let invariants = problem.examined.field.as_ref().map_or(0, |(f, _)| f.invariants.len());
-    let imposed = problem.examined.field.as_ref().is_some_and(|(f, _)| f.groups.iter().any(|g| is_imposed(g.kind)));
+    let groups = groups(problem);
+    let invariants: usize = groups.iter().flat_map(|g| &g.members).map(Vec::len).sum();
+    let imposed = groups.iter().any(|g| is_imposed(g.kind));
+    let size = problem.model.unrolled_size();
+    let feedback_fits = problem.examined.rows.is_none() || size <= LARGEST_UNROLLED;
     TREATMENTS
         .iter()
         .map(|t| {
@@ -374,6 +445,10 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                     applies: false,
                     reason: "no invariants are known; state some with `integral`".to_string(),
                 };
+            }
+            if t.treatment == Treatment::Feedback && !feedback_fits {
+                let reason = format!("its term is written out, and {size} operations are more than {LARGEST_UNROLLED}");
+                return MethodRow { name, applies: false, reason };
             }
             // `plain` says so itself.
             let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;

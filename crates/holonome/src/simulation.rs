@@ -1,6 +1,6 @@
 //! A problem compiled for a method, and its run.
 
-use crate::compiled::{CompiledMap, CompiledStep, CompiledSystem};
+use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
@@ -14,8 +14,11 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::system::System;
 use holonome_model::syntax::diagnostic::Diagnostic;
-use holonome_model::treatment::Field;
+use holonome_model::rows::RowField;
+use holonome_model::treatment::unrolled::unroll;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,14 +33,18 @@ pub struct Simulation {
     pub options: RunOptions,
     /// What the user should know before it starts.
     pub warnings: Vec<String>,
-    /// The field without a feedback term.
-    pub(crate) field: Field,
+    /// The field without a feedback term, where it is written out.
+    pub(crate) field: Option<Field>,
+    /// What the rows of F mean.
+    pub(crate) groups: Vec<InvariantGroup>,
+    /// How many rows of F are constraints.
+    pub(crate) constraints: usize,
     /// The field with it.
     pub(crate) treated: Option<Field>,
     /// What the treated field has for parameters, after the model's and the targets.
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
-    pub(crate) system: CompiledSystem,
+    pub(crate) system: Compiled,
     pub(crate) step: CompiledStep,
     state: StepState,
     pub(crate) recorded: Recorded,
@@ -85,12 +92,14 @@ impl Simulation {
         if let Some(too_large) = &problem.examined.too_large {
             return Err(Error::option(format!("{too_large}; make it smaller with --set, or split it")));
         }
-        let (mut base, _) = problem.examined.field.clone().ok_or_else(|| Error::option("the model has no field"))?;
+        let form = Form::of(&problem, &method)?;
         let mut warnings = unused_options(&options, &method);
         warnings.extend(crate::backend::warning());
-        let recorded = Recorded::new(&problem.model, &mut base);
+        let field = form.written_out();
+        let recorded = Recorded::new(&problem.model, field);
         let mut plan = plan(&options, method, &mut warnings)?;
-        if method.treatment != Treatment::Plain && base.invariants.is_empty() {
+        let groups = form.groups().to_vec();
+        if method.treatment != Treatment::Plain && groups.is_empty() {
             warnings.push(format!(
                 "the model has no invariants, so `{}` does what `plain` does",
                 method.treatment.facts().name
@@ -100,31 +109,46 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let (feeds_back, corrects) =
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
-        let plain = CompiledSystem::new(&base, &parameters, feeds_back, corrects);
+        let plain = match &form {
+            Form::Straight(field) => {
+                Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects))
+            }
+            Form::Rows(field) => Compiled::Rows(RowSystem::new(field, &parameters)),
+        };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
+        let constraints = plain.invariants().constraints;
         let targets = parameters.len();
         let mut gain_text = None;
         let (mut gains, mut with_feedback) = (Vec::new(), None);
-        let (system, step) = if feeds_back {
-            let treated = feedback_system(&base, &plain, &plan, &state, &parameters, &options, formulas)?;
-            plan.gain = treated.gain;
-            gain_text = Some(treated.text);
-            refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-            let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
-            gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
-            with_feedback = Some(treated.field);
-            (treated.system, step)
-        } else {
-            let all = [&parameters, &state.target[base.constraints..]].concat();
-            let step = CompiledStep::new(&plan, &base, targets, &all);
-            (plain, step)
+        let (system, step) = match field {
+            Some(base) if feeds_back => {
+                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                plan.gain = treated.gain;
+                gain_text = Some(treated.text);
+                refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
+                let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+                gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
+                with_feedback = Some(treated.field);
+                (Compiled::Straight(treated.system), step)
+            }
+            Some(base) => {
+                let all = [&parameters, &state.target[constraints..]].concat();
+                let step = CompiledStep::new(&plan, base, targets, &all);
+                (plain, step)
+            }
+            None => (plain, CompiledStep::default()),
         };
-        let initial = initial_values(&problem.model, &base);
+        let hamiltonian = groups.iter().find(|g| g.kind == InvariantKind::Hamiltonian);
+        let hamiltonian = hamiltonian.map_or(f64::NAN, |g| state.initial[g.members[0][0].0]);
+        let initial = initial_values(&problem.model, &groups, hamiltonian);
+        let field = form.into_field();
         Ok(Simulation {
             problem,
             options,
             warnings,
-            field: base,
+            field,
+            groups,
+            constraints,
             treated: with_feedback,
             gains,
             plan,
@@ -206,7 +230,7 @@ impl Simulation {
             store: &mut store,
             watch,
             plan: &self.plan,
-            groups: &self.field,
+            groups: &self.groups,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],
@@ -257,7 +281,7 @@ impl Simulation {
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
             hamiltonian: self.problem.model.is_hamiltonian(),
-            drift: Summary::drift_of(&self.field, &self.initial, &self.state),
+            drift: Summary::drift_of(&self.groups, &self.initial, &self.state),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,
@@ -270,7 +294,7 @@ impl Simulation {
 
     /// How many targets F₀ stand among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
-        self.field.invariants.len() - self.field.constraints
+        self.system.invariants().count - self.constraints
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -289,6 +313,54 @@ impl Simulation {
         set("options", json!(self.options));
         set("method", json!(self.plan.method.to_string()));
         layout
+    }
+}
+
+/// A model's field in the form in which it is run.
+enum Form<'a> {
+    Straight(Field),
+    Rows(&'a RowField),
+}
+
+impl Form<'_> {
+    /// Row by row if the model is large. The term of feedback is made of formulas, so it needs them written out.
+    fn of<'a>(problem: &'a Problem, method: &Method) -> Result<Form<'a>, Error> {
+        let Some(rows) = &problem.examined.rows else {
+            let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
+            return Ok(Form::Straight(field.0.clone()));
+        };
+        if method.treatment != Treatment::Feedback {
+            return Ok(Form::Rows(rows));
+        }
+        let unrolled = unroll(&problem.model).map_err(|too_large| {
+            Error::option(format!(
+                "`{method}` writes the feedback term out, and {too_large}; `corrected:{}` holds the same invariants and runs models of any size",
+                method.scheme.name
+            ))
+        })?;
+        let (field, _) = dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        Ok(Form::Straight(field))
+    }
+
+    fn written_out(&self) -> Option<&Field> {
+        match self {
+            Form::Straight(field) => Some(field),
+            Form::Rows(_) => None,
+        }
+    }
+
+    fn into_field(self) -> Option<Field> {
+        match self {
+            Form::Straight(field) => Some(field),
+            Form::Rows(_) => None,
+        }
+    }
+
+    fn groups(&self) -> &[InvariantGroup] {
+        match self {
+            Form::Straight(field) => &field.groups,
+            Form::Rows(field) => &field.groups,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::recording::VariableLayout;
 pub use holonome_integrate::state::Cost;
 use holonome_integrate::state::StepState;
-use holonome_model::treatment::{Field, InvariantKind};
+use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -86,9 +86,8 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    pub(crate) fn drift_of(field: &Field, initial: &[Value], state: &StepState) -> Vec<Drift> {
-        field
-            .groups
+    pub(crate) fn drift_of(groups: &[InvariantGroup], initial: &[Value], state: &StepState) -> Vec<Drift> {
+        groups
             .iter()
             .zip(&state.drift)
             .zip(initial)

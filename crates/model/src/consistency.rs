@@ -10,10 +10,11 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::numeric::{self, Gram, Row};
+use crate::rows::{self, RowField};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
-use crate::treatment::unrolled::{TooLarge, unroll};
+use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
 use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use std::fmt::{self, Display};
 
@@ -29,8 +30,10 @@ pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
-    /// The field with its invariants, where there is one.
+    /// The field with its invariants, where there is one and it is written out.
     pub field: Option<(Field, Structure)>,
+    /// The same row by row, where the model is so large that it is run like that.
+    pub rows: Option<RowField>,
     /// Why there is no field, where the model is too large to be written out.
     pub too_large: Option<TooLarge>,
     /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
@@ -55,6 +58,7 @@ pub fn examine(model: &Model) -> Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
         field: None,
+        rows: None,
         too_large: None,
         off_set: Vec::new(),
         varying: Vec::new(),
@@ -65,6 +69,10 @@ pub fn examine(model: &Model) -> Examined {
     let off = constraints_met(model, &mut found.off_set);
     if undefined {
         return found; // derivatives of what does not exist say nothing
+    }
+    if rows::suits(model, LARGEST_UNROLLED) {
+        examine_rows(model, &mut found);
+        return found;
     }
     let unrolled = match unroll(model) {
         Ok(unrolled) => unrolled,
@@ -96,13 +104,46 @@ pub fn examine(model: &Model) -> Examined {
     };
     hidden_met(model, &extended.0, &extended.1, &off, &mut found.off_set);
     if found.is_sound() {
-        field_is_finite(model, &extended.0, &mut found.diagnostics);
+        let field = &extended.0;
+        let values = evaluate(&field.graph, &field.field, 0.0, &model.initial, &model.parameter_values);
+        field_is_finite(model, &values, &mut found.diagnostics);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, &mut found);
     }
     found.field = Some(extended);
     found
+}
+
+/// Examines a model without constraints that is run row by row.
+fn examine_rows(model: &Model, found: &mut Examined) {
+    let field = RowField::new(model);
+    field_is_finite(model, &field.field.evaluate(0.0, &model.initial, &model.parameter_values), &mut found.diagnostics);
+    if found.is_sound() && !model.integrals.is_empty() {
+        let (points, ambient) = looked_at(model, None);
+        let explicit = field.explicit_rates(model);
+        let rates = |x: &Vec<f64>| -> Vec<Rate> {
+            let at = |program: &rows::RowProgram| program.evaluate(0.0, x, &model.parameter_values);
+            let (v, values, explicit, entries) =
+                (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
+            let row = |i: usize| {
+                let range = field.row_start[i]..field.row_start[i + 1];
+                field.column[range.clone()].iter().copied().zip(entries[range].iter().copied())
+            };
+            let speed = length(&v);
+            (0..field.count()).map(|i| Rate::new(values[i], explicit[i], row(i), (&v, speed))).collect()
+        };
+        let (points, ambient): (Vec<_>, Vec<_>) =
+            (points.iter().map(&rates).collect(), ambient.iter().map(&rates).collect());
+        for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
+            let of_group = |all: &[Vec<Rate>]| -> Vec<Vec<Rate>> {
+                let rows = |rates: &Vec<Rate>| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
+                all.iter().map(rows).collect()
+            };
+            judge(model, group, &of_group(&points), &of_group(&ambient), found);
+        }
+    }
+    found.rows = Some(field);
 }
 
 /// A number for a message: seven digits, in the form a person would write.
@@ -408,8 +449,7 @@ impl HiddenConstraints {
     }
 }
 
-fn field_is_finite(model: &Model, field: &Field, out: &mut Vec<Diagnostic>) {
-    let values = evaluate(&field.graph, &field.field, 0.0, &model.initial, &model.parameter_values);
+fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagnostic>) {
     if let Some(at) = values.iter().position(|v| !v.is_finite()) {
         let variable = model
             .variables
@@ -495,19 +535,51 @@ fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
     model.constraints.iter().skip(1).fold(diagnostic, |d, c| d.related(c.span, "with this"))
 }
 
+/// An invariant at a point: its value, its rate of change along the field, and what the rate could be at most.
+#[derive(Clone, Copy)]
+struct Rate {
+    value: f64,
+    rate: f64,
+    size: f64,
+}
+
+impl Rate {
+    /// From ∂I/∂t, the entries of DI, and the field `v` with its length.
+    fn new(
+        value: f64,
+        explicit: f64,
+        gradient: impl Iterator<Item = (u32, f64)> + Clone,
+        (v, speed): (&[f64], f64),
+    ) -> Rate {
+        let length = gradient.clone().map(|(_, d)| d * d).sum::<f64>().sqrt();
+        let along: f64 = gradient.map(|(i, d)| d * v[i as usize]).sum();
+        Rate { value, rate: explicit + along, size: length * speed + explicit.abs() }
+    }
+}
+
+fn length(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// Where integrals are looked at: points of the constraint set, the initial state first, and points off it.
+fn looked_at(model: &Model, field: Option<&Field>) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+    let points = match field {
+        Some(field) => structure::points_on_set(model, field, 6, 0x1e57),
+        None => std::iter::once(model.initial.clone()).chain(structure::ambient_points(model, 6, 0x1e57)).collect(),
+    };
+    (points, structure::ambient_points(model, 4, 0xa3b1))
+}
+
 /// Warns of integrals (and of a state model's constraints) that the flow does not keep.
 fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
-    let t = 0.0;
     let imposed = |kind: InvariantKind| matches!(kind, InvariantKind::Constraint) && !model.is_hamiltonian();
     if !field.groups.iter().any(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
         return;
     }
-    let points = structure::points_on_set(model, field, 6, 0x1e57);
-    let ambient = structure::ambient_points(model, 4, 0xa3b1);
+    let (points, ambient) = looked_at(model, Some(field));
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
-        let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
-        let quantity = list.iter().find(|q| q.name == group.name).expect("a group has its quantity");
-        let (rows, weights): (Vec<usize>, Vec<f64>) = group.members.iter().flatten().copied().unzip();
+        let quantity = quantity_of(model, group);
+        let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
         // X, the values and, where time is explicit, ∂I/∂t beside DI.
         let mut graph = field.graph.clone();
         let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
@@ -518,51 +590,56 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
         let nodes = [field.field.clone(), values, explicit].concat();
         let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
         let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
-        // For each row its value, its rate, and what the rate could be at most.
-        let rates = |x: &[f64]| -> Vec<(f64, f64, f64)> {
-            let (mut v, jacobian) = probe.at(t, x);
+        let rates = |x: &Vec<f64>| -> Vec<Rate> {
+            let (mut v, jacobian) = probe.at(0.0, x);
             let mut values = v.split_off(field.dimension);
             let explicit = values.split_off(rows.len());
-            let speed = v.iter().map(|v| v * v).sum::<f64>().sqrt();
-            let one = |(k, row): (usize, &Row)| {
-                let rate = explicit[k] + row.iter().map(|&(i, d)| d * v[i as usize]).sum::<f64>();
-                (values[k], rate, numeric::dot(row, row).sqrt() * speed + explicit[k].abs())
-            };
-            jacobian.iter().enumerate().map(one).collect()
+            let speed = length(&v);
+            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), (&v, speed));
+            jacobian.iter().enumerate().map(row).collect()
         };
-        let rate = |x: &[f64]| -> (f64, f64) {
-            let varies = |&(_, rate, size): &(f64, f64, f64)| rate.is_finite() && rate.abs() > CONSTANT * size;
-            let largest = rates(x).into_iter().filter(varies).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-            largest.map_or((0.0, 0.0), |(_, rate, size)| (rate.abs(), rate.abs() / size))
-        };
-        // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
-        let targets: Vec<f64> = match group.kind {
-            InvariantKind::Integral => rates(&model.initial).into_iter().map(|(value, ..)| value).collect(),
-            _ => vec![0.0; rows.len()],
-        };
-        let potential_varies = |x: &[f64]| {
-            let (mut rate, mut size) = (0.0, 0.0);
-            for (((value, r, s), target), weight) in rates(x).into_iter().zip(&targets).zip(&weights) {
-                rate += weight * (value - target) * r;
-                size += weight * (value - target).abs() * s;
-            }
-            rate.is_finite() && rate > CONSTANT * size
-        };
-        let worst = points.iter().map(|x| rate(x)).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-        if worst.0 > 0.0 {
-            let what = if group.kind == InvariantKind::Integral {
-                ("integral", "is not a first integral")
-            } else {
-                ("constraint", "is not kept by the field")
-            };
-            found.varying.push(group.name.clone());
-            found.diagnostics.push(
-                Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity.span, "varies along the flow")
-                    .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
-            );
-        } else if ambient.iter().any(|x| potential_varies(x)) {
-            found.weak_integrals.push(group.name.clone());
+        let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
+        judge(model, group, &points, &ambient, found);
+    }
+}
+
+fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
+    let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
+    list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
+}
+
+/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it.
+fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &[Vec<Rate>], found: &mut Examined) {
+    let varies = |r: &&Rate| r.rate.is_finite() && r.rate.abs() > CONSTANT * r.size;
+    let largest = |a: (f64, f64), r: &Rate| if r.rate.abs() > a.0 { (r.rate.abs(), r.rate.abs() / r.size) } else { a };
+    let worst = points.iter().flatten().filter(varies).fold((0.0, 0.0), largest);
+    // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
+    let target = |k: usize| match group.kind {
+        InvariantKind::Integral => points[0][k].value,
+        _ => 0.0,
+    };
+    let potential_varies = |rates: &Vec<Rate>| {
+        let (mut rate, mut size) = (0.0, 0.0);
+        for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
+            let deviation = r.value - target(k);
+            rate += weight * deviation * r.rate;
+            size += weight * deviation.abs() * r.size;
         }
+        rate.is_finite() && rate > CONSTANT * size
+    };
+    if worst.0 > 0.0 {
+        let what = if group.kind == InvariantKind::Integral {
+            ("integral", "is not a first integral")
+        } else {
+            ("constraint", "is not kept by the field")
+        };
+        found.varying.push(group.name.clone());
+        found.diagnostics.push(
+            Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity_of(model, group).span, "varies along the flow")
+                .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
+        );
+    } else if ambient.iter().any(potential_varies) {
+        found.weak_integrals.push(group.name.clone());
     }
 }
 
@@ -582,6 +659,9 @@ pub struct Projected {
 /// # Errors
 /// In words, when there is no projection or Newton's iteration does not get there.
 pub fn project_initial(model: &Model) -> Result<Projected, String> {
+    if model.constraints.is_empty() {
+        return Ok(Projected { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
+    }
     Projection::new(model)?.project(&model.parameter_values, &model.initial)
 }
 

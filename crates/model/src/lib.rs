@@ -5,13 +5,15 @@
 //! ```
 //!
 //! Each arrow is one function: [`syntax::parse`], `elaborate`, `unroll`, the functions of `treatment`,
-//! [`graph::tape::Tape::new`]. This half knows no integration method and reads no files.
+//! [`graph::tape::Tape::new`]. Large models are not unrolled: [`rows`] makes a tape of each template. This half
+//! knows no integration method and reads no files.
 
 pub mod consistency;
 pub mod elaborate;
 pub mod functional;
 pub mod graph;
 pub mod numeric;
+pub mod rows;
 pub mod start;
 pub mod syntax;
 pub mod treatment;

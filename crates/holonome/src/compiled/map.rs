@@ -2,13 +2,13 @@
 
 use super::formula::Formula;
 use super::step::Ingredients;
-use super::{Bound, CompiledSystem, Watching};
+use super::{Bound, Watching};
 use holonome_integrate::controller::Tolerance;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Attempt, Blocks, StepMap, TableauMap};
-use holonome_integrate::system::all_finite;
+use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
@@ -180,8 +180,8 @@ pub struct CompiledMap<'a> {
 
 impl<'a> CompiledMap<'a> {
     /// The map of `step` over `system`.
-    pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a CompiledSystem) -> CompiledMap<'a> {
-        CompiledMap { step, dimension: system.dimension, slices: TableauMap::new(tableau, system) }
+    pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
+        CompiledMap { step, dimension: system.dim(), slices: TableauMap::new(tableau, system) }
     }
 }
 

@@ -1,14 +1,18 @@
 //! A field of the symbolic half as a system of the numeric half: kernels for what a step calls, and for small systems
-//! whole steps in one kernel.
+//! whole steps in one kernel; for large ones a kernel for each template.
 
+mod either;
 mod formula;
 mod lanes;
 mod map;
+mod rows;
 mod step;
 mod tracing;
 
+pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound};
 pub use map::{CompiledMap, CompiledStep};
+pub use rows::RowSystem;
 
 use crate::backend::compile;
 use formula::Formula;
@@ -18,7 +22,7 @@ use holonome_model::graph::interpret::Kernel;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::correction::{corrected, deviation};
-use holonome_model::treatment::{Field, InvariantKind};
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::Arc;
 
 /// A kernel of one lane with its parameters.
@@ -225,22 +229,23 @@ fn invariants(field: &Field) -> Invariants {
         column.extend(row.iter().map(|&(i, _)| i));
         row_start.push(column.len());
     }
-    let groups = field
-        .groups
-        .iter()
-        .map(|g| Group {
-            name: g.name.clone(),
-            kind: match g.kind {
-                InvariantKind::Constraint => GroupKind::Constraint,
-                InvariantKind::Hidden => GroupKind::Hidden,
-                InvariantKind::Hamiltonian => GroupKind::Hamiltonian,
-                InvariantKind::Integral => GroupKind::Integral,
-            },
-            members: g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect(),
-            watched_only: false,
-        })
-        .collect();
+    let groups = field.groups.iter().map(group).collect();
     Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
+}
+
+/// The numeric half's description of a group.
+fn group(g: &InvariantGroup) -> Group {
+    Group {
+        name: g.name.clone(),
+        kind: match g.kind {
+            InvariantKind::Constraint => GroupKind::Constraint,
+            InvariantKind::Hidden => GroupKind::Hidden,
+            InvariantKind::Hamiltonian => GroupKind::Hamiltonian,
+            InvariantKind::Integral => GroupKind::Integral,
+        },
+        members: g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect(),
+        watched_only: false,
+    }
 }
 
 impl CompiledSystem {

@@ -185,18 +185,20 @@ impl Model {
         matches!(self.dynamics, Dynamics::Hamiltonian(..))
     }
 
+    /// Everything that is a formula: the right-hand side, constraints, integrals, observables.
+    fn functionals(&self) -> impl Iterator<Item = &Functional> {
+        let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
+        let quantities = self.constraints.iter().chain(&self.integrals).chain(&self.observables);
+        std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
+    }
+
     /// Nodes of the unrolled model before any derivative, at most.
     pub fn unrolled_size(&self) -> usize {
-        let dynamics = match &self.dynamics {
-            Dynamics::Hamiltonian(f, _) | Dynamics::Field(f) => f.unrolled_size(),
-        };
-        dynamics
-            + self
-                .constraints
-                .iter()
-                .chain(&self.integrals)
-                .chain(&self.observables)
-                .map(|q| q.functional.unrolled_size())
-                .sum::<usize>()
+        self.functionals().map(Functional::unrolled_size).sum()
+    }
+
+    /// Nodes of all its templates.
+    pub fn template_size(&self) -> usize {
+        self.functionals().flat_map(|f| &f.terms).map(|t| t.graph.len()).sum()
     }
 }

@@ -1,0 +1,132 @@
+//! What a model becomes: straight-line code, or a loop over rows where that would be too long.
+
+use super::rows::compile_rows;
+use super::{Bound, CompiledSystem, RowSystem};
+use holonome_integrate::system::{Invariants, System};
+use holonome_model::rows::{RowKernel, RowProgram};
+
+/// A compiled system of either form.
+pub enum Compiled {
+    /// Written out.
+    Straight(CompiledSystem),
+    /// Row by row.
+    Rows(RowSystem),
+}
+
+impl Compiled {
+    /// The same system with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Compiled {
+        match self {
+            Compiled::Straight(system) => Compiled::Straight(system.rebound(parameters)),
+            Compiled::Rows(system) => Compiled::Rows(system.rebound(parameters)),
+        }
+    }
+
+    /// Gives the kernel of F other parameters, and no other kernel.
+    pub fn rebind_values(&mut self, parameters: &[f64]) {
+        match self {
+            Compiled::Straight(system) => system.rebind_values(parameters),
+            Compiled::Rows(system) => system.rebind_values(parameters),
+        }
+    }
+
+    fn system(&self) -> &dyn System {
+        match self {
+            Compiled::Straight(system) => system,
+            Compiled::Rows(system) => system,
+        }
+    }
+}
+
+impl System for Compiled {
+    fn dim(&self) -> usize {
+        self.system().dim()
+    }
+
+    fn work_len(&self) -> usize {
+        self.system().work_len()
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.system().field(t, x, dx, work);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        self.system().invariants()
+    }
+
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+        self.system().invariant_values(t, x, f, work);
+    }
+
+    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+        self.system().monitor(t, target, x, values, deviations, work);
+    }
+
+    fn correct(
+        &self,
+        t: f64,
+        target: &[f64],
+        x: &mut [f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        self.system().correct(t, target, x, values, deviations, work)
+    }
+
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        self.system().invariant_jacobian(t, x, values, work);
+    }
+
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.system().field_derivative(t, x, v, out, work);
+    }
+}
+
+/// Some compiled quantities of either form, as functions of (t, x).
+pub enum Quantities {
+    /// Written out.
+    Straight(Bound),
+    /// Row by row.
+    Rows(RowKernel),
+}
+
+impl Quantities {
+    /// Compiles a row program.
+    pub fn of_rows(program: &RowProgram, parameters: &[f64]) -> Quantities {
+        Quantities::Rows(compile_rows(program, parameters))
+    }
+
+    /// The same with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Quantities {
+        match self {
+            Quantities::Straight(kernel) => Quantities::Straight(kernel.rebound(parameters)),
+            Quantities::Rows(kernel) => Quantities::Rows(kernel.rebound(parameters)),
+        }
+    }
+
+    /// Gives this one other parameters.
+    pub fn rebind(&mut self, parameters: &[f64]) {
+        match self {
+            Quantities::Straight(kernel) => kernel.rebind(parameters),
+            Quantities::Rows(kernel) => kernel.rebind(parameters),
+        }
+    }
+
+    /// Evaluates at (t, x).
+    pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        match self {
+            Quantities::Straight(kernel) => kernel.run(t, x, out, work),
+            Quantities::Rows(kernel) => kernel.run(t, x, out, work),
+        }
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        match self {
+            Quantities::Straight(kernel) => kernel.work_len(),
+            Quantities::Rows(kernel) => kernel.work_len(),
+        }
+    }
+}

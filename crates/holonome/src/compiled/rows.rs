@@ -1,0 +1,113 @@
+//! A large model as a system of the numeric half: one kernel for each template, run over its rows.
+
+use super::group;
+use crate::backend::backend;
+use holonome_integrate::system::{Invariants, System};
+use holonome_model::rows::{BLOCK, RowField, RowKernel, RowProgram};
+use std::sync::Arc;
+
+/// A program compiled for these parameters by the backend of this process.
+pub fn compile_rows(program: &RowProgram, parameters: &[f64]) -> RowKernel {
+    RowKernel::new(program, parameters, backend(), BLOCK)
+}
+
+/// A [`RowField`] compiled.
+pub struct RowSystem {
+    field: RowKernel,
+    values: RowKernel,
+    jacobian: RowKernel,
+    dimension: usize,
+    parameters: usize,
+    invariants: Arc<Invariants>,
+}
+
+impl RowSystem {
+    /// Compiles `field` for these parameters; what stands behind the model's own is left alone.
+    pub fn new(field: &RowField, parameters: &[f64]) -> RowSystem {
+        let parameters = &parameters[..field.parameters];
+        let invariants = Invariants {
+            count: field.count(),
+            row_start: field.row_start.clone(),
+            column: field.column.clone(),
+            constraints: 0,
+            groups: field.groups.iter().map(group).collect(),
+        };
+        RowSystem {
+            field: compile_rows(&field.field, parameters),
+            values: compile_rows(&field.invariants, parameters),
+            jacobian: compile_rows(&field.jacobian, parameters),
+            dimension: field.dimension,
+            parameters: field.parameters,
+            invariants: Arc::new(invariants),
+        }
+    }
+
+    /// The same system with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> RowSystem {
+        let parameters = &parameters[..self.parameters];
+        RowSystem {
+            field: self.field.rebound(parameters),
+            values: self.values.rebound(parameters),
+            jacobian: self.jacobian.rebound(parameters),
+            invariants: Arc::clone(&self.invariants),
+            ..*self
+        }
+    }
+
+    /// Gives the kernel of F other parameters, and no other kernel.
+    pub fn rebind_values(&mut self, parameters: &[f64]) {
+        self.values.rebind(&parameters[..self.parameters]);
+    }
+}
+
+impl System for RowSystem {
+    fn dim(&self) -> usize {
+        self.dimension
+    }
+
+    fn work_len(&self) -> usize {
+        let kernels = [&self.field, &self.values, &self.jacobian].map(RowKernel::work_len);
+        kernels.into_iter().fold(0, usize::max) + 2 * self.dimension
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.field.run(t, x, dx, work);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        &self.invariants
+    }
+
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+        self.values.run(t, x, f, work);
+    }
+
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        self.jacobian.run(t, x, values, work);
+    }
+
+    /// By a central difference over ε (1 + |x|)/|v| with ε = eps^⅓, whose error is of the order of eps^⅔ ≈ 4e-11 of
+    /// the field's scale: no step needs it, and a pilot run wants a few digits.
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let length = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let size = length(v);
+        if size == 0.0 {
+            out.fill(0.0);
+            return;
+        }
+        let step = f64::EPSILON.cbrt() * (1.0 + length(x)) / size;
+        let (point, work) = work.split_at_mut(self.dimension);
+        let (behind, work) = work.split_at_mut(self.dimension);
+        let mut at = |step: f64, dx: &mut [f64]| {
+            for (point, (x, v)) in point.iter_mut().zip(x.iter().zip(v)) {
+                *point = v.mul_add(step, *x);
+            }
+            self.field.run(t, point, dx, work);
+        };
+        at(step, out);
+        at(-step, behind);
+        for (out, behind) in out.iter_mut().zip(behind) {
+            *out = (*out - *behind) / (2.0 * step);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Large models: formulas evaluated row by row, in lanes, and never written out.
+//!
+//! What a [`Functional`](crate::functional::Functional) sums over its rows is derived once for each template: the
+//! derivatives of a chain of a million links are those of one link. A [`RowProgram`] is the result, a list of
+//! [`Piece`]s: some formulas over slots, where each row's slots are gathered from, and where its results are added.
+//! [`RowField`] derives the programs of a whole model, and [`RowKernel`] runs a program.
+//!
+//! Rows are taken in blocks of [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
+//! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
+//! of how many lanes a kernel computes side by side.
+
+mod field;
+mod kernel;
+
+pub use field::{LARGEST_STRAIGHT, RowField, suits};
+pub use kernel::RowKernel;
+
+use crate::functional::{Functional, Source, Term};
+use crate::graph::calculus::Gradient;
+use crate::graph::tape::Tape;
+use crate::graph::{Expression, Graph, Input, Node};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Rows that are gathered and scattered together.
+pub const BLOCK: usize = 64;
+
+/// Where one slot's or one output's entries stand in the rows of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Places {
+    /// At `first`, `first + step`, and so on: families are laid out so that most sums read and write like this.
+    Even { first: u32, step: i32 },
+    /// At the entries of [`Piece::listed`] from here on.
+    Listed(usize),
+}
+
+/// Formulas of one template for all of its rows, or for those that are alike.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The formulas over `Input::Slot`, `Input::Parameter` and `Input::Time`. A number or parameter that is the same
+    /// in all rows is no slot any more.
+    pub graph: Graph,
+    /// What each row computes.
+    pub outputs: Vec<Node>,
+    /// The slots that the outputs depend on, in order, with what they read.
+    pub slots: Vec<(u32, Source)>,
+    /// Number of rows.
+    pub rows: usize,
+    numbers: Vec<f64>,
+    /// For each block the places of the slots, then those of the outputs.
+    places: Vec<Places>,
+    listed: Vec<u32>,
+}
+
+/// A vector-valued function of (t, x, parameters) as sums over rows.
+#[derive(Clone, Debug)]
+pub struct RowProgram {
+    /// Length of the state.
+    pub states: usize,
+    /// Number of outputs.
+    pub outputs: usize,
+    /// The sums.
+    pub pieces: Arc<[Piece]>,
+}
+
+impl RowProgram {
+    /// The values of a functional; `target` says which output of the program an output of the functional is, if any.
+    pub fn values(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {
+        RowProgram::selected(functional, target, |_, root| root)
+    }
+
+    /// The partial derivatives of a functional with respect to time.
+    pub fn time_derivatives(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {
+        RowProgram::selected(functional, target, |g, root| g.time_derivative(root))
+    }
+
+    fn selected(
+        functional: &Functional,
+        target: &dyn Fn(usize) -> Option<u32>,
+        mut derive: impl FnMut(&mut Graph, Node) -> Node,
+    ) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for term in &functional.terms {
+            let mut graph = term.graph.clone();
+            let roots: Vec<Node> = term.roots.iter().map(|&root| derive(&mut graph, root)).collect();
+            for (kept, rows) in alike(term, |row, key| key.extend(term.outputs(row).map(|o| target(o).is_some()))) {
+                let kept: Vec<usize> = (0..roots.len()).filter(|&c| kept[c]).collect();
+                let outputs = kept.iter().map(|&c| roots[c]).collect();
+                let at = |row: usize, k: usize| target(term.first_output[row] as usize + kept[k]).unwrap_or(0);
+                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+            }
+        }
+        pieces
+    }
+
+    /// The entries of a functional's Jacobian; `target` is as above and `position` says where the derivative of an
+    /// output of the program with respect to a state component stands.
+    pub fn jacobian(
+        functional: &Functional,
+        target: &dyn Fn(usize) -> Option<u32>,
+        position: &dyn Fn(u32, u32) -> u32,
+    ) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for term in &functional.terms {
+            let (graph, gradients) = term.gradients();
+            for (kept, rows) in alike(term, |row, key| key.extend(term.outputs(row).map(|o| target(o).is_some()))) {
+                let entries: Vec<(usize, u32, Node)> = (0..gradients.len())
+                    .filter(|&c| kept[c])
+                    .flat_map(|c| gradients[c].iter().map(move |&(slot, d)| (c, slot, d)))
+                    .collect();
+                let outputs = entries.iter().map(|&(_, _, d)| d).collect();
+                let at = |row: usize, k: usize| {
+                    let (component, slot, _) = entries[k];
+                    let output = target(term.first_output[row] as usize + component).unwrap_or(0);
+                    position(output, term.row(row)[slot as usize])
+                };
+                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+            }
+        }
+        pieces
+    }
+
+    /// X_H = (H_p, −H_q) of a Hamiltonian with `degrees` coordinates.
+    pub fn hamiltonian_field(hamiltonian: &Functional, degrees: usize) -> Vec<Piece> {
+        let n = degrees as u32;
+        let mut pieces = Vec::new();
+        for term in &hamiltonian.terms {
+            let (mut graph, gradients) = term.gradients();
+            let gradient = &gradients[0];
+            // A slot may be a coordinate in one row and a momentum in another.
+            let is_coordinate = |row: usize, slot: u32| term.row(row)[slot as usize] < n;
+            let groups = alike(term, |row, key| key.extend(gradient.iter().map(|&(slot, _)| is_coordinate(row, slot))));
+            for (coordinates, rows) in groups {
+                let signed = |(&(_, d), &coordinate): (&(u32, Node), &bool)| if coordinate { graph.neg(d) } else { d };
+                let outputs = gradient.iter().zip(&coordinates).map(signed).collect();
+                let at = |row: usize, k: usize| {
+                    let entry = term.row(row)[gradient[k].0 as usize];
+                    if coordinates[k] { entry + n } else { entry - n }
+                };
+                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+            }
+        }
+        pieces
+    }
+
+    /// Puts pieces together.
+    pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
+        RowProgram { states, outputs, pieces: pieces.into() }
+    }
+
+    /// Operations of one evaluation.
+    pub fn operations(&self, parameters: usize) -> usize {
+        self.pieces.iter().map(|piece| piece.tape(parameters).operations() * piece.rows).sum()
+    }
+}
+
+impl Term {
+    /// The outputs that a row adds to.
+    fn outputs(&self, row: usize) -> std::ops::Range<usize> {
+        let first = self.first_output[row] as usize;
+        first..first + self.roots.len()
+    }
+
+    /// The template with the gradients of its components with respect to the slots that read the state.
+    fn gradients(&self) -> (Graph, Vec<Gradient>) {
+        let mut graph = self.graph.clone();
+        let is_state = |input: Input| match input {
+            Input::Slot(k) => self.slots[k as usize] == Source::State,
+            _ => false,
+        };
+        let mut gradient = |&root: &Node| -> Gradient {
+            let derivatives = graph.adjoint(root, is_state).into_iter();
+            derivatives.filter_map(|(input, d)| if let Input::Slot(k) = input { Some((k, d)) } else { None }).collect()
+        };
+        let gradients = self.roots.iter().map(&mut gradient).collect();
+        (graph, gradients)
+    }
+}
+
+/// The rows of a term, collected by a key: each key once, in the order of the rows.
+fn alike(term: &Term, key_of: impl Fn(usize, &mut Vec<bool>)) -> Vec<(Vec<bool>, Vec<u32>)> {
+    let mut groups: Vec<(Vec<bool>, Vec<u32>)> = Vec::new();
+    let mut known: FxHashMap<Vec<bool>, usize> = FxHashMap::default();
+    let mut key = Vec::new();
+    for row in 0..term.rows() {
+        key.clear();
+        key_of(row, &mut key);
+        let group = match known.get(&key) {
+            Some(&group) => group,
+            None => {
+                known.insert(key.clone(), groups.len());
+                groups.push((key.clone(), Vec::new()));
+                groups.len() - 1
+            }
+        };
+        groups[group].1.push(row as u32);
+    }
+    groups
+}
+
+impl Piece {
+    /// `outputs` of a graph over a term's slots for these rows, output k of a row being added at `target(row, k)`;
+    /// nothing if all outputs are 0.
+    fn new(
+        term: &Term,
+        rows: &[u32],
+        graph: &Graph,
+        outputs: Vec<Node>,
+        target: &dyn Fn(usize, usize) -> u32,
+    ) -> Option<Piece> {
+        let first = *rows.first()? as usize;
+        // What is the same in all rows belongs into the formula: constants fold, and products of parameters are
+        // computed once for a run.
+        let value = |row: usize, slot: usize| term.numbers[term.row(row)[slot] as usize].to_bits();
+        let same = |slot: usize| match term.slots[slot] {
+            Source::State => false,
+            Source::Parameter => rows.iter().all(|&r| term.row(r as usize)[slot] == term.row(first)[slot]),
+            Source::Number => rows.iter().all(|&r| value(r as usize, slot) == value(first, slot)),
+        };
+        let mut folded = Graph::new();
+        let outputs = folded.instantiate(graph, &outputs, |g, input| match input {
+            Input::Slot(k) if same(k as usize) => match term.slots[k as usize] {
+                Source::Number => g.constant(f64::from_bits(value(first, k as usize))),
+                _ => g.parameter(term.row(first)[k as usize] as usize),
+            },
+            other => g.input(other),
+        });
+        let kept: Vec<usize> = (0..outputs.len()).filter(|&k| !folded.is_zero(outputs[k])).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let outputs: Vec<Node> = kept.iter().map(|&k| outputs[k]).collect();
+        let mut slots: Vec<(u32, Source)> = folded
+            .reachable(&outputs)
+            .into_iter()
+            .filter_map(|node| match folded.expression(node) {
+                Expression::Input(Input::Slot(k)) => Some((k, term.slots[k as usize])),
+                _ => None,
+            })
+            .collect();
+        slots.sort_unstable_by_key(|&(slot, _)| slot);
+        let mut piece = Piece {
+            graph: folded,
+            outputs,
+            rows: rows.len(),
+            numbers: if slots.iter().any(|(_, s)| *s == Source::Number) { term.numbers.clone() } else { Vec::new() },
+            slots,
+            places: Vec::new(),
+            listed: Vec::new(),
+        };
+        for block in rows.chunks(BLOCK) {
+            for k in 0..piece.slots.len() {
+                let slot = piece.slots[k].0 as usize;
+                piece.place(block.iter().map(|&row| term.row(row as usize)[slot]));
+            }
+            for &k in &kept {
+                piece.place(block.iter().map(|&row| target(row as usize, k)));
+            }
+        }
+        Some(piece)
+    }
+
+    /// Adds the places of one slot or output in a block.
+    fn place(&mut self, entries: impl Iterator<Item = u32> + Clone) {
+        let mut rest = entries.clone();
+        let (first, second) = (rest.next().unwrap_or(0), rest.next());
+        let step = i64::from(second.unwrap_or(first)) - i64::from(first);
+        let even = |(k, entry): (usize, u32)| i64::from(entry) == i64::from(first) + step * k as i64;
+        let places = match i32::try_from(step) {
+            Ok(step) if entries.clone().enumerate().all(even) => Places::Even { first, step },
+            _ => {
+                let start = self.listed.len();
+                self.listed.extend(entries);
+                Places::Listed(start)
+            }
+        };
+        self.places.push(places);
+    }
+
+    /// The formulas as code whose states are the slots.
+    pub fn tape(&self, parameters: usize) -> Tape {
+        let mut g = Graph::new();
+        let outputs = g.instantiate(&self.graph, &self.outputs, |g, input| match input {
+            Input::Slot(k) => g.state(self.slots.partition_point(|&(slot, _)| slot < k)),
+            other => g.input(other),
+        });
+        Tape::new(&g, &outputs, self.slots.len(), parameters)
+    }
+}
