@@ -208,14 +208,7 @@ impl Recorded {
             add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar);
         }
         for q in &model.integrals {
-            add(
-                q.name.clone(),
-                "integral",
-                format!("first integral {}", q.name),
-                Some(q),
-                &q.functional,
-                q.shape,
-            );
+            add(q.name.clone(), "integral", format!("first integral {}", q.name), Some(q), &q.functional, q.shape);
         }
         for q in &model.observables {
             add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape);

@@ -119,15 +119,11 @@ impl Report {
             rank,
             nonzeros: match by_rows {
                 Some(rows) => Some((rows.column.len(), rows.count() * rows.dimension)),
-                None => {
-                    field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension))
-                }
+                None => field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             },
             operations: match by_rows {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
-                None => {
-                    field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations())
-                }
+                None => field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations()),
             },
             rows: by_rows.map(|rows| {
                 let pieces = &rows.field.pieces;
@@ -208,7 +204,8 @@ impl Report {
         }
         if let Some(operations) = self.operations {
             let form = self.rows.map(|(templates, rows)| {
-                let templates = if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
+                let templates =
+                    if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
                 format!(", run row by row: {templates} over {rows} rows")
             });
             out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
@@ -389,7 +386,8 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     if count > MOST_INVARIANTS {
         return None;
     }
-    let points: Vec<Vec<f64>> = std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
+    let points: Vec<Vec<f64>> =
+        std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate(0.0, x, &model.parameter_values);
         let row = |i: usize| {

@@ -15,11 +15,11 @@ use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
-use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::rows::RowField;
+use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
-use holonome_model::treatment::feedback::{Potential, Transport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,7 @@ impl Simulation {
         let (feeds_back, corrects) =
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
         let plain = match &form {
-            Form::Straight(field) => {
-                Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects))
-            }
+            Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
             Form::Rows(field) => Compiled::Rows(RowSystem::new(field, &parameters)),
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());

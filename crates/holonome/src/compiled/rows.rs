@@ -111,3 +111,6 @@ impl System for RowSystem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

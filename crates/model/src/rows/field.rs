@@ -5,8 +5,9 @@ use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::treatment::{InvariantGroup, InvariantKind};
 
-/// Operations of a written-out model, derivatives not counted, up to which straight-line code is the faster form.
-pub const LARGEST_STRAIGHT: usize = 10_000;
+/// Operations of a model, derivatives not counted, up to which it is written out whatever its form: straight-line code
+/// runs as fast as rows do or faster up to about here, and beyond takes longer to make than it saves.
+pub const LARGEST_STRAIGHT: usize = 200_000;
 
 /// Rows pay where a template has this many of them on the average.
 const ROWS_PER_TEMPLATE: usize = 16;
@@ -144,7 +145,8 @@ fn pattern(parts: &[Part], count: usize) -> (Vec<usize>, Vec<u32>) {
             for row in 0..term.rows() {
                 for (output, gradient) in term.outputs(row).zip(&gradients) {
                     if let Some(f) = (part.rows)(output) {
-                        let key = |&(slot, _): &(u32, _)| (u64::from(f) << 32) | u64::from(term.row(row)[slot as usize]);
+                        let key =
+                            |&(slot, _): &(u32, _)| (u64::from(f) << 32) | u64::from(term.row(row)[slot as usize]);
                         entries.extend(gradient.iter().map(key));
                     }
                 }

@@ -85,8 +85,8 @@ impl RowKernel {
         times.fill(t);
         let (slots, work) = work.split_at_mut(slots);
         let (results, work) = work.split_at_mut(results);
-        for (block, places) in piece.places.chunks(piece.slots.len() + count).enumerate() {
-            let rows = BLOCK.min(piece.rows - block * BLOCK);
+        for (places, &rows) in piece.places.chunks(piece.slots.len() + count).zip(&piece.blocks) {
+            let rows = rows as usize;
             let (from, to) = places.split_at(piece.slots.len());
             for first in (0..rows).step_by(lanes) {
                 let real = lanes.min(rows - first);
@@ -127,6 +127,11 @@ fn suitable_lanes(piece: &Piece, lanes: usize) -> usize {
     lanes
 }
 
+/// Where row `offset` stands.
+fn place(first: u32, step: i32, offset: usize) -> usize {
+    (i64::from(first) + i64::from(step) * offset as i64) as usize
+}
+
 impl Places {
     /// Reads the entries of rows `offset` and following of the block.
     fn gather(self, listed: &[u32], from: &[f64], offset: usize, to: &mut [f64]) {
@@ -136,10 +141,20 @@ impl Places {
                 to.copy_from_slice(&from[first..first + to.len()]);
             }
             Places::Even { first, step } => {
-                let mut at = i64::from(first) + i64::from(step) * offset as i64;
-                for to in to {
-                    *to = from[at as usize];
-                    at += i64::from(step);
+                let first = place(first, step, offset);
+                match usize::try_from(step) {
+                    Ok(0) => to.fill(from[first]),
+                    Ok(step) => {
+                        for (to, from) in to.iter_mut().zip(from[first..].iter().step_by(step)) {
+                            *to = *from;
+                        }
+                    }
+                    Err(_) => {
+                        let back = step.unsigned_abs() as usize;
+                        for (to, from) in to.iter_mut().zip(from[..=first].iter().rev().step_by(back)) {
+                            *to = *from;
+                        }
+                    }
                 }
             }
             Places::Listed(start) => {
@@ -178,10 +193,19 @@ impl Places {
             }
             Places::Even { first, step } => {
                 for (offset, values) in parts {
-                    let mut at = i64::from(first) + i64::from(step) * offset as i64;
-                    for value in values {
-                        out[at as usize] += value;
-                        at += i64::from(step);
+                    let first = place(first, step, offset);
+                    match usize::try_from(step) {
+                        Ok(step) => {
+                            for (value, out) in values.iter().zip(out[first..].iter_mut().step_by(step)) {
+                                *out += value;
+                            }
+                        }
+                        Err(_) => {
+                            let back = step.unsigned_abs() as usize;
+                            for (value, out) in values.iter().zip(out[..=first].iter_mut().rev().step_by(back)) {
+                                *out += value;
+                            }
+                        }
                     }
                 }
             }

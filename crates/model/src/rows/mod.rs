@@ -5,7 +5,7 @@
 //! [`Piece`]s: some formulas over slots, where each row's slots are gathered from, and where its results are added.
 //! [`RowField`] derives the programs of a whole model, and [`RowKernel`] runs a program.
 //!
-//! Rows are taken in blocks of [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
+//! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
 //! of how many lanes a kernel computes side by side.
 
@@ -22,7 +22,7 @@ use crate::graph::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Rows that are gathered and scattered together.
+/// Rows that are gathered and scattered together, at most.
 pub const BLOCK: usize = 64;
 
 /// Where one slot's or one output's entries stand in the rows of a block.
@@ -47,6 +47,8 @@ pub struct Piece {
     /// Number of rows.
     pub rows: usize,
     numbers: Vec<f64>,
+    /// How many rows each block has.
+    blocks: Vec<u32>,
     /// For each block the places of the slots, then those of the outputs.
     places: Vec<Places>,
     listed: Vec<u32>,
@@ -198,6 +200,19 @@ fn alike(term: &Term, key_of: impl Fn(usize, &mut Vec<bool>)) -> Vec<(Vec<bool>,
     groups
 }
 
+/// The first entry, and the step from there to the second.
+fn first_step(mut entries: impl Iterator<Item = u32>) -> (u32, i64) {
+    let first = entries.next().unwrap_or(0);
+    (first, entries.next().map_or(0, |second| i64::from(second) - i64::from(first)))
+}
+
+/// How many entries from the first on follow each other in equal steps.
+fn even_length(entries: impl Iterator<Item = u32> + Clone) -> usize {
+    let (first, step) = first_step(entries.clone());
+    let even = |&(k, entry): &(usize, u32)| i64::from(entry) == i64::from(first) + step * k as i64;
+    entries.enumerate().take_while(even).count()
+}
+
 impl Piece {
     /// `outputs` of a graph over a term's slots for these rows, output k of a row being added at `target(row, k)`;
     /// nothing if all outputs are 0.
@@ -245,29 +260,37 @@ impl Piece {
             rows: rows.len(),
             numbers: if slots.iter().any(|(_, s)| *s == Source::Number) { term.numbers.clone() } else { Vec::new() },
             slots,
+            blocks: Vec::new(),
             places: Vec::new(),
             listed: Vec::new(),
         };
-        for block in rows.chunks(BLOCK) {
-            for k in 0..piece.slots.len() {
-                let slot = piece.slots[k].0 as usize;
-                piece.place(block.iter().map(|&row| term.row(row as usize)[slot]));
+        let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
+        let slot = |row: u32, k: usize| term.row(row as usize)[reads[k]];
+        let entry = |row: u32, k: usize| match k.checked_sub(reads.len()) {
+            None => slot(row, k),
+            Some(k) => target(row as usize, kept[k]),
+        };
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let most = &rest[..BLOCK.min(rest.len())];
+            let columns = 0..reads.len() + kept.len();
+            let even = columns.clone().map(|k| even_length(most.iter().map(|&row| entry(row, k)))).min();
+            // A block may as well end where a line of a grid ends, if that leaves it long enough.
+            let (block, behind) = rest.split_at(even.filter(|&len| len >= BLOCK / 2).unwrap_or(most.len()));
+            for k in columns {
+                piece.place(block.iter().map(|&row| entry(row, k)));
             }
-            for &k in &kept {
-                piece.place(block.iter().map(|&row| target(row as usize, k)));
-            }
+            piece.blocks.push(block.len() as u32);
+            rest = behind;
         }
         Some(piece)
     }
 
     /// Adds the places of one slot or output in a block.
-    fn place(&mut self, entries: impl Iterator<Item = u32> + Clone) {
-        let mut rest = entries.clone();
-        let (first, second) = (rest.next().unwrap_or(0), rest.next());
-        let step = i64::from(second.unwrap_or(first)) - i64::from(first);
-        let even = |(k, entry): (usize, u32)| i64::from(entry) == i64::from(first) + step * k as i64;
+    fn place(&mut self, entries: impl ExactSizeIterator<Item = u32> + Clone) {
+        let (first, step) = first_step(entries.clone());
         let places = match i32::try_from(step) {
-            Ok(step) if entries.clone().enumerate().all(even) => Places::Even { first, step },
+            Ok(step) if even_length(entries.clone()) == entries.len() => Places::Even { first, step },
             _ => {
                 let start = self.listed.len();
                 self.listed.extend(entries);

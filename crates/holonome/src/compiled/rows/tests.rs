@@ -1,0 +1,186 @@
+//! Rows against the same models written out, and against themselves with other numbers of lanes.
+
+use super::*;
+use crate::compiled::CompiledSystem;
+use crate::{Problem, Settings};
+use holonome_jit::BlockInterpreter;
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::interpret::{Backend, Interpreter};
+use holonome_model::treatment::structure::ambient_points;
+use holonome_model::treatment::unrolled::unroll;
+use holonome_model::treatment::{Field, dirac};
+use std::collections::BTreeMap;
+
+/// Models that both forms can run, with names for messages.
+const MODELS: [(&str, &str); 9] = [
+    (
+        "Fermi-Pasta-Ulam chain",
+        "size n = 150\nparameter alpha = 0.25\nparameter beta = 0.1\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(2*i)\nlet site(i) = if(i < 1 or i > n, 0, q[i])\nlet d(i) = site(i + 1) - site(i)\nhamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 0..n : d(i)^2/2 + alpha*d(i)^3/3 + beta*d(i)^4/4)\n",
+    ),
+    (
+        "ring with momentum and masses",
+        "size n = 131\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(2*i)\nlet next(i) = if(i == n, q[1], q[i + 1])\nhamiltonian sum(i in 1..n : p[i]^2/(2*m[i])) + sum(i in 1..n : 1 - cos(next(i) - q[i]))\nintegral P = sum(i in 1..n : p[i])\n",
+    ),
+    (
+        "Henon-Heiles lattice",
+        "size n = 80\ncoordinate r[i in 1..n] : R^2 = (0.1*sin(i), 0.1*cos(3*i))\nmomentum p of r = (0.1*cos(i), 0.05)\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + dot(r[i], r[i])/2 + r[i].x^2*r[i].y - r[i].y^3/3) + 0.1*sum(i in 1..n-1 : dot(r[i] - r[i+1], r[i] - r[i+1])/2)\n",
+    ),
+    (
+        "phi^4 lattice in two dimensions",
+        "size n = 13\nparameter m2 = -0.7\nparameter g = 0.4\ncoordinate f[i in 1..n, j in 1..n] = sin(i + 2*j)\nmomentum p of f = cos(3*i*j)\nhamiltonian sum(i in 1..n, j in 1..n : p[i,j]^2/2 + m2*f[i,j]^2/2 + g*f[i,j]^4/4) + sum(i in 1..n-1, j in 1..n : (f[i+1,j] - f[i,j])^2/2) + sum(i in 1..n, j in 1..n-1 : (f[i,j+1] - f[i,j])^2/2)\n",
+    ),
+    (
+        "grid of springs",
+        "size n = 9\nparameter k = 3\ncoordinate r[i in 1..n, j in 1..n] : R^3 = (i + 0.1*sin(i*j), j, 0.2*cos(i + j))\nmomentum p of r = (sin(j), 0, cos(i))\nlet stretch(d) = (norm(d) - 0.9)^2\nhamiltonian sum(i in 1..n, j in 1..n : dot(p[i,j], p[i,j])/2 + r[i,j].z) + k/2*(sum(i in 1..n-1, j in 1..n : stretch(r[i+1,j] - r[i,j])) + sum(i in 1..n, j in 1..n-1 : stretch(r[i,j+1] - r[i,j])))\n",
+    ),
+    (
+        "gravity between pairs",
+        "size N = 17\nparameter m[i in 1..N] = 1 + i/N\ncoordinate r[i in 1..N] : R^3 = (3*sin(i), 4*cos(2*i), 5*sin(3*i))\nmomentum p of r = (0.1*cos(i), 0.2*sin(i), 0)\nhamiltonian sum(i in 1..N : dot(p[i], p[i])/(2*m[i])) - sum(i in 1..N, j in i+1..N : m[i]*m[j]/norm(r[i] - r[j]))\nintegral P = sum(i in 1..N : p[i])\nintegral L = sum(i in 1..N : cross(r[i], p[i]))\n",
+    ),
+    (
+        "driven chain, not separable",
+        "size n = 100\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(i)\nhamiltonian sum(i in 1..n : (1 + q[i]^2)*p[i]^2/2 - q[i]*cos(0.7*t + i)) + sum(i in 1..n-1 : (q[i+1] - q[i])^2/2)\nintegral none = sum(i in 1..n : q[i]*t)\n",
+    ),
+    (
+        "vector field",
+        "size n = 90\nparameter F = 8\nstate x[i in 1..n] = sin(i)\nlet at(i) = if(i < 1, x[i + n], if(i > n, x[i - n], x[i]))\nx[i]' = (at(i + 1) - at(i - 2))*at(i - 1) - x[i] + F*cos(t)\nintegral none[k in 1..3] = (sum(i in 1..n : x[i]^k), x[k])\n",
+    ),
+    (
+        "one row of each template",
+        "coordinate q : R^2 = (1, 2)\nmomentum p of q = (0.5, 0.25)\nhamiltonian dot(p, p)/2 - 1/norm(q)\nintegral J = q.x*p.y - q.y*p.x\n",
+    ),
+];
+
+fn load(text: &str) -> Model {
+    let problem = Problem::from_text("rows", text, &BTreeMap::new(), &Settings::default());
+    problem.unwrap_or_else(|e| panic!("{e}\n{text}")).model
+}
+
+fn written_out(model: &Model) -> Field {
+    dirac::extend(model, unroll(model).expect("small enough")).expect("no constraints").0
+}
+
+/// Field, F and DF of a system.
+fn evaluated(system: &dyn System, t: f64, x: &[f64]) -> [Vec<f64>; 3] {
+    let invariants = system.invariants();
+    let mut all = [system.dim(), invariants.count, invariants.nonzeros()].map(|len| vec![f64::NAN; len]);
+    let mut work = vec![f64::NAN; system.work_len()];
+    system.field(t, x, &mut all[0], &mut work);
+    system.invariant_values(t, x, &mut all[1], &mut work);
+    system.invariant_jacobian(t, x, &mut all[2], &mut work);
+    all
+}
+
+fn largest(v: &[f64]) -> f64 {
+    v.iter().fold(0.0, |m: f64, v| m.max(v.abs()))
+}
+
+#[test]
+fn rows_agree_with_the_model_written_out() {
+    for (name, text) in MODELS {
+        let model = load(text);
+        let parameters = &model.parameter_values;
+        let field = written_out(&model);
+        let straight = CompiledSystem::new(&field, parameters, true, false);
+        let rows = RowSystem::new(&RowField::new(&model), parameters);
+        let (a, b) = (straight.invariants(), rows.invariants());
+        assert_eq!(a, b, "{name}");
+        assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
+        for (k, x) in ambient_points(&model, 4, 0x905).iter().enumerate() {
+            let t = 0.4 * k as f64;
+            for (a, b) in evaluated(&straight, t, x).iter().zip(&evaluated(&rows, t, x)) {
+                let size = largest(a).max(model.dimension() as f64);
+                for (k, (a, b)) in a.iter().zip(b).enumerate() {
+                    assert!((a - b).abs() <= 1e-14 * size, "{name}, {k}: {a} {b}");
+                }
+            }
+            // A central difference, against the derivative of the formulas.
+            let v: Vec<f64> = (0..x.len()).map(|i| (i as f64).cos()).collect();
+            let [mut a, mut b] = [vec![0.0; x.len()], vec![0.0; x.len()]];
+            straight.field_derivative(t, x, &v, &mut a, &mut vec![0.0; straight.work_len()]);
+            rows.field_derivative(t, x, &v, &mut b, &mut vec![0.0; rows.work_len()]);
+            let worst = a.iter().zip(&b).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
+            assert!(worst <= 1e-6 * largest(&a).max(1.0), "{name}: {worst:e} of {}", largest(&a));
+        }
+    }
+}
+
+#[test]
+fn every_bit_is_independent_of_the_number_of_lanes() {
+    let block = BlockInterpreter::detect();
+    for (name, text) in MODELS {
+        let model = load(text);
+        let (parameters, x) = (&model.parameter_values, &model.initial);
+        let field = RowField::new(&model);
+        for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
+            let bits = |backend: &dyn Backend, lanes: usize| -> Vec<u64> {
+                let kernel = RowKernel::new(program, parameters, backend, lanes);
+                let mut out = vec![f64::NAN; program.outputs];
+                kernel.run(0.7, x, &mut out, &mut vec![f64::NAN; kernel.work_len()]);
+                out.iter().map(|v| v.to_bits()).collect()
+            };
+            let expected = bits(&Interpreter, 1);
+            for lanes in [1, 2, 3, 4, 8, 16, 32, 64, 100] {
+                for backend in [&Interpreter as &dyn Backend, &block, backend()] {
+                    assert!(bits(backend, lanes) == expected, "{name}: {lanes} lanes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn other_parameters_need_no_other_kernels() {
+    let (_, text) = MODELS[1];
+    let model = load(text);
+    let field = RowField::new(&model);
+    let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
+    let mut old = RowSystem::new(&field, &model.parameter_values);
+    let new = RowSystem::new(&field, &changed);
+    let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
+    assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
+    old.rebind_values(&changed);
+    assert_eq!(evaluated(&old, 0.0, &model.initial)[1], f);
+}
+
+/// Prints what an evaluation of the field costs in both forms:
+/// `cargo test --release -p holonome --lib -- --ignored --nocapture cost_of_a_field`.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_field() {
+    let sizes: [(usize, &str, &[usize]); 3] = [
+        (0, "n = 150", &[30, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000]),
+        (4, "n = 9", &[4, 8, 16, 32, 64, 300]),
+        (5, "N = 17", &[4, 8, 16, 32, 64, 128, 1000]),
+    ];
+    for (number, replaced, sizes) in sizes {
+        for &n in sizes {
+            let (name, text) = MODELS[number];
+            let model = load(&text.replace(replaced, &format!("{} = {n}", &replaced[..1])));
+            let size = model.unrolled_size();
+            // Nanoseconds an operation of the model before derivatives.
+            let time = |system: &dyn System| {
+                let mut dx = vec![0.0; system.dim()];
+                let mut work = vec![0.0; system.work_len()];
+                let repeats = 100_000_000 / size + 1;
+                let mut best = f64::INFINITY;
+                for _ in 0..3 {
+                    let started = std::time::Instant::now();
+                    for _ in 0..repeats {
+                        system.field(0.0, &model.initial, &mut dx, &mut work);
+                    }
+                    best = best.min(started.elapsed().as_secs_f64() / (repeats * size) as f64 * 1e9);
+                }
+                best
+            };
+            let rows = time(&RowSystem::new(&RowField::new(&model), &model.parameter_values));
+            let started = std::time::Instant::now();
+            let straight = (size < 300_000).then(|| {
+                let system = CompiledSystem::new(&written_out(&model), &model.parameter_values, false, false);
+                let compiled = started.elapsed().as_secs_f64();
+                format!("written out {:.3} ns, and {compiled:.2} s to compile", time(&system))
+            });
+            println!("{name}, {n}, {size} operations: by rows {rows:.3} ns each; {}", straight.unwrap_or_default());
+        }
+    }
+}

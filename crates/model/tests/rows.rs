@@ -1,0 +1,103 @@
+//! Models row by row: derivatives against finite differences, places in tables, what is run like that.
+
+mod support;
+
+use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::rows::{BLOCK, LARGEST_STRAIGHT, RowField, suits};
+use holonome_model::treatment::structure::ambient_points;
+use holonome_model::treatment::unrolled::LARGEST_UNROLLED;
+
+/// H of a lattice with everything that a row may read, and integrals that are none.
+fn lattice(n: usize) -> String {
+    format!(
+        "size n = {n}\nparameter m[i in 1..n] = 1 + 0.3*sin(i)\nparameter k = 0.7\n\
+         coordinate q[i in 1..n] : R^2 = (sin(i), cos(2*i))\nmomentum p of q = (0.2*cos(i), 0.1)\n\
+         let d(i, j) = q[i] - q[j]\n\
+         hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + i*q[i].x*p[i].y/n) + \
+         sum(i in 1..n-1 : if(d(i + 1, i).x > 0, k*norm(d(i + 1, i))^3, sin(d(i + 1, i).y)))\n\
+         integral P = sum(i in 1..n : p[i])\n\
+         integral S[j in 2..4] = sum(i in 1..j : q[i].x*q[i+1].x*p[j].y)\n"
+    )
+}
+
+fn hamiltonian(model: &Model, x: &[f64]) -> f64 {
+    let Dynamics::Hamiltonian(h, _) = &model.dynamics else { panic!("a Hamiltonian model") };
+    h.evaluate(0.0, x, &model.parameter_values)[0]
+}
+
+/// ∂f/∂x_i by a central difference.
+fn difference(x: &[f64], i: usize, f: impl Fn(&[f64]) -> f64) -> f64 {
+    let step = 1e-5;
+    let at = |d: f64| {
+        let mut x = x.to_vec();
+        x[i] += d;
+        f(&x)
+    };
+    (at(step) - at(-step)) / (2.0 * step)
+}
+
+#[test]
+fn derivatives_are_those_of_finite_differences() {
+    // Blocks of one size, a last one that is shorter, and one that is all.
+    for n in [6, BLOCK, BLOCK + 1, 2 * BLOCK + 13] {
+        let model = support::model(&lattice(n));
+        let field = RowField::new(&model);
+        let degrees = model.degrees();
+        let x = &ambient_points(&model, 1, 0xd1ff)[0];
+        let at =
+            |program: &holonome_model::rows::RowProgram, x: &[f64]| program.evaluate(0.0, x, &model.parameter_values);
+        let dx = at(&field.field, x);
+        for i in (0..2 * degrees).step_by(1 + degrees / 20) {
+            let expected = difference(x, i, |x| hamiltonian(&model, x));
+            let found = if i < degrees { -dx[degrees + i] } else { dx[i - degrees] };
+            assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{n}, {i}: {found} {expected}");
+        }
+        let entries = at(&field.jacobian, x);
+        assert_eq!(field.count(), 1 + 2 + 3);
+        for row in 0..field.count() {
+            let range = field.row_start[row]..field.row_start[row + 1];
+            let columns = &field.column[range.clone()];
+            assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
+            for i in (0..2 * degrees).step_by(1 + degrees / 20) {
+                let expected = difference(x, i, |x| at(&field.invariants, x)[row]);
+                let found = columns.binary_search(&(i as u32)).map_or(0.0, |k| entries[range.start + k]);
+                assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{row}, {i}: {found} {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn families_are_read_backwards_and_in_steps() {
+    // Slots that run against the rows, that skip, that follow a table of no order, and all of them at once.
+    let n = 3 * BLOCK;
+    let text = format!(
+        "size n = {n}\ncoordinate q[i in 1..n] = cos(i)\nmomentum p of q = sin(i)\n\
+         hamiltonian sum(i in 1..n : p[i]*q[n + 1 - i]^2) + sum(i in 1..n/2 : q[2*i]*p[2*i]^2) + \
+         sum(i in 1..n, j in 1..n if i*j == 96 or i*i + j == 130 : q[i]*q[j]) + sum(i in 1..n : q[1]*p[2]*q[i])\n"
+    );
+    let model = support::model(&text);
+    let field = RowField::new(&model);
+    let x = &model.initial;
+    let dx = field.field.evaluate(0.0, x, &model.parameter_values);
+    for i in 0..2 * n {
+        let expected = difference(x, i, |x| hamiltonian(&model, x));
+        let found = if i < n { -dx[n + i] } else { dx[i - n] };
+        assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{i}: {found} {expected}");
+    }
+}
+
+#[test]
+fn only_large_models_without_constraints_are_run_by_rows() {
+    let suits = |text: &str| {
+        let model = support::model(text);
+        (model.unrolled_size(), suits(&model, LARGEST_UNROLLED))
+    };
+    let chain = support::file("models/fpu.holo");
+    for (n, expected) in [(10, false), (1000, false), (10_000, true), (100_000, true)] {
+        let (size, by_rows) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
+        assert_eq!((by_rows, size > LARGEST_STRAIGHT), (expected, expected), "{n}: {size}");
+    }
+    let constrained = support::file("models/chain.holo").replace("size n = 10", "size n = 100000");
+    assert!(!suits(&constrained).1);
+}
