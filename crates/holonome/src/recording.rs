@@ -13,8 +13,11 @@ use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// How often a run is stored.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a run is stored, if that is quick.
+pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A checkpoint of a large state takes its time: of all time one part in this many is spent on them at most.
+const SHARE_OF_CHECKPOINTS: u32 = 20;
 
 /// How often a run is shown and may be stopped: soon for a person, rare for a processor.
 const SHOW_INTERVAL: Duration = Duration::from_millis(20);
@@ -280,7 +283,9 @@ pub(crate) struct Recorder<'a> {
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
     pub(crate) undefined: Vec<u64>,
+    /// When a checkpoint was last stored, and how long to wait for the next.
     pub(crate) stored: Instant,
+    pub(crate) interval: Duration,
     pub(crate) shown: Instant,
     pub(crate) steps: u64,
 }
@@ -308,9 +313,10 @@ impl Observer for Recorder<'_> {
             return Ok(Control::Continue);
         }
         let now = Instant::now();
-        if now - self.stored >= CHECKPOINT_INTERVAL {
+        if now - self.stored >= self.interval {
             self.store.checkpoint(&encode(state))?;
             self.stored = Instant::now();
+            self.interval = CHECKPOINT_INTERVAL.max((self.stored - now) * SHARE_OF_CHECKPOINTS);
         }
         if now - self.shown < SHOW_INTERVAL {
             return Ok(Control::Continue);

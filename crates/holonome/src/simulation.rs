@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
 use crate::problem::Problem;
-use crate::recording::{Progress, Recorded, Recorder, encode, initial_values, variables};
+use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, encode, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::summary::Summary;
 use holonome_integrate::failure::Failure;
@@ -233,6 +233,7 @@ impl Simulation {
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],
             stored: started,
+            interval: CHECKPOINT_INTERVAL,
             shown: started,
             steps: 0,
         };

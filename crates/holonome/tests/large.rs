@@ -37,7 +37,8 @@ fn every_treatment_but_feedback_runs_by_rows() {
     assert!(energy > 0.1, "{energy:e}");
     assert!(momentum < round_off, "a Runge-Kutta scheme keeps linear invariants: {momentum:e}");
     let corrected = drift(&run("--method corrected:heun --step 0.1"));
-    assert!(corrected[0] < 1e-4 * energy && corrected[1] < round_off, "{corrected:?} {energy:e}");
+    // The correction of H spills over to P in proportion to its regularisation, 1e-8.
+    assert!(corrected[0] < 1e-4 * energy && corrected[1] < 1e-8, "{corrected:?} {energy:e}");
     let projection = run("--method projection:dopri5");
     assert!(drift(&projection).iter().all(|&d| d < round_off), "{:?}", drift(&projection));
     // What is recorded by rows is what the states say.

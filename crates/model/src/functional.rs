@@ -3,7 +3,7 @@
 //! A *term* is one small expression over a few local slots with a table that binds the slots row by row: a
 //! bond, a pair, a site. The Hamiltonian of a chain of a million links is two terms, not a million
 //! formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over rows
-//! ([`Functional::evaluate`]) never unroll anything.
+//! ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};

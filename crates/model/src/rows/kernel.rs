@@ -53,11 +53,12 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let of = |(piece, kernel): (&Piece, &Box<dyn Kernel>)| {
+        let both = self.program.pieces.iter().zip(self.kernels.iter());
+        let of_piece = both.map(|(piece, kernel)| {
             let [slots, results] = lengths(piece, kernel.lanes());
             LINE + BLOCK + slots + results + kernel.work_len()
-        };
-        self.program.pieces.iter().zip(self.kernels.iter()).map(of).max().unwrap_or(0)
+        });
+        of_piece.max().unwrap_or(0)
     }
 
     /// Evaluates the outputs at (t, x).
