@@ -1,7 +1,7 @@
 //! The trajectories of a part of an ensemble, computed by one thread.
 
 use super::Sweep;
-use crate::compiled::{Bound, CompiledLanes, CompiledMap, LaneBound};
+use crate::compiled::{CompiledLanes, CompiledMap, LaneBound, Quantities};
 use crate::simulation::Simulation;
 use crate::starts::StartError;
 use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
@@ -45,7 +45,7 @@ struct Collector<'a> {
     batch: Batch,
     /// The parameters of every trajectory of the batch, for what is recorded of it.
     parameters: Vec<f64>,
-    recorded: Bound,
+    recorded: Quantities,
     recorded_for: Option<usize>,
     values: Vec<f64>,
     work: Vec<f64>,
@@ -63,7 +63,7 @@ impl<'a> Collector<'a> {
             simulation,
             batch: Batch {
                 rows,
-                drift: vec![(0.0, 0.0); simulation.field.groups.len()],
+                drift: vec![(0.0, 0.0); simulation.groups.len()],
                 steps: 0,
                 cost: Cost::default(),
                 failures: Vec::new(),
@@ -173,7 +173,7 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
         all.extend(&simulation.gains);
         let mut system = simulation.system.rebound(&all);
         let mut state = StepState::new(&plan, &system, &x, sweep.reference.as_deref());
-        let targets = &state.target[simulation.field.constraints..];
+        let targets = &state.target[simulation.constraints..];
         all[first_target..first_target + targets.len()].copy_from_slice(targets);
         if plan.method.treatment == Treatment::Feedback {
             system = simulation.system.rebound(&all);
@@ -230,7 +230,7 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         next: 0,
         start_work: sweep.starts.work(),
         values: simulation.system.rebound(&all),
-        targets: vec![0.0; simulation.field.invariants.len()],
+        targets: vec![0.0; simulation.system.invariants().count],
         all,
         work: vec![0.0; system.work_len()],
         error: None,
@@ -245,7 +245,7 @@ struct Feed<'f, 'a> {
     next: usize,
     start_work: Vec<f64>,
     /// Gives F at the start.
-    values: crate::compiled::CompiledSystem,
+    values: crate::compiled::Compiled,
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
@@ -273,7 +273,7 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
-        let constraints = simulation.field.constraints;
+        let constraints = simulation.constraints;
         self.targets[..constraints].fill(0.0);
         let targets = &self.targets[constraints..];
         self.all[first_target..first_target + targets.len()].copy_from_slice(targets);

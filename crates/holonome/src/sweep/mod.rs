@@ -159,7 +159,7 @@ impl Sweep {
             .map(|p| p.first..p.first + p.family.len())
             .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
             .collect();
-        let groups = simulation.field.groups.len();
+        let groups = simulation.groups.len();
         let tally = Tally { last: vec![0.0; groups], max: vec![0.0; groups], ..Tally::default() };
         Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })
     }
@@ -243,7 +243,7 @@ impl Sweep {
         let samples = self.simulation.plan.sample_count();
         let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
         let varied = self.varied.iter().map(Range::len);
-        timed.chain(varied).chain(std::iter::repeat_n(1, self.simulation.field.groups.len() + 4)).collect()
+        timed.chain(varied).chain(std::iter::repeat_n(1, self.simulation.groups.len() + 4)).collect()
     }
 
     fn layout(&self) -> Layout {
@@ -265,7 +265,7 @@ impl Sweep {
             let name = &parameter.family.name;
             once(name.clone(), format!("parameter {name}"), Vec::new());
         }
-        for group in &simulation.field.groups {
+        for group in &simulation.groups {
             let name = gain_name(&group.name, group.kind);
             once(format!("drift_{name}"), format!("largest drift of {name} along the trajectory"), Vec::new());
         }
@@ -358,7 +358,7 @@ impl Sweep {
         }
         let targets = simulation.problem.model.parameter_values.len();
         let parameters = targets + simulation.target_count() + simulation.gains.len();
-        let field = simulation.treated.as_ref().unwrap_or(&simulation.field);
+        let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
         CompiledLanes::new(&simulation.plan, field, targets, parameters, backend::lanes())
     }
 
@@ -379,7 +379,7 @@ impl Sweep {
 
     fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> SweepSummary {
         let simulation = &self.simulation;
-        let drift = simulation.field.groups.iter().zip(self.tally.last.iter().zip(&self.tally.max));
+        let drift = simulation.groups.iter().zip(self.tally.last.iter().zip(&self.tally.max));
         SweepSummary {
             model: simulation.problem.name.clone(),
             method: simulation.options.method.clone(),
