@@ -1,6 +1,6 @@
 //! Large models: formulas evaluated row by row, in lanes, and never written out.
 //!
-//! What a [`Functional`](crate::functional::Functional) sums over its rows is derived once for each template: the
+//! What a [`Functional`] sums over its rows is derived once for each template: the
 //! derivatives of a chain of a million links are those of one link. A [`RowProgram`] is the result, a list of
 //! [`Piece`]s: some formulas over slots, where each row's slots are gathered from, and where its results are added.
 //! [`RowField`] derives the programs of a whole model, and [`RowKernel`] runs a program.
