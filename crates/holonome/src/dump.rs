@@ -1,10 +1,10 @@
 //! Readable dumps of the stages between a model and its tape.
 
+use crate::compiled::Formula;
 use crate::error::Error;
 use crate::problem::Problem;
 use holonome_model::elaborate::model::{Dynamics, Family, Model, Quantity, Role};
 use holonome_model::functional::{Functional, Source};
-use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::rows::{Piece, RowProgram};
 use holonome_model::treatment::Field;
@@ -167,6 +167,7 @@ pub fn tape(problem: &Problem) -> Result<String, Error> {
         return Ok(out);
     }
     let field = field(problem)?;
-    let tape = Tape::new(&field.graph, &field.field, field.dimension, field.parameters);
+    // The tape that runs, so of the optimised formulas.
+    let tape = Formula::new(&field.graph, &field.field).tape(field.dimension, field.parameters);
     Ok(format!("{} operations\n{tape}", tape.operations()))
 }

@@ -1,11 +1,11 @@
 //! What the engine derived from a model: the content of `holonome check`.
 
+use crate::compiled::Formula;
 use crate::gain::is_imposed;
 use crate::problem::Problem;
 use holonome_integrate::method::{SCHEMES, TREATMENTS, Treatment};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Role};
-use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::{Gram, Row};
 use holonome_model::rows::RowField;
@@ -123,7 +123,9 @@ impl Report {
             },
             operations: match by_rows {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
-                None => field.map(|(f, _)| Tape::new(&f.graph, &f.field, f.dimension, f.parameters).operations()),
+                None => {
+                    field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
+                }
             },
             rows: by_rows.map(|rows| {
                 let pieces = &rows.field.pieces;

@@ -15,7 +15,7 @@ pub use map::{CompiledMap, CompiledStep};
 pub use rows::RowSystem;
 
 use crate::backend::compile;
-use formula::Formula;
+pub(crate) use formula::Formula;
 use holonome_integrate::system::{Group, GroupKind, Invariants, System};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
