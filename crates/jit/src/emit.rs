@@ -408,16 +408,9 @@ impl Emitter {
         order.into_iter().filter(dying).find(fits).or_else(|| order.into_iter().find(dying))
     }
 
-    /// a b ± c: the result takes the place of one argument.
-    fn fused(&mut self, step: &Step, op: Three, now: u32) {
-        let signs = match op {
-            Three::Fma => Signs::Plus,
-            Three::Fms => Signs::Minus,
-            _ => Signs::Negated,
-        };
-        let mut places = self.gather(step, &[2, 1, 0], now);
-        // The sum first: it is what was computed last, and in the chains of a step the one that dies.
-        let (j, d) = match self.overwritten(step, &places, [2, 0, 1]) {
+    /// Which argument the result overwrites, in the order in which that is wanted, and its register.
+    fn overwrite(&mut self, step: &Step, places: &mut [Place; 3], order: [usize; 3], now: u32) -> (usize, u8) {
+        let (j, d) = match self.overwritten(step, places, order) {
             Some(j) => (j, places[j].register()),
             None => {
                 // All live on: a copy is overwritten, best one that has to be loaded anyway.
@@ -431,6 +424,19 @@ impl Emitter {
             }
         };
         places[j] = Place::In(d);
+        (j, d)
+    }
+
+    /// a b ± c: the result takes the place of one argument.
+    fn fused(&mut self, step: &Step, op: Three, now: u32) {
+        let signs = match op {
+            Three::Fma => Signs::Plus,
+            Three::Fms => Signs::Minus,
+            _ => Signs::Negated,
+        };
+        let mut places = self.gather(step, &[2, 1, 0], now);
+        // The sum first: it is what was computed last, and in the chains of a step the one that dies.
+        let (j, d) = self.overwrite(step, &mut places, [2, 0, 1], now);
         let [a, b, c] = places;
         let in_memory = |p: Place| matches!(p, Place::At(_));
         match j {
@@ -455,19 +461,7 @@ impl Emitter {
     /// A selection in EVEX form: a function of three bits that overwrites one argument.
     fn ternary(&mut self, step: &Step, now: u32) {
         let mut places = self.gather(step, &[2, 1, 0], now);
-        let (j, d) = match self.overwritten(step, &places, [2, 1, 0]) {
-            Some(j) => (j, places[j].register()),
-            None => {
-                let j = (0..3).find(|&j| matches!(places[j], Place::At(_))).unwrap_or(2);
-                let d = self.destination(step.result, now);
-                match places[j] {
-                    Place::At(m) => self.assembler.load(d, m),
-                    Place::In(r) => self.assembler.copy(d, r),
-                }
-                (j, d)
-            }
-        };
-        places[j] = Place::In(d);
+        let (j, d) = self.overwrite(step, &mut places, [2, 1, 0], now);
         // The other two in an order that leaves memory last.
         let (mut second, mut third) = ((j + 1) % 3, (j + 2) % 3);
         if matches!(places[second], Place::At(_)) {
