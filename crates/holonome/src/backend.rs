@@ -1,7 +1,7 @@
 //! Which backend runs the tapes: machine code where it can be had, else an interpreter. All give the same bits.
 
 use holonome_jit::{Best, BlockInterpreter, best};
-use holonome_model::graph::interpret::{Backend, Interpreter, Kernel, Refused};
+use holonome_model::graph::interpret::{Backend, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
 use std::sync::OnceLock;
 
@@ -9,23 +9,35 @@ use std::sync::OnceLock;
 const VARIABLE: &str = "HOLONOME_BACKEND";
 
 /// The backend of this process.
-fn chosen() -> &'static Best {
-    static CHOSEN: OnceLock<Best> = OnceLock::new();
+struct Chosen {
+    backend: Box<dyn Backend>,
+    lanes: usize,
+    warning: Option<String>,
+}
+
+fn chosen() -> &'static Chosen {
+    static CHOSEN: OnceLock<Chosen> = OnceLock::new();
     CHOSEN.get_or_init(|| {
-        let slower = |backend: Box<dyn Backend>, lanes| Best { backend, lanes, refused: None };
+        let wanted = |backend: Box<dyn Backend>, lanes| Chosen { backend, lanes, warning: None };
         match std::env::var(VARIABLE).as_deref() {
-            Ok("interpreter") => slower(Box::new(Interpreter), 1),
+            Ok("interpreter") => wanted(Box::new(Interpreter), 1),
             Ok("block") => {
                 let block = BlockInterpreter::detect();
-                slower(Box::new(block), block.preferred_lanes())
+                wanted(Box::new(block), block.preferred_lanes())
             }
-            Ok("machine") | Err(_) => best(),
+            Ok("machine") | Err(_) => the_best(),
             Ok(other) => {
-                let reason = format!("{VARIABLE}={other} is none of machine, block, interpreter");
-                Best { refused: Some(Refused { reason }), ..best() }
+                let ignored = format!("{VARIABLE}={other} is none of machine, block, interpreter, and is ignored");
+                Chosen { warning: Some(ignored), ..the_best() }
             }
         }
     })
+}
+
+fn the_best() -> Chosen {
+    let Best { backend, lanes, refused } = best();
+    let slower = |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
+    Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
 }
 
 /// The best backend there is, for what compiles many small tapes by itself.
@@ -47,6 +59,5 @@ pub fn lanes() -> usize {
 
 /// What the user should know of the backend, if anything.
 pub fn warning() -> Option<String> {
-    let refused = chosen().refused.as_ref()?;
-    Some(format!("{}; formulas are interpreted, which takes several times as long", refused.reason))
+    chosen().warning.clone()
 }
