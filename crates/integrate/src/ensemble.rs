@@ -44,25 +44,43 @@ pub trait LaneSteps: Sync {
     /// every group after any of them but the last.
     fn steps(&self, bound: &Self::Bound, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]);
 
-    /// An attempted step of length h in every lane: x₁ and the error in units of the tolerance. `first` holds X(t, x)
-    /// and takes the last stage where the scheme's last stage is the next first one; otherwise it is not used.
+    /// An attempted step of length h from t to t₁ in every lane, with what follows where it is accepted: x₁, corrected
+    /// where the method does that, the deviations there, and the error in units of the tolerance, NaN where the step
+    /// gave no finite x₁. `first` holds X(t, x) on entry if the scheme takes it from the step before, and then the last
+    /// stage.
     fn attempt(
         &self,
         bound: &Self::Bound,
-        t: &[f64],
-        h: &[f64],
+        span: LaneSpans,
         x: &[f64],
         first: &mut [f64],
-        x1: &mut [f64],
-        error: &mut [f64],
+        result: &mut LaneResults,
         work: &mut [f64],
     );
 
     /// The groups' deviations at (t, x) in every lane.
     fn watch(&self, bound: &Self::Bound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]);
+}
 
-    /// Ends an attempted step in every lane: corrects x₁ where the method does that, and gives the deviations there.
-    fn settle(&self, bound: &Self::Bound, t1: &[f64], x1: &mut [f64], deviations: &mut [f64], work: &mut [f64]);
+/// The attempted step of every lane.
+#[derive(Clone, Copy)]
+pub struct LaneSpans<'a> {
+    /// Where it starts.
+    pub t: &'a [f64],
+    /// Where it ends.
+    pub t1: &'a [f64],
+    /// Its length.
+    pub h: &'a [f64],
+}
+
+/// Where the results of attempted steps go.
+pub struct LaneResults<'a> {
+    /// x₁.
+    pub x: &'a mut [f64],
+    /// The groups' deviations there.
+    pub deviations: &'a mut [f64],
+    /// The error in units of the tolerance.
+    pub error: &'a mut [f64],
 }
 
 /// Where trajectories come from and where their results go.

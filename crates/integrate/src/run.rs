@@ -9,6 +9,8 @@ pub(crate) mod attempt;
 mod checks;
 mod output;
 
+use attempt::Accepted;
+
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
 use crate::observer::{Control, Observer};
@@ -187,8 +189,12 @@ impl<'a> Engine<'a> {
                     None => self.choose_first_step(adaptive),
                 };
             }
-            let (h, t1) = self.accepted_attempt(adaptive, &controller)?;
-            self.treat(t1)?;
+            let Accepted { h, t1, settled } = self.accepted_attempt(adaptive, &controller)?;
+            if settled {
+                self.check_settled(t1)?;
+            } else {
+                self.treat(t1)?;
+            }
             self.sample_adaptive(adaptive, h, t1, observer)?;
             self.accept(t1, h);
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
@@ -230,14 +236,13 @@ impl<'a> Engine<'a> {
         }
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;
-            monitor.sample(self.system, state.t, &state.x, fixed.h, &mut state.stability, &mut self.work);
+            let at = (first, state.t, fixed.h);
+            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
         }
         let t1 = fixed.time(t0, first + count);
         self.state.cost.field += count * blocks.evaluations();
         if blocks.corrects() {
-            let cost = &mut self.state.cost;
-            (cost.invariants, cost.jacobian) = (cost.invariants + count, cost.jacobian + count);
-            cost.linear_solves += count;
+            self.state.cost.count_corrections(count);
         }
         let (state, work) = (&*self.state, &mut self.work);
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, &mut self.deviations, work);
@@ -255,7 +260,8 @@ impl<'a> Engine<'a> {
     fn accept(&mut self, t1: f64, h: f64) {
         let state = &mut *self.state;
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(state.step)) {
-            monitor.sample(self.system, state.t, &state.x, h, &mut state.stability, &mut self.work);
+            let at = (state.step, state.t, h);
+            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
         }
         for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
             drift.max = max_or_nan(drift.max, deviation);

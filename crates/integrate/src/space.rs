@@ -34,6 +34,19 @@ pub trait Space {
         k: &[Self::Vector],
     );
 
+    /// The same sum for a point at which the field is evaluated, where the last term is the one that comes last: with
+    /// w_s the last weight that is not zero it is fma(h·w_s, k_s, y), where y is [`Space::displaced`] by the terms before
+    /// it. One operation follows k_s instead of two, and a step is a chain of such points. The second rounding at the
+    /// size of x is multiplied by h before it reaches the step's result.
+    fn stage_point(
+        &mut self,
+        out: &mut Self::Vector,
+        x: &Self::Vector,
+        h: Self::Scalar,
+        weights: &[f64],
+        k: &[Self::Vector],
+    );
+
     /// out = X(t, x), the model's vector field.
     fn field(&mut self, out: &mut Self::Vector, t: Self::Scalar, x: &Self::Vector);
 }
@@ -75,6 +88,14 @@ impl Space for SliceSpace<'_> {
             return;
         };
         combine_scaled(out, x, h * first, first, weights, k);
+    }
+
+    fn stage_point(&mut self, out: &mut Vec<f64>, x: &Vec<f64>, h: f64, weights: &[f64], k: &[Vec<f64>]) {
+        let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
+        self.displaced(out, x, h, &weights[..last], k);
+        if let Some(weight) = weights.get(last) {
+            add_terms(out, 0, std::iter::once((h * weight, &k[last])));
+        }
     }
 
     fn field(&mut self, out: &mut Vec<f64>, t: f64, x: &Vec<f64>) {
@@ -148,6 +169,15 @@ mod tests {
             let scaled = (0.9f64 / 0.3).mul_add(k[3][i], (-1.7f64 / 0.3).mul_add(k[2][i], k[0][i]));
             assert_eq!((sum[i], moved[i]), (expected, (h * 0.3).mul_add(scaled, x[i])));
         }
+        space.stage_point(&mut moved, &x, h, &[0.3, -1.7, 0.0, 0.9, 0.0], &k);
+        for i in 0..n {
+            let before = (h * 0.3).mul_add((-1.7f64 / 0.3).mul_add(k[1][i], k[0][i]), x[i]);
+            assert_eq!(moved[i], (h * 0.9).mul_add(k[3][i], before));
+        }
+        space.stage_point(&mut moved, &x, h, &[0.3], &k);
+        assert!((0..n).all(|i| moved[i] == (h * 0.3).mul_add(k[0][i], x[i])));
+        space.stage_point(&mut moved, &x, h, &[], &k);
+        assert_eq!(moved, x);
         space.displaced(&mut moved, &x, h, &[0.0; 4], &k);
         assert_eq!(moved, x);
         space.weighted_sum(&mut sum, &[], &k);

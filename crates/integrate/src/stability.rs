@@ -27,8 +27,10 @@ pub enum Gain {
 /// Samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
 const SAMPLES: u64 = 250;
 
-/// Steps from sample to sample where their number is not known: these are dearer.
-const ADAPTIVE_SPACING: u64 = 128;
+/// Where the number of steps is not known, samples are so many steps apart at first. Later every power of two of steps is
+/// divided into as many as follow here, so that their cost vanishes in the long run.
+const FIRST_SPACING: u64 = 64;
+const LATER_SAMPLES: u64 = 128;
 
 /// Up to this many rows the eigenvalues come from the m × m matrix, by Jacobi rotations.
 const SMALL: usize = 12;
@@ -43,8 +45,8 @@ const MOST_PRODUCTS: u32 = 100;
 pub struct Monitor<'a> {
     gain: &'a Gain,
     interval: f64,
-    /// Every so manieth step is sampled.
-    spacing: u64,
+    /// Every so manieth step is sampled; none where their number is not known.
+    spacing: Option<u64>,
     jacobian: Vec<f64>,
     /// Small systems: K DF (m × n, full) is not needed; the m × m matrix and a scattered row are.
     matrix: Vec<f64>,
@@ -63,7 +65,7 @@ impl<'a> Monitor<'a> {
         Monitor {
             gain,
             interval,
-            spacing: 1,
+            spacing: Some(1),
             jacobian: vec![0.0; system.invariants().nonzeros()],
             matrix: vec![0.0; square],
             product: vec![0.0; square],
@@ -77,20 +79,26 @@ impl<'a> Monitor<'a> {
     /// resumed run samples the same.
     pub fn along(mut self, stepping: &Stepping) -> Monitor<'a> {
         self.spacing = match stepping {
-            Stepping::Fixed(fixed) => fixed.count().div_ceil(SAMPLES).max(1),
-            Stepping::Adaptive(_) => ADAPTIVE_SPACING,
+            Stepping::Fixed(fixed) => Some(fixed.count().div_ceil(SAMPLES).max(1)),
+            Stepping::Adaptive(_) => None,
         };
         self
     }
 
-    /// Whether the step of this number is sampled.
-    pub fn samples(&self, step: u64) -> bool {
-        step.is_multiple_of(self.spacing)
+    /// How far apart the samples are at the step of this number.
+    fn spacing(&self, step: u64) -> u64 {
+        self.spacing.unwrap_or_else(|| 1 << (step / LATER_SAMPLES).max(FIRST_SPACING).ilog2())
     }
 
-    /// How many steps after `step` the next sampled one follows; at least 1.
+    /// Whether the step of this number is sampled.
+    pub fn samples(&self, step: u64) -> bool {
+        step.is_multiple_of(self.spacing(step))
+    }
+
+    /// How many steps after `step` the next sampled one follows in a run with equal steps; at least 1.
     pub fn steps_to_sample(&self, step: u64) -> u64 {
-        self.spacing - step % self.spacing
+        let spacing = self.spacing(step);
+        spacing - step % spacing
     }
 
     /// Sizes the memory of the power iteration, where one is needed and none is going on yet.
@@ -128,19 +136,19 @@ impl<'a> Monitor<'a> {
         h * largest / self.interval
     }
 
-    /// Adds a sample to the run's statistics.
+    /// Adds the sample of the step of this number to the run's statistics, where it stands for all steps up to the next.
     pub fn sample(
         &mut self,
         system: &dyn System,
-        t: f64,
+        (step, t, h): (u64, f64, f64),
         x: &[f64],
-        h: f64,
         memory: &mut StabilityMemory,
         work: &mut [f64],
     ) {
         let ratio = self.ratio(system, t, x, h, &mut memory.direction, work);
-        memory.count += 1;
-        memory.sum += ratio;
+        let weight = self.spacing(step);
+        memory.count += weight;
+        memory.sum = (weight as f64).mul_add(ratio, memory.sum);
         memory.max = max_or_nan(memory.max, ratio);
     }
 

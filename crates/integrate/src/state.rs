@@ -89,15 +89,24 @@ pub struct Cost {
     pub rejected: u64,
 }
 
+impl Cost {
+    /// Adds so many corrections: each evaluates F and DF once and solves one system.
+    pub(crate) fn count_corrections(&mut self, count: u64) {
+        self.invariants += count;
+        self.jacobian += count;
+        self.linear_solves += count;
+    }
+}
+
 /// h·λmax/r along the run (see [`crate::stability`]).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StabilityMemory {
-    /// How many steps were sampled.
+    /// How many steps the samples stand for.
     pub count: u64,
     /// The largest value.
     #[serde(with = "exact::number")]
     pub max: f64,
-    /// The sum of the values.
+    /// The sum of the values over these steps.
     #[serde(with = "exact::number")]
     pub sum: f64,
     /// Where the power iteration goes on from.

@@ -3,9 +3,9 @@
 use super::formula::Formula;
 use super::map::{CompiledStep, repeated_tape};
 use super::step::Ingredients;
-use super::{Watching, watching_tape};
+use super::{Watching, settling_tape};
 use crate::backend::compile;
-use holonome_integrate::ensemble::LaneSteps;
+use holonome_integrate::ensemble::{LaneResults, LaneSpans, LaneSteps};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::tableau::Tableau;
@@ -24,7 +24,6 @@ pub struct CompiledLanes {
     watching: Watching,
     field: Box<dyn Kernel>,
     watch: Box<dyn Kernel>,
-    correct: Option<Box<dyn Kernel>>,
     advance: Advance,
     /// What a step's kernel knows besides the parameters: h and t₀, or the tolerances.
     more: [f64; 2],
@@ -33,14 +32,14 @@ pub struct CompiledLanes {
 enum Advance {
     /// Equal steps in a loop; the length of what they map to itself.
     Repeated(Box<dyn Kernel>, usize),
-    Attempt(Box<dyn Kernel>),
+    /// Attempts with what follows where they are accepted; the length of what they start from.
+    Attempt(Box<dyn Kernel>, usize),
 }
 
 /// What the lanes know of their trajectories.
 pub struct LaneBound {
     field: Aligned,
     watch: Aligned,
-    correct: Aligned,
     advance: Aligned,
     /// F₀ of every row.
     targets: Vec<f64>,
@@ -65,8 +64,10 @@ impl CompiledLanes {
                 (Advance::Repeated(compile(&tape, lanes), tape.states), [fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let tape = ingredients.attempt(false);
-                (Advance::Attempt(compile(&tape, lanes)), [adaptive.rtol, adaptive.atol])
+                let settling = CompiledStep::settling(plan, field, targets, corrects)?;
+                let inputs = ingredients.attempt_inputs();
+                let kernel = compile(&ingredients.settled_attempt(&settling), lanes);
+                (Advance::Attempt(kernel, inputs), [adaptive.rtol, adaptive.atol])
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
@@ -79,8 +80,7 @@ impl CompiledLanes {
             corrects,
             watching: Watching::of(field),
             field: compile(&alone, lanes),
-            watch: compile(&watching_tape(field, false), lanes),
-            correct: corrects.then(|| compile(&watching_tape(field, true), lanes)),
+            watch: compile(&settling_tape(field, false), lanes),
             advance,
             more,
         })
@@ -88,7 +88,7 @@ impl CompiledLanes {
 
     fn advancing(&self) -> &dyn Kernel {
         match &self.advance {
-            Advance::Repeated(kernel, _) | Advance::Attempt(kernel) => kernel.as_ref(),
+            Advance::Repeated(kernel, _) | Advance::Attempt(kernel, _) => kernel.as_ref(),
         }
     }
 
@@ -98,7 +98,6 @@ impl CompiledLanes {
         LaneBound {
             field: self.field.bind(parameters),
             watch: self.watch.bind(parameters),
-            correct: self.correct.as_ref().map_or(Aligned::default(), |kernel| kernel.bind(parameters)),
             advance: self.advancing().bind(&all),
             targets: vec![0.0; self.rows * self.lanes],
         }
@@ -109,34 +108,10 @@ impl CompiledLanes {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
         self.watch.rebind(&mut bound.watch, lane, parameters);
-        if let Some(correct) = &self.correct {
-            correct.rebind(&mut bound.correct, lane, parameters);
-        }
         self.advancing().rebind(&mut bound.advance, lane, &all);
         for (row, &target) in targets.iter().enumerate() {
             bound.targets[row * self.lanes + lane] = target;
         }
-    }
-
-    /// Runs a kernel of (x, F₀) whose outputs are `skipped` variables, then F and the deviations.
-    fn run_watching<'w>(
-        &self,
-        (kernel, bound): (&dyn Kernel, &[f64]),
-        skipped: usize,
-        (t, x, targets): (&[f64], &[f64], &[f64]),
-        deviations: &mut [f64],
-        work: &'w mut [f64],
-    ) -> &'w [f64] {
-        let (x_len, values) = (x.len(), targets.len());
-        let (inputs, work) = work.split_at_mut(x_len + values);
-        inputs[..x_len].copy_from_slice(x);
-        inputs[x_len..].copy_from_slice(targets);
-        let skipped = skipped * self.lanes;
-        let (outputs, work) = work.split_at_mut(skipped + values + deviations.len());
-        kernel.run(bound, t, inputs, outputs, work);
-        deviations.copy_from_slice(&outputs[skipped + values..]);
-        self.watching.finish(deviations, self.lanes);
-        &outputs[..skipped]
     }
 }
 
@@ -160,14 +135,12 @@ impl LaneSteps for CompiledLanes {
     }
 
     fn work_len(&self) -> usize {
-        let kernels = [Some(&self.field), Some(&self.watch), self.correct.as_ref()];
-        let inside = kernels.into_iter().flatten().map(|kernel| kernel.work_len()).max().unwrap_or(0);
-        let state = match &self.advance {
-            Advance::Repeated(_, len) => *len,
-            Advance::Attempt(_) => 4 * self.dimension + 2,
+        let advancing = match &self.advance {
+            Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
+            Advance::Attempt(kernel, inputs) => (inputs + kernel.outputs()) * self.lanes + kernel.work_len(),
         };
-        let arrays = (2 * (self.dimension + self.rows) + self.groups).max(state);
-        inside.max(self.advancing().work_len()) + arrays * self.lanes
+        let watching = (self.dimension + self.rows + self.watch.outputs()) * self.lanes + self.watch.work_len();
+        self.field.work_len().max(watching).max(advancing)
     }
 
     fn corrects(&self) -> bool {
@@ -194,45 +167,44 @@ impl LaneSteps for CompiledLanes {
     fn attempt(
         &self,
         bound: &LaneBound,
-        t: &[f64],
-        h: &[f64],
+        span: LaneSpans,
         x: &[f64],
         first: &mut [f64],
-        x1: &mut [f64],
-        error: &mut [f64],
+        result: &mut LaneResults,
         work: &mut [f64],
     ) {
-        let Advance::Attempt(kernel) = &self.advance else { unreachable!("an adaptive ensemble") };
-        let known_first = self.tableau.first_same_as_last;
-        let len = x.len();
-        let (inputs, work) = work.split_at_mut(len + self.lanes + if known_first { len } else { 0 });
-        inputs[..len].copy_from_slice(x);
-        inputs[len..len + self.lanes].copy_from_slice(h);
-        let (outputs, work) = work.split_at_mut(len + self.lanes + if known_first { len } else { 0 });
-        if known_first {
-            inputs[len + self.lanes..].copy_from_slice(first);
+        let Advance::Attempt(kernel, inputs) = &self.advance else { unreachable!("an adaptive ensemble") };
+        let (len, lanes) = (x.len(), self.lanes);
+        let (inputs, work) = work.split_at_mut(inputs * lanes);
+        let (state, rest) = inputs.split_at_mut(len);
+        let (h, rest) = rest.split_at_mut(lanes);
+        let (t1, stage) = rest.split_at_mut(lanes);
+        state.copy_from_slice(x);
+        h.copy_from_slice(span.h);
+        t1.copy_from_slice(span.t1);
+        stage.copy_from_slice(&first[..stage.len()]);
+        let (outputs, work) = work.split_at_mut(kernel.outputs() * lanes);
+        kernel.run(&bound.advance, span.t, inputs, outputs, work);
+        let (settled, rest) = outputs.split_at(len);
+        let (deviations, rest) = rest[self.rows * lanes..].split_at(result.deviations.len());
+        let (size, rest) = rest.split_at(lanes);
+        let (error, stage) = rest.split_at(lanes);
+        result.x.copy_from_slice(settled);
+        result.deviations.copy_from_slice(deviations);
+        self.watching.finish(result.deviations, lanes);
+        for ((result, &error), size) in result.error.iter_mut().zip(error).zip(size) {
+            *result = if size.is_finite() { error } else { f64::NAN };
         }
-        kernel.run(&bound.advance, t, inputs, outputs, work);
-        x1.copy_from_slice(&outputs[..len]);
-        error.copy_from_slice(&outputs[len..len + self.lanes]);
-        if known_first {
-            first.copy_from_slice(&outputs[len + self.lanes..]);
-        }
+        first[..stage.len()].copy_from_slice(stage);
     }
 
     fn watch(&self, bound: &LaneBound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]) {
-        let kernel = (self.watch.as_ref(), &bound.watch[..]);
-        self.run_watching(kernel, 0, (t, x, &bound.targets), deviations, work);
-    }
-
-    fn settle(&self, bound: &LaneBound, t1: &[f64], x1: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
-        match &self.correct {
-            None => self.watch(bound, t1, x1, deviations, work),
-            Some(correct) => {
-                let kernel = (correct.as_ref(), &bound.correct[..]);
-                let corrected = self.run_watching(kernel, self.dimension, (t1, x1, &bound.targets), deviations, work);
-                x1.copy_from_slice(corrected);
-            }
-        }
+        let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len());
+        inputs[..x.len()].copy_from_slice(x);
+        inputs[x.len()..].copy_from_slice(&bound.targets);
+        let (outputs, work) = work.split_at_mut(self.watch.outputs() * self.lanes);
+        self.watch.run(&bound.watch, t, inputs, outputs, work);
+        deviations.copy_from_slice(&outputs[inputs.len()..]);
+        self.watching.finish(deviations, self.lanes);
     }
 }

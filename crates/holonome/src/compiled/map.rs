@@ -1,13 +1,13 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
 use super::formula::Formula;
-use super::step::Ingredients;
+use super::step::{Ingredients, Settling};
 use super::{Bound, Watching};
 use holonome_integrate::controller::Tolerance;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{Attempt, Blocks, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{Attempt, Blocks, Settled, StepMap, TableauMap};
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
@@ -49,7 +49,8 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let attempts = Attempts::new(&ingredients, parameters, adaptive.tolerance());
+                let settling = CompiledStep::settling(plan, field, targets, corrects);
+                let attempts = Attempts::new(&ingredients, field, settling.as_ref(), parameters, adaptive.tolerance());
                 CompiledStep { repeated: None, attempts: Some(attempts) }
             }
         }
@@ -67,6 +68,18 @@ impl CompiledStep {
             // Attempts are the same whatever is done to their result.
             _ => matches!(plan.stepping, Stepping::Adaptive(_)).then_some(false),
         }
+    }
+
+    /// What ends an attempt of `plan`, where that is one of formulas.
+    pub(super) fn settling(plan: &Plan, field: &Field, targets: usize, corrects: bool) -> Option<Settling> {
+        let formulas = match plan.method.treatment {
+            Treatment::Plain | Treatment::Feedback => true,
+            Treatment::Corrected => corrects,
+            Treatment::Projection => false,
+        };
+        let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
+        let constraints = field.constraints;
+        (formulas && small).then(|| Settling::new(field, corrects, |g, row| g.parameter(targets + row - constraints)))
     }
 
     /// The same step with other parameters.
@@ -150,38 +163,54 @@ impl Blocks for Repeated {
 
 /// Attempted steps.
 struct Attempts {
-    /// Without the stages, and with them for dense output.
-    plain: Bound,
-    dense: Bound,
+    /// With all stages, as dense output needs them.
+    staged: Bound,
+    /// With what follows an accepted one.
+    settled: Option<Bound>,
+    watching: Watching,
+    inputs: usize,
     evaluations: u64,
 }
 
 impl Attempts {
-    fn new(ingredients: &Ingredients, parameters: &[f64], tolerance: Tolerance) -> Attempts {
+    fn new(
+        ingredients: &Ingredients,
+        field: &Field,
+        settling: Option<&Settling>,
+        parameters: &[f64],
+        tolerance: Tolerance,
+    ) -> Attempts {
         let all = [parameters, &[tolerance.relative, tolerance.absolute]].concat();
-        let [plain, dense] = [false, true].map(|dense| Bound::new(&ingredients.attempt(dense), &all));
         let tableau = ingredients.tableau;
-        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
-        Attempts { plain, dense, evaluations }
+        Attempts {
+            staged: Bound::new(&ingredients.attempt(), &all),
+            settled: settling.map(|settling| Bound::new(&ingredients.settled_attempt(settling), &all)),
+            watching: Watching::of(field),
+            inputs: ingredients.attempt_inputs(),
+            evaluations: tableau.stages as u64 - u64::from(tableau.first_same_as_last),
+        }
     }
 
     fn rebound(&self, parameters: &[f64]) -> Attempts {
-        let (plain, dense) = (self.plain.rebound(parameters), self.dense.rebound(parameters));
-        Attempts { plain, dense, evaluations: self.evaluations }
+        Attempts {
+            staged: self.staged.rebound(parameters),
+            settled: self.settled.as_ref().map(|settled| settled.rebound(parameters)),
+            watching: self.watching.clone(),
+            ..*self
+        }
     }
 }
 
 /// The map of a compiled step; what it does not cover is done on slices.
 pub struct CompiledMap<'a> {
     step: &'a CompiledStep,
-    dimension: usize,
     slices: TableauMap<'a>,
 }
 
 impl<'a> CompiledMap<'a> {
     /// The map of `step` over `system`.
     pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
-        CompiledMap { step, dimension: system.dim(), slices: TableauMap::new(tableau, system) }
+        CompiledMap { step, slices: TableauMap::new(tableau, system) }
     }
 }
 
@@ -191,9 +220,10 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn work_len(&self) -> usize {
-        let (n, stages) = (self.dimension, self.tableau().stages);
         let attempts = self.step.attempts.as_ref().map_or(0, |attempts| {
-            attempts.plain.work_len().max(attempts.dense.work_len()) + (2 * n + 1) + (n + 1 + n * stages)
+            let kernels = [Some(&attempts.staged), attempts.settled.as_ref()];
+            let len = kernels.into_iter().flatten().map(|kernel| kernel.outputs() + kernel.work_len()).max();
+            attempts.inputs + len.unwrap_or(0)
         });
         let repeated = self.step.repeated.as_ref().map_or(0, Repeated::work_len);
         self.slices.work_len().max(attempts).max(repeated)
@@ -233,28 +263,57 @@ impl StepMap for CompiledMap<'_> {
         let Some(attempts) = &self.step.attempts else {
             return self.slices.attempt(t, h, x, tolerance, dense, stages, x1, work);
         };
-        let (n, count) = (x.len(), self.tableau().stages);
-        let known_first = self.tableau().first_same_as_last;
-        let (inputs, work) = work.split_at_mut(2 * n + 1);
+        let n = x.len();
+        let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
-        inputs[n] = h;
-        if known_first {
-            inputs[n + 1..].copy_from_slice(&stages.k[0]);
+        // Nothing here depends on the end of the step.
+        (inputs[n], inputs[n + 1]) = (h, t);
+        if let Some(first) = inputs.get_mut(n + 2..).filter(|first| !first.is_empty()) {
+            first.copy_from_slice(&stages.k[0]);
         }
-        let (outputs, work) = work.split_at_mut(n + 1 + n * count);
-        let (kernel, known) = match (dense, known_first) {
-            (true, _) => (&attempts.dense, 0..count),
-            (false, true) => (&attempts.plain, count - 1..count),
-            (false, false) => (&attempts.plain, 0..0),
-        };
-        let len = n + 1 + n * known.len();
-        kernel.run(t, inputs, &mut outputs[..len], work);
+        let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
+        attempts.staged.run(t, inputs, outputs, work);
         x1.copy_from_slice(&outputs[..n]);
-        for (k, value) in stages.k[known].iter_mut().zip(outputs[n + 1..len].chunks(n.max(1))) {
+        for (k, value) in stages.k.iter_mut().zip(outputs[n + 1..].chunks(n.max(1))) {
             k.copy_from_slice(value);
         }
         let finite = all_finite(x1);
         Attempt { error: if finite { outputs[n] } else { f64::NAN }, evaluations: attempts.evaluations }
+    }
+
+    fn settled_attempt(
+        &self,
+        (t, t1): (f64, f64),
+        h: f64,
+        x: &[f64],
+        first: &[f64],
+        settled: &mut Settled,
+        work: &mut [f64],
+    ) -> Option<Attempt> {
+        let attempts = self.step.attempts.as_ref()?;
+        let kernel = attempts.settled.as_ref()?;
+        let n = x.len();
+        let (inputs, work) = work.split_at_mut(attempts.inputs);
+        inputs[..n].copy_from_slice(x);
+        (inputs[n], inputs[n + 1]) = (h, t1);
+        if self.tableau().first_same_as_last {
+            inputs[n + 2..].copy_from_slice(first);
+        }
+        let (outputs, work) = work.split_at_mut(kernel.outputs());
+        kernel.run(t, inputs, outputs, work);
+        let (state, rest) = outputs.split_at(n);
+        let (values, rest) = rest.split_at(settled.values.len());
+        let (deviations, rest) = rest.split_at(settled.deviations.len());
+        let (attempted, last) = rest.split_at(2);
+        settled.x.copy_from_slice(state);
+        settled.values.copy_from_slice(values);
+        settled.deviations.copy_from_slice(deviations);
+        attempts.watching.finish(settled.deviations, 1);
+        if !last.is_empty() {
+            settled.last_stage.copy_from_slice(last);
+        }
+        let error = if attempted[0].is_finite() { attempted[1] } else { f64::NAN };
+        Some(Attempt { error, evaluations: attempts.evaluations })
     }
 
     fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {

@@ -21,9 +21,9 @@ use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::correction::{corrected, deviation};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::Arc;
+use step::Settling;
 
 /// A kernel of one lane with its parameters.
 pub struct Bound {
@@ -67,6 +67,11 @@ impl Bound {
     /// Scratch needed.
     pub fn work_len(&self) -> usize {
         self.kernel.work_len()
+    }
+
+    /// How many numbers it gives.
+    pub fn outputs(&self) -> usize {
+        self.kernel.outputs()
     }
 }
 
@@ -112,8 +117,8 @@ impl CompiledSystem {
             values: Bound::of(field, &field.invariants, parameters),
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
-            watch: small.then(|| Bound::new(&watching_tape(field, false), parameters)),
-            correct: corrects.then(|| Bound::new(&watching_tape(field, true), parameters)),
+            watch: small.then(|| Bound::new(&settling_tape(field, false), parameters)),
+            correct: corrects.then(|| Bound::new(&settling_tape(field, true), parameters)),
             watching,
             invariants: Arc::new(invariants(field)),
         }
@@ -185,39 +190,15 @@ impl Watching {
     }
 }
 
-/// A tape from (x, F₀) to F and the largest deviation of every group; of the corrected x, which then stands before
-/// these, if `correct` is set.
-fn watching_tape(field: &Field, correct: bool) -> Tape {
+/// A tape from (x, F₀) to x, F and the largest deviation of every group; of the corrected x, if `correct` is set.
+fn settling_tape(field: &Field, correct: bool) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
-    let target = |g: &mut Graph, row: usize| g.state(n + row);
-    let mut watched = field.clone();
-    let delta = deviation(&mut watched, target);
-    let watching = Watching::of(field);
-    let (nodes, groups) = watching.deviations(&mut watched, &delta);
-    let mut roots = watched.invariants.clone();
-    roots.extend(nodes);
-    let formula = Formula::new(&watched.graph, &roots);
-
+    let settling = Settling::new(field, correct, |g, row| g.state(n + row));
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
     let inputs: Vec<Node> = (0..n + m).map(|k| g.state(k)).collect();
-    let mut at = inputs.clone();
-    let mut outputs = Vec::new();
-    if correct {
-        let mut corrector = field.clone();
-        let roots = corrected(&mut corrector, target);
-        let x = Formula::new(&corrector.graph, &roots).at(&mut g, t, &inputs);
-        outputs.extend(&x);
-        at[..n].copy_from_slice(&x);
-    }
-    let mut values = formula.at(&mut g, t, &at);
-    let deviations = values.split_off(m);
-    outputs.append(&mut values);
-    let mut largest = vec![g.zero(); field.groups.len()];
-    for (&deviation, &group) in deviations.iter().zip(&groups) {
-        largest[group] = g.largest(deviation, largest[group]);
-    }
-    outputs.extend(largest);
+    let mut outputs = settling.at(&mut g, t, &inputs);
+    outputs.drain(n..n + m);
     Tape::of_fused(&g, &outputs, n + m, field.parameters)
 }
 
@@ -249,11 +230,10 @@ fn group(g: &InvariantGroup) -> Group {
 }
 
 impl CompiledSystem {
-    /// Runs a kernel of (x, F₀) whose outputs are `skipped` numbers, then F and the deviations.
-    fn run_watching<'w>(
+    /// Runs a kernel of [`settling_tape`]; gives the settled x.
+    fn run_settling<'w>(
         &self,
         kernel: &Bound,
-        skipped: usize,
         (t, target, x): (f64, &[f64], &[f64]),
         values: &mut [f64],
         deviations: &mut [f64],
@@ -263,12 +243,13 @@ impl CompiledSystem {
         let (inputs, work) = work.split_at_mut(n + m);
         inputs[..n].copy_from_slice(x);
         inputs[n..].copy_from_slice(target);
-        let (outputs, work) = work.split_at_mut(skipped + m + deviations.len());
+        let (outputs, work) = work.split_at_mut(n + m + deviations.len());
         kernel.run(t, inputs, outputs, work);
-        values.copy_from_slice(&outputs[skipped..skipped + m]);
-        deviations.copy_from_slice(&outputs[skipped + m..]);
+        let (settled, rest) = outputs.split_at(n);
+        values.copy_from_slice(&rest[..m]);
+        deviations.copy_from_slice(&rest[m..]);
         self.watching.finish(deviations, 1);
-        &outputs[..skipped]
+        settled
     }
 }
 
@@ -303,7 +284,7 @@ impl System for CompiledSystem {
     fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
         match &self.watch {
             Some(watch) => {
-                self.run_watching(watch, 0, (t, target, x), values, deviations, work);
+                self.run_settling(watch, (t, target, x), values, deviations, work);
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -322,7 +303,7 @@ impl System for CompiledSystem {
         work: &mut [f64],
     ) -> bool {
         let Some(correct) = &self.correct else { return false };
-        let corrected = self.run_watching(correct, x.len(), (t, target, x), values, deviations, work);
+        let corrected = self.run_settling(correct, (t, target, x), values, deviations, work);
         x.copy_from_slice(corrected);
         true
     }

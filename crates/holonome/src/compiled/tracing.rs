@@ -64,6 +64,19 @@ impl Space for TracingSpace<'_> {
         }
     }
 
+    fn stage_point(&mut self, out: &mut Vec<Node>, x: &Vec<Node>, h: Node, weights: &[f64], k: &[Vec<Node>]) {
+        let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
+        self.displaced(out, x, h, &weights[..last], k);
+        if let Some(&weight) = weights.get(last) {
+            let g = &mut self.graph;
+            let factor = g.constant(weight);
+            let scale = g.mul(h, factor);
+            for (out, &k) in out.iter_mut().zip(&k[last]) {
+                *out = g.fma(scale, k, *out);
+            }
+        }
+    }
+
     fn field(&mut self, out: &mut Vec<Node>, t: Node, x: &Vec<Node>) {
         *out = self.field.at(&mut self.graph, t, x);
     }

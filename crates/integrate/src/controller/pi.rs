@@ -65,8 +65,21 @@ impl Controller {
 
 /// error^(−α).
 fn inverse_power(error: f64, alpha: f64) -> f64 {
-    // DOP853's exponent, exactly: three roots cost a fraction of a power, after every step.
-    if alpha == 0.125 { 1.0 / error.sqrt().sqrt().sqrt() } else { error.powf(-alpha) }
+    if alpha == 0.125 { inverse_eighth_root(error) } else { error.powf(-alpha) }
+}
+
+/// error^(−1/8) for normal numbers, within 1e-4: DOP853's exponent. The next step cannot begin before it is known, and
+/// this takes half the time of three square roots and a division.
+fn inverse_eighth_root(error: f64) -> f64 {
+    // The bits of a number are nearly its logarithm. The constant, 9/8 of those of 1 and a fraction that balances the
+    // errors of either sign, makes that a root within 3 %, whose error two steps of Newton's method square.
+    let mut root = f64::from_bits(0x47ed_23d7_0a3d_70a4 - (error.to_bits() >> 3));
+    for _ in 0..2 {
+        let square = root * root;
+        let fourth = square * square;
+        root *= 1.125 - 0.125 * error * (fourth * fourth);
+    }
+    root
 }
 
 #[cfg(test)]
@@ -81,12 +94,21 @@ mod tests {
     }
 
     #[test]
+    fn the_root_is_good_to_four_digits() {
+        // Over all sizes of error that are not at a limit of the factor, and far beyond.
+        for k in -20_000..20_000 {
+            let error = (0.03 * f64::from(k)).exp();
+            assert!((inverse_eighth_root(error) / error.powf(-0.125) - 1.0).abs() < 1e-4, "{error:e}");
+        }
+    }
+
+    #[test]
     fn factors_are_hairers() {
         let dopri5 = Controller::new(scheme::dopri5::tableau());
         assert_eq!((dopri5.alpha, dopri5.beta), (0.2 - 0.75 * 0.04, 0.04));
         let dop853 = Controller::new(scheme::dop853::tableau());
         assert_eq!((dop853.alpha, dop853.beta), (0.125, 0.0));
-        assert_eq!(accepted(&dop853, 1.0, false), 0.9);
+        assert!((accepted(&dop853, 1.0, false) / 0.9 - 1.0).abs() < 1e-4);
         assert_eq!(accepted(&dop853, 0.0, false), 6.0);
         assert_eq!(accepted(&dop853, 0.0, true), 1.0);
         assert_eq!(dop853.rejected(1.0, 1e30), 1.0 / 3.0);

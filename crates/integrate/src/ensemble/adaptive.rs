@@ -1,6 +1,6 @@
 //! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
 
-use super::{End, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use super::{End, LaneResults, LaneSpans, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
 use crate::controller::pi::Controller;
 use crate::controller::start;
 use crate::plan::{AdaptiveSteps, Plan};
@@ -161,7 +161,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
 
     /// One attempt in every lane.
     fn attempt(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let (lanes, n) = (self.lanes.len(), self.one.len());
+        let lanes = self.lanes.len();
         for lane in 0..lanes {
             // Until there is a trajectory that can go on, or none is left.
             while self.lanes[lane].number.is_some() {
@@ -179,16 +179,9 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             }
         }
         self.last.copy_from_slice(&self.first);
-        self.steps.attempt(
-            bound,
-            &self.t,
-            &self.length,
-            &self.x,
-            &mut self.last,
-            &mut self.x1,
-            &mut self.error,
-            &mut self.work,
-        );
+        let span = LaneSpans { t: &self.t, t1: &self.t1, h: &self.length };
+        let result = &mut LaneResults { x: &mut self.x1, deviations: &mut self.deviations, error: &mut self.error };
+        self.steps.attempt(bound, span, &self.x, &mut self.last, result, &mut self.work);
         let tableau = self.steps.tableau();
         let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
         for lane in 0..lanes {
@@ -197,9 +190,6 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 continue;
             }
             this.end.cost.field += evaluations;
-            if !finite(&self.x1, lanes, lane) {
-                self.error[lane] = f64::NAN;
-            }
             let error = self.error[lane];
             if error.is_nan() && this.rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
@@ -214,13 +204,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 this.rejections += 1;
                 this.end.cost.rejected += 1;
                 this.wanted = self.controller.rejected(self.length[lane], error);
-                // It stays where it is, and is settled there for nothing.
-                for i in 0..n {
-                    self.x1[i * lanes + lane] = self.x[i * lanes + lane];
-                }
             }
         }
-        self.steps.settle(bound, &self.t1, &mut self.x1, &mut self.deviations, &mut self.work);
         for lane in 0..lanes {
             let this = &mut self.lanes[lane];
             if this.number.is_some() && std::mem::take(&mut this.undefined) {
@@ -255,9 +240,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             *largest = max_or_nan(*largest, now);
         }
         if corrects {
-            let cost = &mut this.end.cost;
-            (cost.invariants, cost.jacobian) = (cost.invariants + 1, cost.jacobian + 1);
-            cost.linear_solves += 1;
+            this.end.cost.count_corrections(1);
         }
         if self.t[lane] < self.adaptive.t_end {
             if tableau.first_same_as_last {

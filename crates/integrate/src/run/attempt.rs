@@ -5,7 +5,7 @@ use crate::controller::pi::Controller;
 use crate::controller::start;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::Attempt;
+use crate::scheme::map::{Attempt, Settled};
 use crate::system::all_finite;
 
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
@@ -27,6 +27,14 @@ pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -
         return None;
     }
     Some(if is_last { (remaining, adaptive.t_end) } else { (h, t + h) })
+}
+
+/// The step that was accepted.
+pub(super) struct Accepted {
+    pub h: f64,
+    pub t1: f64,
+    /// Whether x₁ is treated already, and F known there.
+    pub settled: bool,
 }
 
 impl Engine<'_> {
@@ -62,13 +70,13 @@ impl Engine<'_> {
         start::first_step(h0, x, first, &self.field, self.tableau.order, tolerance)
     }
 
-    /// Attempts steps until one is accepted; returns its length and its end.
+    /// Attempts steps until one is accepted.
     pub(super) fn accepted_attempt<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
         controller: &Controller,
-    ) -> Result<(f64, f64), Failure<E>> {
-        let (t, tolerance) = (self.state.t, adaptive.tolerance());
+    ) -> Result<Accepted, Failure<E>> {
+        let t = self.state.t;
         let mut h = self.state.controller.h.min(adaptive.longest_step);
         let mut rejections = 0;
         loop {
@@ -76,9 +84,7 @@ impl Engine<'_> {
             let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
                 return Err(Failure::StepCollapsed { t, h, rejections });
             };
-            let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
-            let (x, x1, stages, work) = (&self.state.x, &mut self.x1, &mut self.stages, &mut self.work);
-            let Attempt { error, evaluations } = self.map.attempt(t, length, x, tolerance, dense, stages, x1, work);
+            let (Attempt { error, evaluations }, settled) = self.attempt(adaptive, length, t1);
             self.state.cost.field += evaluations;
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
@@ -91,11 +97,31 @@ impl Engine<'_> {
                 if self.field_known {
                     self.field.copy_from_slice(&self.stages.k[self.tableau.stages - 1]);
                 }
-                return Ok((length, t1));
+                return Ok(Accepted { h: length, t1, settled });
             }
             rejections += 1;
             self.state.cost.rejected += 1;
             h = controller.rejected(length, error);
         }
+    }
+
+    /// One attempt, settled at once where the map can do that and no sample needs the stages.
+    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64) -> (Attempt, bool) {
+        let (t, x, x1, work) = (self.state.t, &self.state.x, &mut self.x1, &mut self.work);
+        let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
+        if !dense {
+            let (first, rest) = self.stages.k.split_at_mut(1);
+            let settled = &mut Settled {
+                x: x1,
+                values: &mut self.values,
+                deviations: &mut self.deviations,
+                last_stage: &mut rest[self.tableau.stages - 2],
+            };
+            if let Some(attempt) = self.map.settled_attempt((t, t1), h, x, &first[0], settled, work) {
+                return (attempt, true);
+            }
+        }
+        let attempt = self.map.attempt(t, h, x, adaptive.tolerance(), dense, &mut self.stages, x1, work);
+        (attempt, false)
     }
 }

@@ -16,6 +16,19 @@ impl Engine<'_> {
         self.treatment
             .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
+        self.check_treated(t1)
+    }
+
+    /// Checks an x₁ that the map has treated, and counts what that took.
+    pub(super) fn check_settled<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+        if self.treatment.moves_the_state() {
+            self.state.cost.count_corrections(1);
+        }
+        self.check_treated(t1)
+    }
+
+    fn check_treated<E>(&self, t1: f64) -> Result<(), Failure<E>> {
+        let step = self.state.step + 1;
         self.check_values(step, t1)?;
         if !all_finite(&self.x1) {
             // The map's result was finite, so its treatment met a gradient that is not.

@@ -42,7 +42,7 @@ fn fill_stages<S: Space>(
 ) {
     for i in range {
         let (known, rest) = stages.k.split_at_mut(i);
-        space.displaced(&mut stages.y, x, h, &tableau.a[i], known);
+        space.stage_point(&mut stages.y, x, h, &tableau.a[i], known);
         let t_i = space.time(t, tableau.c[i], h);
         space.field(&mut rest[0], t_i, &stages.y);
     }

@@ -15,6 +15,18 @@ pub struct Attempt {
     pub evaluations: u64,
 }
 
+/// Where the result of an attempt goes.
+pub struct Settled<'a> {
+    /// The treated x₁.
+    pub x: &'a mut [f64],
+    /// F there.
+    pub values: &'a mut [f64],
+    /// The groups' deviations there.
+    pub deviations: &'a mut [f64],
+    /// The last stage, where it is the first of the next step unless the treatment moves x₁.
+    pub last_stage: &'a mut [f64],
+}
+
 /// One-step map of an explicit Runge–Kutta scheme over a system; `work` is at least [`StepMap::work_len`] long.
 #[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
 pub trait StepMap: Sync {
@@ -60,6 +72,21 @@ pub trait StepMap: Sync {
         x1: &mut Vec<f64>,
         work: &mut [f64],
     ) -> Attempt;
+
+    /// An attempt from t to t₁ together with what follows if it is accepted: the treatment of x₁, and F and the deviations
+    /// there. The bits are those of [`StepMap::attempt`] and the treatment. `first` is X(t, x) where the map takes it. None
+    /// where this map cannot.
+    fn settled_attempt(
+        &self,
+        (_t, _t1): (f64, f64),
+        _h: f64,
+        _x: &[f64],
+        _first: &[f64],
+        _settled: &mut Settled,
+        _work: &mut [f64],
+    ) -> Option<Attempt> {
+        None
+    }
 
     /// After an attempt with the same (t, h, x), for dense output: leaves every stage in `stages.k`. The stage at the
     /// end of the step is there already. Gives the evaluations of the field.

@@ -41,7 +41,8 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     let (first, last) = (state.step, state.step + PILOT_STEPS);
     let (mut state, mut t) = (state.clone(), state.t);
     if let Stepping::Fixed(fixed) = &plan.stepping {
-        monitor.sample(system, t, &state.x, fixed.length(plan.t0, state.step), &mut memory, &mut work);
+        let at = (state.step, t, fixed.length(plan.t0, state.step));
+        monitor.sample(system, at, &state.x, &mut memory, &mut work);
     }
     let mut watcher = Watcher(|state: &StepState| {
         let goes_on = state.step < last;
@@ -50,7 +51,7 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
                 Stepping::Fixed(fixed) => fixed.h,
                 Stepping::Adaptive(_) => state.t - t,
             };
-            monitor.sample(system, state.t, &state.x, h, &mut memory, &mut work);
+            monitor.sample(system, (state.step, state.t, h), &state.x, &mut memory, &mut work);
         }
         t = state.t;
         if goes_on { Control::Continue } else { Control::Stop }

@@ -91,6 +91,15 @@ fn samples_are_chosen_by_number() {
         let next = (step + 1..).find(|&later| long.samples(later)).unwrap();
         assert_eq!(long.steps_to_sample(step), next - step);
     }
+    // Where their number is not known, the first samples are 64 steps apart, and the nine doublings from 2¹³ steps on
+    // have 128 each. Together they stand for all steps.
+    let plan = Plan::adaptive("dopri5".parse().unwrap(), 0.0, 1.0, 1e-6, 1e-6).unwrap();
+    let adaptive = Monitor::new(&gain, &system, 1.0).along(&plan.stepping);
+    let steps = 1 << 22;
+    let sampled: Vec<u64> = (0..steps).filter(|&step| adaptive.samples(step)).collect();
+    assert_eq!(sampled[..3], [0, 64, 128]);
+    assert_eq!(sampled.len(), 128 + 9 * 128);
+    assert!(sampled.windows(2).all(|pair| pair[0] + adaptive.spacing(pair[0]) == pair[1]));
 }
 
 #[test]
