@@ -111,6 +111,10 @@ pub struct RunArguments {
     /// Largest residual that `projection` accepts [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
+    /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:
+    /// round-off]
+    #[arg(long, value_name = "TOL")]
+    pub newton_tolerance: Option<f64>,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -201,6 +205,7 @@ impl RunArguments {
             gain,
             reference: self.reference.clone(),
             projection_tolerance: self.projection_tolerance,
+            newton_tolerance: self.newton_tolerance,
             allow_unstable: self.allow_unstable,
             out: self.out.clone(),
         })

@@ -4,7 +4,7 @@ use crate::arguments::MethodsArguments;
 use crate::table::columns;
 use crate::{print_json, print_text};
 use holonome::Error;
-use holonome::method::{SCHEMES, TREATMENTS};
+use holonome::method::{COMPOSITIONS, SCHEMES, TREATMENTS};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -12,12 +12,18 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
     if arguments.output.json {
         let schemes = SCHEMES.iter().map(|s| {
             json!({"name": s.name, "order": s.order, "symmetric": s.symmetric, "symplectic": s.symplectic, "explicit": s.explicit,
-                "adaptive": s.adaptive, "needs": s.needs, "description": s.description, "source": s.citation})
+                "adaptive": s.adaptive, "needs": s.needs.to_string(), "description": s.description, "source": s.citation})
         });
         let treatments = TREATMENTS
             .iter()
             .map(|t| json!({"name": t.name, "needs": t.needs, "description": t.description, "source": t.citation}));
-        print_json(&json!({"schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>()}));
+        let compositions = COMPOSITIONS.iter().map(|c| {
+            json!({"name": c.name, "order": c.order, "substeps": c.substeps(), "description": c.description, "source": c.citation})
+        });
+        print_json(&json!({
+            "schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>(),
+            "compositions": compositions.collect::<Vec<_>>(),
+        }));
         return Ok(ExitCode::SUCCESS);
     }
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
@@ -31,11 +37,12 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
             yes(s.symmetric),
             yes(s.explicit),
             yes(s.adaptive),
-            s.needs.into(),
+            s.needs.to_string(),
         ]);
     }
-    let mut out =
-        String::from("METHOD is BASE or TREATMENT:BASE, for example corrected:dop853 (the default).\n\nBases:\n");
+    let mut out = String::from(
+        "METHOD is BASE, TREATMENT:BASE or COMPOSITION(METHOD), for example corrected:dop853 (the default) or suzuki4(rattle).\n\nBases:\n",
+    );
     out.push_str(&columns(&rows));
     out.push_str("\nTreatments:\n");
     let rows: Vec<Vec<String>> = TREATMENTS
@@ -43,11 +50,18 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         .map(|t| vec![t.name.to_string(), t.description.to_string(), format!("needs {}", t.needs)])
         .collect();
     out.push_str(&columns(&rows));
+    out.push_str("\nCompositions of a symmetric method of order 2:\n");
+    let rows: Vec<Vec<String>> = COMPOSITIONS
+        .iter()
+        .map(|c| vec![c.name.to_string(), format!("order {}", c.order), c.description.to_string()])
+        .collect();
+    out.push_str(&columns(&rows));
     out.push_str("\nSources:\n");
     let rows: Vec<Vec<String>> = SCHEMES
         .iter()
         .map(|s| (s.name, s.description, s.citation))
         .chain(TREATMENTS.iter().map(|t| (t.name, t.description, t.citation)))
+        .chain(COMPOSITIONS.iter().map(|c| (c.name, c.description, c.citation)))
         .map(|(name, description, citation)| vec![name.to_string(), format!("{description} [{citation}]")])
         .collect();
     out.push_str(&columns(&rows));

@@ -160,7 +160,9 @@ impl Error {
                 if let Some(t) = failure.t() {
                     error.insert("t".to_string(), json!(t));
                 }
-                if let Failure::ProjectionNotConverged { iterations, residual, constraint, .. } = &**failure {
+                if let Failure::ProjectionNotConverged { iterations, residual, constraint, .. }
+                | Failure::NewtonNotConverged { iterations, residual, constraint, .. } = &**failure
+                {
                     error.insert("constraint".to_string(), json!(constraint));
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));

@@ -30,6 +30,7 @@ pub mod simulation;
 pub mod source;
 pub mod starts;
 pub mod store;
+mod structured;
 pub mod summary;
 pub mod sweep;
 

@@ -56,6 +56,9 @@ pub struct RunOptions {
     pub reference: Option<String>,
     /// Largest residual that `projection` accepts.
     pub projection_tolerance: Option<f64>,
+    /// Largest residual, relative to what cancels in an equation, that the Newton iterations of implicit methods accept.
+    #[serde(default)]
+    pub newton_tolerance: Option<f64>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
     /// The run's folder; `runs/STEM-k` where absent.
@@ -76,6 +79,7 @@ impl Default for RunOptions {
             gain: None,
             reference: None,
             projection_tolerance: None,
+            newton_tolerance: None,
             allow_unstable: false,
             out: None,
         }

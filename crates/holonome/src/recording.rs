@@ -97,6 +97,40 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
         .collect()
 }
 
+/// What every component of the state is called: `r[2].x`, `R[1,3]`.
+pub(crate) fn component_names(model: &Model) -> Vec<String> {
+    let mut names = vec![String::new(); model.dimension()];
+    for variable in &model.variables {
+        let (family, shape) = (&variable.family, variable.family.shape);
+        for place in 0..family.len() {
+            let (mut member, mut component) = (place / shape.len(), place % shape.len());
+            // The last index runs fastest.
+            let mut indices = Vec::new();
+            for &(low, high) in family.bounds.iter().rev() {
+                let count = (high - low + 1) as usize;
+                indices.insert(0, (low + (member % count) as i64).to_string());
+                member /= count;
+            }
+            let mut name = family.name.clone();
+            if !indices.is_empty() {
+                name.push_str(&format!("[{}]", indices.join(",")));
+            }
+            match shape.dimensions()[..] {
+                [count] if count <= 3 => name.push_str([".x", ".y", ".z"][component]),
+                [_] => name.push_str(&format!("[{}]", component + 1)),
+                [_, columns] => {
+                    let row = component / columns;
+                    component %= columns;
+                    name.push_str(&format!("[{},{}]", row + 1, component + 1));
+                }
+                _ => {}
+            }
+            names[variable.first + place] = name;
+        }
+    }
+    names
+}
+
 /// The initial value of each group of invariants, H being known; null for what is imposed.
 pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], hamiltonian: f64) -> Vec<Value> {
     groups

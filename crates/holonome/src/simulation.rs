@@ -7,10 +7,11 @@ use crate::options::{Gains, RunOptions, Settings};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, encode, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
+use crate::structured::Program;
 use crate::summary::Summary;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Treatment};
-use holonome_integrate::observer::Control;
+use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::state::{Cost, StepState};
@@ -46,6 +47,8 @@ pub struct Simulation {
     pub(crate) plan: Plan,
     pub(crate) system: Compiled,
     pub(crate) step: CompiledStep,
+    /// The step of a method that is no Runge–Kutta one.
+    pub(crate) program: Option<Program>,
     state: StepState,
     pub(crate) recorded: Recorded,
     gain_text: Option<String>,
@@ -93,6 +96,8 @@ impl Simulation {
             return Err(Error::option(format!("{too_large}; make it smaller with --set, or split it")));
         }
         let form = Form::of(&problem, &method)?;
+        let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
+        let program = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
         let mut warnings = unused_options(&options, &method);
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
@@ -152,6 +157,7 @@ impl Simulation {
             plan,
             system,
             step,
+            program,
             state,
             recorded,
             gain_text,
@@ -237,8 +243,8 @@ impl Simulation {
             shown: started,
             steps: 0,
         };
-        let map = CompiledMap::new(&self.step, self.plan.method.scheme.tableau(), &self.system);
-        let outcome = run_map(&self.plan, &self.system, &map, &mut self.state, &mut recorder);
+        let program = self.program.as_ref();
+        let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
         let path = store.path().to_path_buf();
@@ -315,6 +321,24 @@ impl Simulation {
     }
 }
 
+/// Runs `plan` with the map of its method.
+pub(crate) fn run_method<O: Observer>(
+    program: Option<&Program>,
+    step: &CompiledStep,
+    plan: &Plan,
+    system: &Compiled,
+    state: &mut StepState,
+    observer: &mut O,
+) -> Result<Outcome, Failure<O::Error>> {
+    match program {
+        Some(program) => run_map(plan, system, program, state, observer),
+        None => {
+            let map = CompiledMap::new(step, plan.method.scheme.tableau(), system);
+            run_map(plan, system, &map, state, observer)
+        }
+    }
+}
+
 /// A model's field in the form in which it is run.
 enum Form<'a> {
     Straight(Field),
@@ -386,6 +410,12 @@ fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
         options.reference.is_some(),
         "`plain` methods aim at nothing",
     );
+    unused(
+        "--newton-tolerance",
+        !method.scheme.explicit,
+        options.newton_tolerance.is_some(),
+        "the method solves no equations",
+    );
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
     unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
@@ -402,22 +432,25 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
         (None, samples) => plan.with_samples(samples.unwrap_or(1001))?,
     };
-    if let Some(tolerance) = options.projection_tolerance {
-        if !(tolerance > 0.0 && tolerance.is_finite()) {
-            return Err(Error::option(format!(
-                "--projection-tolerance must be positive and finite, but it is {tolerance}"
-            )));
-        }
-        plan.projection_tolerance = Some(tolerance);
-    }
+    plan.projection_tolerance = tolerance("--projection-tolerance", options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping
         && fixed.shorter_last.is_some()
-        && method.scheme.symplectic
+        && method.symplectic()
     {
         warnings
             .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
     }
     Ok(plan)
+}
+
+/// A tolerance that an option gives.
+fn tolerance(name: &str, value: Option<f64>) -> Result<Option<f64>, Error> {
+    match value {
+        Some(value) if !(value > 0.0 && value.is_finite()) => {
+            Err(Error::option(format!("{name} must be positive and finite, but it is {value}")))
+        }
+        value => Ok(value),
+    }
 }
 
 /// The state whose invariants are the target.

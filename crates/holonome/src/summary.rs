@@ -108,7 +108,7 @@ impl Summary {
             "model": self.model, "method": self.method, "t": self.t, "steps": self.steps,
             "state": self.state, "drift": drift,
             "cost": {
-                "field": self.cost.field, "gradient": 0, "hessian": 0, "linear_solves": self.cost.linear_solves,
+                "field": self.cost.field, "gradient": self.cost.gradient, "hessian": self.cost.hessian, "linear_solves": self.cost.linear_solves,
                 "newton_iterations": self.cost.newton_iterations, "rejected": self.cost.rejected, "wall_seconds": self.wall_seconds,
             },
         });

@@ -45,6 +45,30 @@ pub enum Failure<E> {
         /// Name of the group with the largest residual.
         constraint: String,
     },
+    /// The Newton iteration for the equations of a step stopped before it reached its tolerance.
+    #[error(
+        "the step from t = {t} has no solution near it: {constraint} is still {residual:e} away, relative to its terms, after {iterations} iterations; a shorter step helps where the motion is fast"
+    )]
+    NewtonNotConverged {
+        /// Start of the step.
+        t: f64,
+        /// Newton iterations done.
+        iterations: u32,
+        /// The largest residual over the size of what cancels in it.
+        residual: f64,
+        /// What the equation of that residual says: a constraint's name, or a component of a stage.
+        constraint: String,
+    },
+    /// The hidden constraints stopped determining their multipliers.
+    #[error(
+        "the constraints became degenerate at t = {t}: the matrix D of the rates of the hidden constraints along the fibres is singular or has changed sign (determinant {determinant:e}), so their multipliers are not determined"
+    )]
+    Degenerate {
+        /// Start of the step.
+        t: f64,
+        /// The determinant of D.
+        determinant: f64,
+    },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
@@ -58,6 +82,8 @@ impl<E> Failure<E> {
             Failure::StepCollapsed { .. } => "step-collapsed",
             Failure::TooManySteps { .. } => "too-many-steps",
             Failure::ProjectionNotConverged { .. } => "projection-not-converged",
+            Failure::NewtonNotConverged { .. } => "newton-not-converged",
+            Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Observer(_) => "observer",
         }
     }
@@ -68,6 +94,8 @@ impl<E> Failure<E> {
             Failure::NonFinite { t, .. }
             | Failure::StepCollapsed { t, .. }
             | Failure::TooManySteps { t, .. }
+            | Failure::NewtonNotConverged { t, .. }
+            | Failure::Degenerate { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }

@@ -1,4 +1,5 @@
-//! The registry of methods: one table of base schemes, one of treatments, and the parser of their names.
+//! The registry of methods: one table of base schemes, one of treatments, one of compositions
+//! ([`COMPOSITIONS`]), and the parser of their names.
 //!
 //! Help texts, `holonome methods` and the tests are generated from these tables; adding a scheme means one file in
 //! `scheme/` and one row here.
@@ -6,11 +7,13 @@
 mod name;
 mod table;
 
+pub use crate::scheme::composition::{COMPOSITIONS, Composition};
 pub use name::MethodError;
 pub use table::{SCHEMES, TREATMENTS};
 
 use std::fmt;
 
+use crate::scheme::{SlidingFn, StepFn};
 use crate::tableau::Tableau;
 
 /// The facts of a base scheme, as a user reads them.
@@ -29,18 +32,68 @@ pub struct Scheme {
     /// Whether it estimates its error, and so can choose its steps.
     pub adaptive: bool,
     /// What it needs of a model.
-    pub needs: &'static str,
+    pub needs: Needs,
     /// One line on what it is and when to take it.
     pub description: &'static str,
     /// Where it comes from.
     pub citation: &'static str,
-    tableau: fn() -> &'static Tableau,
+    /// How it steps.
+    pub step: Step,
+}
+
+/// How a scheme steps.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// An explicit Runge–Kutta method of these coefficients.
+    RungeKutta(fn() -> &'static Tableau),
+    /// A map of the phase space.
+    Map(StepFn),
+    /// Slides along fibres around an unconstrained map.
+    Sliding(SlidingFn),
+}
+
+/// What a scheme needs of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// A vector field.
+    Field,
+    /// A vector field; it is symplectic for that of a Hamiltonian without constraints.
+    Canonical,
+    /// A Hamiltonian without constraints.
+    Hamiltonian,
+    /// A Hamiltonian with constraints whose brackets vanish on the constraint set: all g(q), and some g(q, p).
+    Coisotropic,
+    /// A Hamiltonian whose parts have known flows.
+    Flows,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Needs::Field | Needs::Canonical => "a vector field",
+            Needs::Hamiltonian => "a Hamiltonian without constraints",
+            Needs::Coisotropic => "a Hamiltonian with constraints",
+            Needs::Flows => "a Hamiltonian of parts with known flows",
+        })
+    }
 }
 
 impl Scheme {
-    /// The scheme's coefficients, built and checked on first use.
+    /// The coefficients of a Runge–Kutta scheme, built and checked on first use; none of other schemes.
+    pub fn runge_kutta(&self) -> Option<&'static Tableau> {
+        match self.step {
+            Step::RungeKutta(tableau) => Some(tableau()),
+            _ => None,
+        }
+    }
+
+    /// The coefficients of a scheme that is known to be a Runge–Kutta one, because it adapts its steps or carries a
+    /// feedback term.
+    ///
+    /// # Panics
+    /// If it is not.
     pub fn tableau(&self) -> &'static Tableau {
-        (self.tableau)()
+        self.runge_kutta().unwrap_or_else(|| panic!("{} is no Runge-Kutta method", self.name))
     }
 
     /// The scheme of this name.
@@ -101,20 +154,66 @@ impl Treatment {
     }
 }
 
-/// A method: a treatment around a base scheme, written `TREATMENT:BASE`, or `BASE` for `plain:BASE`.
+/// A method: a treatment around a base scheme or a composition of it. It is written `TREATMENT:BASE` or
+/// `TREATMENT:COMPOSITION(BASE)`, with `BASE` alone for `plain:BASE`. A scheme that slides takes an unconstrained map:
+/// `rattle:symplectic-euler-a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
     /// What is done around the scheme.
     pub treatment: Treatment,
+    /// The composition of steps of the scheme, if it is one.
+    pub composition: Option<&'static Composition>,
     /// The base scheme.
     pub scheme: &'static Scheme,
+    /// The unconstrained map of a scheme that slides; Störmer–Verlet A where none is named.
+    pub unconstrained: Option<&'static Scheme>,
+}
+
+impl Method {
+    /// The map that a scheme which slides is made of.
+    pub fn unconstrained_map(&self) -> StepFn {
+        match self.unconstrained.map(|scheme| scheme.step) {
+            Some(Step::Map(step)) => step,
+            _ => crate::scheme::stormer_verlet::step_a,
+        }
+    }
+
+    /// Order of convergence.
+    pub fn order(&self) -> u32 {
+        let base = self.unconstrained.map_or(u32::MAX, |base| base.order).min(self.scheme.order);
+        self.composition.map_or(base, |composition| composition.order)
+    }
+
+    /// Whether stepping forward and back returns to the start.
+    pub fn symmetric(&self) -> bool {
+        self.scheme.symmetric
+            && self.unconstrained.is_none_or(|base| base.symmetric)
+            && !self.treatment.moves_the_state()
+    }
+
+    /// Whether the map preserves the symplectic form of a Hamiltonian model.
+    pub fn symplectic(&self) -> bool {
+        self.scheme.symplectic && self.treatment == Treatment::Plain
+    }
+
+    /// γ₁ … γ_s, by which the step of the scheme is multiplied one after the other.
+    pub fn substeps(&self) -> Vec<f64> {
+        self.composition.map_or(vec![1.0], Composition::substeps)
+    }
 }
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.treatment {
-            Treatment::Plain => f.write_str(self.scheme.name),
-            treatment => write!(f, "{}:{}", treatment.facts().name, self.scheme.name),
+        if self.treatment != Treatment::Plain {
+            write!(f, "{}:", self.treatment.facts().name)?;
+        }
+        let base = match self.unconstrained {
+            Some(base) => format!("{}:{}", self.scheme.name, base.name),
+            None => self.scheme.name.to_string(),
+        };
+        match self.composition {
+            Some(composition) => write!(f, "{}({base})", composition.name),
+            None => f.write_str(&base),
         }
     }
 }

@@ -40,7 +40,8 @@ pub enum Outcome {
 /// which case the run continues as if it had never stopped.
 ///
 /// # Panics
-/// If the system's description of its invariants is inconsistent, or `state` belongs to another system.
+/// If the system's description of its invariants is inconsistent, `state` belongs to another system, or the method is
+/// written over a phase space, which a field alone does not tell of: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,
@@ -81,7 +82,8 @@ struct Engine<'a> {
     plan: &'a Plan,
     system: &'a dyn System,
     map: &'a dyn StepMap,
-    tableau: &'static Tableau,
+    /// Of a Runge–Kutta map.
+    tableau: Option<&'static Tableau>,
     state: &'a mut StepState,
     treatment: Treatment,
     monitor: Option<Monitor<'a>>,
@@ -109,13 +111,14 @@ impl<'a> Engine<'a> {
     fn new(plan: &'a Plan, system: &'a dyn System, map: &'a dyn StepMap, state: &'a mut StepState) -> Engine<'a> {
         let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
         let tableau = map.tableau();
-        let monitor = plan
-            .gain
-            .as_ref()
-            .map(|gain| Monitor::new(gain, system, tableau.real_stability_interval()).along(&plan.stepping));
+        let monitor =
+            plan.gain.as_ref().zip(tableau).map(|(gain, tableau)| {
+                Monitor::new(gain, system, tableau.real_stability_interval()).along(&plan.stepping)
+            });
         if let Some(monitor) = &monitor {
             monitor.prepare(&mut state.stability.direction);
         }
+        state.memory.resize(map.memory_len(), 0.0);
         Engine {
             plan,
             system,
@@ -123,7 +126,7 @@ impl<'a> Engine<'a> {
             tableau,
             treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
             monitor,
-            stages: Stages::new(tableau, || vec![0.0; n]),
+            stages: tableau.map_or(Stages::none(), |tableau| Stages::new(tableau, || vec![0.0; n])),
             x1: vec![0.0; n],
             values: vec![0.0; m],
             deviations: vec![0.0; groups],
@@ -134,7 +137,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; n],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
-            weights: vec![0.0; stage_count(tableau)],
+            weights: vec![0.0; tableau.map_or(0, stage_count)],
             work: vec![0.0; system.work_len().max(map.work_len())],
             state,
         }
@@ -159,9 +162,13 @@ impl<'a> Engine<'a> {
             }
             let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
             let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
-            self.first_stage()?;
-            let (x, x1) = (&self.state.x, &mut self.x1);
-            self.state.cost.field += self.map.fixed_step(t, h, x, &mut self.stages, x1, &mut self.work);
+            if self.map.takes_first_stage() {
+                self.first_stage()?;
+            }
+            let StepState { x, memory, cost, .. } = &mut *self.state;
+            self.map
+                .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
+                .map_err(|reason| self.no_step(t, reason))?;
             self.field_known = false;
             self.treat(t1)?;
             self.sample_fixed(fixed, step + 1, t1, observer)?;
@@ -178,7 +185,7 @@ impl<'a> Engine<'a> {
         adaptive: &AdaptiveSteps,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        let controller = Controller::new(self.tableau);
+        let controller = Controller::new(self.tableau());
         while self.state.t < adaptive.t_end {
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
@@ -202,6 +209,11 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(Outcome::Finished)
+    }
+
+    /// The coefficients of a map that adapts its steps.
+    fn tableau(&self) -> &'static Tableau {
+        self.tableau.expect("only Runge-Kutta maps estimate their error")
     }
 
     /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the

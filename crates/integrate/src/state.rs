@@ -38,6 +38,9 @@ pub struct StepState {
     pub next_sample: usize,
     /// The feedback term's stability along the run.
     pub stability: StabilityMemory,
+    /// What the map carries from step to step: what rounding lost, the last multipliers.
+    #[serde(with = "exact::list")]
+    pub memory: Vec<f64>,
 }
 
 /// The field at the beginning of the next step, where it is already known (first same as last).
@@ -77,6 +80,10 @@ pub struct Drift {
 pub struct Cost {
     /// Evaluations of the complete vector field; rejected steps, dense output and the choice of the first step count.
     pub field: u64,
+    /// Evaluations of forces H_q.
+    pub gradient: u64,
+    /// Evaluations of second derivatives of H, in Newton matrices.
+    pub hessian: u64,
     /// Evaluations of F by a treatment; monitoring does not count.
     pub invariants: u64,
     /// Evaluations of DF by a treatment.
@@ -158,6 +165,7 @@ impl StepState {
             cost: Cost::default(),
             next_sample: 0,
             stability: StabilityMemory::default(),
+            memory: Vec::new(),
         }
     }
 }

@@ -47,7 +47,7 @@ fn every_scheme_has_its_order() {
     let (system, x0) = (driven(), [1.2, 0.5]);
     // dop853 at h = 1/200: its error at h = 1/4 is below 1e-6, so here it is below 1e-6·(1/50)⁸, round-off.
     let reference = end("dop853", &system, &x0, 1.0 / 200.0);
-    for scheme in SCHEMES {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
         let slope = measured(scheme.name, scheme.order, &system, &x0, &reference);
         println!("{:>8} {slope:.2}", scheme.name);
         // The usual margin: half an order would be a different method.
@@ -60,7 +60,7 @@ fn treatments_keep_the_order() {
     let (system, x0) = (pendulum(), PENDULUM_START);
     let reference = end("dop853", &system, &x0, 1.0 / 200.0);
     for treatment in ["corrected", "projection"] {
-        for scheme in SCHEMES {
+        for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
             let name = format!("{treatment}:{}", scheme.name);
             let slope = measured(&name, scheme.order, &system, &x0, &reference);
             println!("{name:>18} {slope:.2}");

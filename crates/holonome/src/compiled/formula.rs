@@ -23,6 +23,13 @@ impl Formula {
         Formula { graph, roots, plan }
     }
 
+    /// The same without multiply-adds: for a step whose formulas are differentiated, and fused afterwards.
+    pub fn unfused(graph: &Graph, roots: &[Node]) -> Formula {
+        let (graph, roots) = optimise(graph, roots);
+        let plan = graph.reachable(&roots);
+        Formula { graph, roots, plan }
+    }
+
     /// Its tape, alone.
     pub fn tape(&self, states: usize, parameters: usize) -> Tape {
         Tape::of_fused(&self.graph, &self.roots, states, parameters)

@@ -49,6 +49,7 @@ impl CompiledLanes {
     /// Compiles the step of `plan` for this many lanes, over a field as in [`CompiledStep::new`]. None where the step is
     /// not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: usize, lanes: usize) -> Option<CompiledLanes> {
+        let tableau = plan.method.scheme.runge_kutta()?;
         let formula = Formula::new(&field.graph, &field.field);
         let corrects = CompiledStep::suits(plan, field, &formula)?;
         match plan.method.treatment {
@@ -56,7 +57,6 @@ impl CompiledLanes {
             Treatment::Corrected if corrects => {}
             _ => return None,
         }
-        let tableau = plan.method.scheme.tableau();
         let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: &formula };
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {

@@ -7,7 +7,8 @@ use holonome_integrate::controller::Tolerance;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{Attempt, Blocks, Settled, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{Attempt, Blocks, NoStep, Settled, StepMap, TableauMap};
+use holonome_integrate::state::Cost;
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
@@ -30,7 +31,7 @@ impl CompiledStep {
     /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
     /// are no constraints), then those of its treatment.
     pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: &[f64]) -> CompiledStep {
-        let tableau = plan.method.scheme.tableau();
+        let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         let formula = Formula::new(&field.graph, &field.field);
         let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
         let ingredients =
@@ -204,19 +205,20 @@ impl Attempts {
 /// The map of a compiled step; what it does not cover is done on slices.
 pub struct CompiledMap<'a> {
     step: &'a CompiledStep,
+    tableau: &'static Tableau,
     slices: TableauMap<'a>,
 }
 
 impl<'a> CompiledMap<'a> {
     /// The map of `step` over `system`.
     pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
-        CompiledMap { step, slices: TableauMap::new(tableau, system) }
+        CompiledMap { step, tableau, slices: TableauMap::new(tableau, system) }
     }
 }
 
 impl StepMap for CompiledMap<'_> {
-    fn tableau(&self) -> &'static Tableau {
-        self.slices.tableau()
+    fn tableau(&self) -> Option<&'static Tableau> {
+        Some(self.tableau)
     }
 
     fn work_len(&self) -> usize {
@@ -230,19 +232,20 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn takes_first_stage(&self) -> bool {
-        self.step.attempts.is_none() || self.tableau().first_same_as_last
+        self.step.attempts.is_none() || self.tableau.first_same_as_last
     }
 
     fn fixed_step(
         &self,
-        t: f64,
-        h: f64,
+        t_and_h: (f64, f64),
         x: &Vec<f64>,
         stages: &mut Stages<Vec<f64>>,
+        memory: &mut [f64],
         x1: &mut Vec<f64>,
+        cost: &mut Cost,
         work: &mut [f64],
-    ) -> u64 {
-        self.slices.fixed_step(t, h, x, stages, x1, work)
+    ) -> Result<(), NoStep> {
+        self.slices.fixed_step(t_and_h, x, stages, memory, x1, cost, work)
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
@@ -296,7 +299,7 @@ impl StepMap for CompiledMap<'_> {
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
         (inputs[n], inputs[n + 1]) = (h, t1);
-        if self.tableau().first_same_as_last {
+        if self.tableau.first_same_as_last {
             inputs[n + 2..].copy_from_slice(first);
         }
         let (outputs, work) = work.split_at_mut(kernel.outputs());

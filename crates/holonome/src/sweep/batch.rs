@@ -1,15 +1,14 @@
 //! The trajectories of a part of an ensemble, computed by one thread.
 
 use super::Sweep;
-use crate::compiled::{CompiledLanes, CompiledMap, LaneBound, Quantities};
-use crate::simulation::Simulation;
+use crate::compiled::{CompiledLanes, LaneBound, Quantities};
+use crate::simulation::{Simulation, run_method};
 use crate::starts::StartError;
 use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::run::run_map;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use std::convert::Infallible;
@@ -136,6 +135,8 @@ pub(super) fn add_cost(sum: &mut Cost, cost: &Cost) {
     sum.field += cost.field;
     sum.invariants += cost.invariants;
     sum.jacobian += cost.jacobian;
+    sum.gradient += cost.gradient;
+    sum.hessian += cost.hessian;
     sum.linear_solves += cost.linear_solves;
     sum.newton_iterations += cost.newton_iterations;
     sum.rejected += cost.rejected;
@@ -179,9 +180,9 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
             system = simulation.system.rebound(&all);
         }
         let step = simulation.step.rebound(&plan, &all);
-        let map = CompiledMap::new(&step, plan.method.scheme.tableau(), &system);
+        let program = simulation.program.as_ref().map(|program| program.rebound(&all[..first_target]));
         let mut observer = Single { collector, number };
-        let failure = run_map(&plan, &system, &map, &mut state, &mut observer).err();
+        let failure = run_method(program.as_ref(), &step, &plan, &system, &mut state, &mut observer).err();
         let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
         collector.end(
             number,

@@ -439,7 +439,7 @@ impl SweepSummary {
             "model": self.model, "method": self.method, "trajectories": self.trajectories, "t": self.t,
             "steps": self.steps, "drift": drift_json(&self.drift, self.hamiltonian),
             "cost": {
-                "field": cost.field, "gradient": 0, "hessian": 0, "linear_solves": cost.linear_solves,
+                "field": cost.field, "gradient": cost.gradient, "hessian": cost.hessian, "linear_solves": cost.linear_solves,
                 "newton_iterations": cost.newton_iterations, "rejected": cost.rejected,
                 "wall_seconds": self.wall_seconds,
             },

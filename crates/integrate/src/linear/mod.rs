@@ -1,6 +1,8 @@
-//! Linear algebra of the numeric half: small dense and sparse symmetric factorisations, and largest eigenvalues.
+//! Linear algebra of the numeric half: small dense and sparse symmetric factorisations, elimination for Newton matrices,
+//! and largest eigenvalues.
 
 pub mod dense;
 pub mod eigen;
+pub mod lu;
 pub mod ordering;
 pub mod sparse;

@@ -1,6 +1,6 @@
-//! Fill-reducing orderings of sparse symmetric matrices.
+//! Orderings of sparse symmetric patterns: for little fill, and for a narrow band.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// A minimum-degree ordering: repeatedly eliminates a node of least degree and joins its neighbours.
 ///
@@ -35,9 +35,65 @@ pub fn minimum_degree(neighbours: &[Vec<u32>]) -> Vec<u32> {
     order
 }
 
+/// The reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near nodes of low degree
+/// first, and all of that backwards. Nodes that are joined end up near each other. `neighbours` as above.
+pub fn reverse_cuthill_mckee(neighbours: &[Vec<u32>]) -> Vec<u32> {
+    let n = neighbours.len();
+    let mut order = Vec::with_capacity(n);
+    let mut seen = vec![false; n];
+    for start in 0..n {
+        if seen[start] {
+            continue;
+        }
+        // The node seen last from one end is at the other end.
+        let mut edge = start as u32;
+        for _ in 0..2 {
+            edge = *breadth_first(neighbours, edge, &mut vec![false; n]).last().unwrap_or(&edge);
+        }
+        order.extend(breadth_first(neighbours, edge, &mut seen));
+    }
+    order.reverse();
+    order
+}
+
+/// The component of `start`, nearest first; marks it as seen.
+fn breadth_first(neighbours: &[Vec<u32>], start: u32, seen: &mut [bool]) -> Vec<u32> {
+    let mut queue = VecDeque::from([start]);
+    let mut order = Vec::new();
+    seen[start as usize] = true;
+    while let Some(node) = queue.pop_front() {
+        order.push(node);
+        let mut next: Vec<u32> = neighbours[node as usize].iter().copied().filter(|&j| !seen[j as usize]).collect();
+        next.sort_by_key(|&j| (neighbours[j as usize].len(), j));
+        for j in next {
+            seen[j as usize] = true;
+            queue.push_back(j);
+        }
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shuffled_chain_becomes_a_chain() {
+        // 0 − 5 − 1 − 6 − …: neighbours in the chain are far apart in number.
+        let n = 11;
+        let chain: Vec<u32> = (0..n).map(|k| (k * 5) % n).collect();
+        let mut neighbours = vec![Vec::new(); n as usize];
+        for pair in chain.windows(2) {
+            neighbours[pair[0] as usize].push(pair[1]);
+            neighbours[pair[1] as usize].push(pair[0]);
+        }
+        // And a node of its own.
+        neighbours.push(Vec::new());
+        let order = reverse_cuthill_mckee(&neighbours);
+        let place = |node: u32| order.iter().position(|&j| j == node).unwrap();
+        assert!(chain.windows(2).all(|pair| place(pair[0]).abs_diff(place(pair[1])) == 1), "{order:?}");
+        assert_eq!(order.len(), 12);
+    }
 
     #[test]
     fn a_star_is_eliminated_from_its_leaves() {

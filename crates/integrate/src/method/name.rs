@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::table::{LATER, SCHEMES, TREATMENTS};
-use super::{Method, Scheme, Treatment};
+use super::{COMPOSITIONS, Composition, Method, Needs, Scheme, Step, Treatment};
 
 /// Why a method's name was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,14 @@ pub enum MethodError {
         /// The documented name.
         name: &'static str,
     },
+    /// Its parts do not go together.
+    #[error("`{method}` makes no method: {reason}")]
+    Unsuitable {
+        /// What was written.
+        method: String,
+        /// Why, and what to write instead.
+        reason: String,
+    },
     /// A treatment was given without a base scheme, or nothing at all.
     #[error("`{text}` names no base scheme; write `BASE` or `TREATMENT:BASE`, for example `corrected:dop853`")]
     NoScheme {
@@ -47,41 +55,124 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Method, MethodError> {
         let text = text.trim();
-        // `yoshida4(rattle)` and the like: no composition is available yet, and its name alone decides.
-        let head = text.split('(').next().unwrap_or_default();
-        let (treatment, base) = match head.split_once(':') {
-            None => (Treatment::Plain, head),
-            Some((name, base)) => (parse_treatment(name.trim())?, base.trim()),
-        };
-        if let Some(&name) = LATER.iter().find(|&&name| name == base) {
+        let no_scheme = || MethodError::NoScheme { text: text.into() };
+        // The first name says what the rest is: a treatment or a scheme before a colon, a composition before a bracket.
+        let first = text.find([':', '(']);
+        let head = text[..first.unwrap_or(text.len())].trim();
+        if let Some(name) = LATER.iter().find(|&&name| name == head) {
             return Err(MethodError::NotAvailable { name });
         }
-        if base.is_empty() || treatment_named(base).is_some() {
-            return Err(MethodError::NoScheme { text: text.into() });
-        }
-        match Scheme::named(base) {
-            Some(scheme) if head == text => Ok(Method { treatment, scheme }),
-            _ => Err(MethodError::UnknownScheme {
-                name: if head == text { base.into() } else { text.into() },
-                suggestion: nearest(base, SCHEMES.iter().map(|scheme| scheme.name).chain(LATER.iter().copied())),
-            }),
-        }
+        let rest = first.map(|at| text[at + 1..].trim());
+        let method = match (first.map(|at| text.as_bytes()[at]), rest) {
+            (Some(b':'), Some(rest)) => match (treatment_named(head), Scheme::named(head)) {
+                (Some(treatment), _) => {
+                    if rest.is_empty() {
+                        return Err(no_scheme());
+                    }
+                    let inner: Method = rest.parse()?;
+                    if inner.treatment != Treatment::Plain {
+                        return Err(MethodError::Unsuitable {
+                            method: text.into(),
+                            reason: "a method has one treatment".into(),
+                        });
+                    }
+                    Method { treatment, ..inner }
+                }
+                (None, Some(scheme)) => Method { unconstrained: Some(unconstrained(scheme, rest)?), ..plain(scheme) },
+                (None, None) if head.is_empty() => return Err(no_scheme()),
+                (None, None) => {
+                    let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
+                    return Err(MethodError::UnknownTreatment { name: head.into(), suggestion });
+                }
+            },
+            (Some(_), Some(rest)) => {
+                let Some(composition) = Composition::named(head) else {
+                    let names = COMPOSITIONS.iter().map(|composition| composition.name);
+                    return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
+                };
+                let inner = rest.strip_suffix(')').ok_or_else(|| MethodError::Unsuitable {
+                    method: text.into(),
+                    reason: format!("write {}(METHOD), for example {0}(rattle)", composition.name),
+                })?;
+                composed(text, composition, inner.parse()?)?
+            }
+            _ => match Scheme::named(head) {
+                Some(scheme) => plain(scheme),
+                None if head.is_empty() || treatment_named(head).is_some() => return Err(no_scheme()),
+                None if Composition::named(head).is_some() => {
+                    let reason =
+                        format!("a composition needs a method: write {head}(METHOD), for example {head}(rattle)");
+                    return Err(MethodError::Unsuitable { method: text.into(), reason });
+                }
+                None => {
+                    let names = SCHEMES.iter().map(|scheme| scheme.name).chain(LATER.iter().copied());
+                    let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
+                    return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
+                }
+            },
+        };
+        suited(method)
     }
+}
+
+fn plain(scheme: &'static Scheme) -> Method {
+    Method { treatment: Treatment::Plain, composition: None, scheme, unconstrained: None }
+}
+
+/// The unconstrained map behind the colon of `rattle:BASE`.
+fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme, MethodError> {
+    let unsuitable =
+        |reason: String| Err(MethodError::Unsuitable { method: format!("{}:{base}", scheme.name), reason });
+    if !matches!(scheme.step, Step::Sliding(_)) {
+        return unsuitable(format!("`{}` is a base scheme and takes no other", scheme.name));
+    }
+    let base: Method = base.parse()?;
+    let is_map = matches!(base.scheme.step, Step::Map(_)) && base.scheme.needs != Needs::Flows;
+    if base != plain(base.scheme) || !base.scheme.symplectic || !is_map {
+        return unsuitable(format!(
+            "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
+            scheme.name
+        ));
+    }
+    Ok(base.scheme)
+}
+
+fn composed(text: &str, composition: &'static Composition, base: Method) -> Result<Method, MethodError> {
+    let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: text.into(), reason });
+    if base.treatment != Treatment::Plain {
+        let name = base.treatment.facts().name;
+        let inner = Method { treatment: Treatment::Plain, ..base };
+        return unsuitable(format!("a treatment stands outside: write {name}:{}({inner})", composition.name));
+    }
+    if !base.symmetric() || base.order() != 2 || base.composition.is_some() {
+        return unsuitable(format!(
+            "{} composes a symmetric method of order 2, and {base} {}",
+            composition.name,
+            if base.symmetric() { format!("has order {}", base.order()) } else { "is not symmetric".into() }
+        ));
+    }
+    Ok(Method { composition: Some(composition), ..base })
+}
+
+/// Refuses treatments of schemes that would lose by them what they are for.
+fn suited(method: Method) -> Result<Method, MethodError> {
+    let runge_kutta = matches!(method.scheme.step, Step::RungeKutta(_));
+    let reason = match method.treatment {
+        Treatment::Corrected if method.scheme.symplectic => {
+            "a correction would destroy that the method is symplectic, which is what bounds its errors over long times"
+        }
+        Treatment::Feedback if !runge_kutta => "the feedback term is for explicit Runge-Kutta methods",
+        Treatment::Projection if matches!(method.scheme.needs, Needs::Coisotropic) => {
+            "it already lands on the constraints, and a projection would destroy that it is symplectic"
+        }
+        _ => return Ok(method),
+    };
+    let base = Method { treatment: Treatment::Plain, ..method };
+    Err(MethodError::Unsuitable { method: method.to_string(), reason: format!("{reason}; use {base} alone") })
 }
 
 fn treatment_named(name: &str) -> Option<Treatment> {
     TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
-}
-
-fn parse_treatment(name: &str) -> Result<Treatment, MethodError> {
-    if let Some(treatment) = treatment_named(name) {
-        return Ok(treatment);
-    }
-    if let Some(&name) = LATER.iter().find(|&&later| later == name) {
-        return Err(MethodError::NotAvailable { name });
-    }
-    let suggestion = nearest(name, TREATMENTS.iter().map(|facts| facts.name));
-    Err(MethodError::UnknownTreatment { name: name.into(), suggestion })
 }
 
 /// The candidate that takes the fewest edits from `name`, if it takes fewer than about half of the letters.
@@ -123,7 +214,7 @@ mod tests {
     #[test]
     fn the_table_agrees_with_the_tableaus() {
         for scheme in SCHEMES {
-            let tableau = scheme.tableau();
+            let Some(tableau) = scheme.runge_kutta() else { continue };
             assert_eq!(scheme.order, tableau.order, "{}", scheme.name);
             assert_eq!(scheme.adaptive, tableau.is_adaptive(), "{}", scheme.name);
             assert_eq!(scheme.name, tableau.name);
@@ -139,8 +230,8 @@ mod tests {
     fn every_name_round_trips() {
         for scheme in SCHEMES {
             let plain: Method = scheme.name.parse().unwrap();
-            assert_eq!(plain, Method { treatment: Treatment::Plain, scheme });
-            for facts in TREATMENTS {
+            assert_eq!(plain, super::plain(scheme));
+            for facts in TREATMENTS.iter().filter(|_| scheme.runge_kutta().is_some()) {
                 let method: Method = format!("{}:{}", facts.name, scheme.name).parse().unwrap();
                 assert_eq!((method.treatment, method.scheme), (facts.treatment, scheme));
                 assert_eq!(method.to_string().parse(), Ok(method));
@@ -151,7 +242,7 @@ mod tests {
 
     #[test]
     fn later_names_are_refused_as_such() {
-        for text in ["rattle", "rattle:gauss4", "corrected:stormer-verlet-a", "yoshida4(rattle)", "suzuki4(rk4)"] {
+        for text in ["zhang-skeel", "newmark", "g-baoab", "suzuki4(velocity-verlet)"] {
             let error = text.parse::<Method>().unwrap_err();
             assert!(matches!(error, MethodError::NotAvailable { .. }), "{text}: {error}");
             assert!(error.to_string().contains("not available in this version"));
@@ -161,14 +252,56 @@ mod tests {
     }
 
     #[test]
+    fn structure_preserving_names_round_trip() {
+        for (text, order, symmetric) in [
+            ("rattle", 2, true),
+            ("rattle:symplectic-euler-b", 1, false),
+            ("shake:implicit-midpoint", 2, false),
+            ("suzuki4(rattle:stormer-verlet-b)", 4, true),
+            ("yoshida8(strang-kdk)", 8, true),
+            ("projection:yoshida6(stormer-verlet-a)", 6, false),
+        ] {
+            let method: Method = text.parse().unwrap();
+            assert_eq!((method.to_string().as_str(), method.order(), method.symmetric()), (text, order, symmetric));
+        }
+        assert_eq!(" suzuki4( rattle ) ".parse::<Method>().unwrap().to_string(), "suzuki4(rattle)");
+    }
+
+    #[test]
+    fn parts_that_do_not_go_together_are_refused() {
+        let message = |text: &str| text.parse::<Method>().unwrap_err().to_string();
+        for (text, says) in [
+            ("corrected:stormer-verlet-a", "would destroy that the method is symplectic"),
+            ("corrected:suzuki4(rattle)", "use suzuki4(rattle) alone"),
+            ("feedback:rattle", "for explicit Runge-Kutta methods"),
+            ("projection:shake", "already lands on the constraints"),
+            ("suzuki4(rk4)", "rk4 is not symmetric"),
+            ("suzuki4(gauss4)", "gauss4 has order 4"),
+            ("yoshida4(yoshida4(rattle))", "yoshida4(rattle) has order 4"),
+            ("yoshida4(rattle:symplectic-euler-a)", "is not symmetric"),
+            ("yoshida4(projection:stormer-verlet-a)", "write projection:yoshida4(stormer-verlet-a)"),
+            ("yoshida4", "write yoshida4(METHOD)"),
+            ("yoshida4(rattle", "write yoshida4(METHOD)"),
+            ("rattle:rk4", "such as stormer-verlet-a"),
+            ("rattle:rattle", "such as stormer-verlet-a"),
+            ("rk4:euler", "takes no other"),
+            ("plain:corrected:rk4", "one treatment"),
+        ] {
+            let found = message(text);
+            assert!(found.contains(says), "{text}: {found}");
+        }
+    }
+
+    #[test]
     fn unknown_names_get_a_suggestion() {
         let message = |text: &str| text.parse::<Method>().unwrap_err().to_string();
         assert_eq!(message("dop835"), "there is no method `dop835`; did you mean `dop853`?");
         assert_eq!(message("RK4"), "there is no method `RK4`; did you mean `rk4`?");
         assert_eq!(message("corected:rk4"), "there is no treatment `corected`; did you mean `corrected`?");
+        assert_eq!(message("suzuki(rattle)"), "there is no method `suzuki(rattle)`; did you mean `suzuki4`?");
         assert_eq!(message("rattel"), "there is no method `rattel`; did you mean `rattle`?");
         assert_eq!(message("leapfrog"), "there is no method `leapfrog`");
-        assert_eq!(message("rk4(rk4)"), "there is no method `rk4(rk4)`; did you mean `rk4`?");
+        assert_eq!(message("rk4(rk4)"), "there is no method `rk4(rk4)`");
         for text in ["", ":", "corrected", "corrected:"] {
             assert!(
                 matches!(

@@ -56,6 +56,7 @@ impl Engine<'_> {
 
     /// HNW II.4: steps (a) to (f). Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
+        let order = self.tableau().order;
         let (state, tolerance) = (&mut *self.state, adaptive.tolerance());
         let (first, x) = (&state.first_stage.value, &state.x);
         let h0 = start::first_guess(x, first, tolerance).min(adaptive.t_end - state.t);
@@ -67,7 +68,7 @@ impl Engine<'_> {
         for i in 0..x.len() {
             self.field[i] -= first[i];
         }
-        start::first_step(h0, x, first, &self.field, self.tableau.order, tolerance)
+        start::first_step(h0, x, first, &self.field, order, tolerance)
     }
 
     /// Attempts steps until one is accepted.
@@ -93,9 +94,10 @@ impl Engine<'_> {
             if error <= 1.0 {
                 self.controller = self.state.controller;
                 controller.accepted(&mut self.controller, length, error, rejections > 0);
-                self.field_known = self.tableau.first_same_as_last && !self.treatment.moves_the_state();
+                self.field_known = self.tableau().first_same_as_last && !self.treatment.moves_the_state();
                 if self.field_known {
-                    self.field.copy_from_slice(&self.stages.k[self.tableau.stages - 1]);
+                    let last = self.tableau().stages - 1;
+                    self.field.copy_from_slice(&self.stages.k[last]);
                 }
                 return Ok(Accepted { h: length, t1, settled });
             }
@@ -107,6 +109,7 @@ impl Engine<'_> {
 
     /// One attempt, settled at once where the map can do that and no sample needs the stages.
     fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64) -> (Attempt, bool) {
+        let last = self.tableau().stages - 2;
         let (t, x, x1, work) = (self.state.t, &self.state.x, &mut self.x1, &mut self.work);
         let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
         if !dense {
@@ -115,7 +118,7 @@ impl Engine<'_> {
                 x: x1,
                 values: &mut self.values,
                 deviations: &mut self.deviations,
-                last_stage: &mut rest[self.tableau.stages - 2],
+                last_stage: &mut rest[last],
             };
             if let Some(attempt) = self.map.settled_attempt((t, t1), h, x, &first[0], settled, work) {
                 return (attempt, true);

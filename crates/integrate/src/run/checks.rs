@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::failure::Failure;
+use crate::scheme::map::NoStep;
 use crate::system::all_finite;
 use crate::treatment::projection::Unconverged;
 
@@ -62,6 +63,18 @@ impl Engine<'_> {
             Failure::ProjectionNotConverged { t, iterations, residual, constraint: name }
         } else {
             Failure::NonFinite { t, step: self.state.step + 1, quantity: name }
+        }
+    }
+
+    pub(super) fn no_step<E>(&self, t: f64, reason: NoStep) -> Failure<E> {
+        match reason {
+            NoStep::NotSolved { iterations, residual, equation } if residual.is_finite() => {
+                Failure::NewtonNotConverged { t, iterations, residual, constraint: equation }
+            }
+            NoStep::NotSolved { equation, .. } => {
+                Failure::NonFinite { t, step: self.state.step + 1, quantity: equation }
+            }
+            NoStep::Degenerate { determinant } => Failure::Degenerate { t, determinant },
         }
     }
 

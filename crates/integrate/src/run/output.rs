@@ -68,8 +68,8 @@ impl Engine<'_> {
 
     /// Evaluates what dense output needs beyond the step's stages.
     fn dense_stages(&mut self, h: f64, t1: f64) {
-        let Some(dense) = &self.tableau.dense else { return };
-        if !self.tableau.first_same_as_last {
+        let Some(dense) = &self.tableau().dense else { return };
+        if !self.tableau().first_same_as_last {
             // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
             // nothing, and the treatment moves it by no more than the local error.
             if !self.field_known {
@@ -85,7 +85,7 @@ impl Engine<'_> {
 
     /// Puts the treated dense output at `t` into `sample`.
     fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
-        let Some(dense) = &self.tableau.dense else { return Ok(()) };
+        let Some(dense) = &self.tableau().dense else { return Ok(()) };
         dense.weights((t - self.state.t) / h, &mut self.weights);
         // The weights are polynomials, any of which may nearly vanish: none is fit to scale the others by.
         let mut space = SliceSpace::new(self.system, &mut self.work);

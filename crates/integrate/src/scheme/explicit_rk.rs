@@ -17,6 +17,13 @@ pub struct Stages<V> {
     pub errors: Vec<V>,
 }
 
+impl<V: Default> Stages<V> {
+    /// Those of a map that has none.
+    pub fn none() -> Stages<V> {
+        Stages { k: Vec::new(), errors: Vec::new(), y: V::default() }
+    }
+}
+
 impl<V> Stages<V> {
     /// The stages of a scheme, each made by `vector`.
     pub fn new(tableau: &Tableau, mut vector: impl FnMut() -> V) -> Stages<V> {

@@ -3,6 +3,7 @@
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
 use crate::controller::{Tolerance, error_norm};
 use crate::space::SliceSpace;
+use crate::state::Cost;
 use crate::system::{System, all_finite};
 use crate::tableau::Tableau;
 
@@ -27,31 +28,56 @@ pub struct Settled<'a> {
     pub last_stage: &'a mut [f64],
 }
 
-/// One-step map of an explicit Runge–Kutta scheme over a system; `work` is at least [`StepMap::work_len`] long.
+/// Why a step has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoStep {
+    /// The Newton iteration for its equations did not converge.
+    NotSolved {
+        /// Iterations done.
+        iterations: u32,
+        /// The largest residual over the size of what cancels in it; NaN where something is not finite.
+        residual: f64,
+        /// What the equation of that residual says.
+        equation: String,
+    },
+    /// The matrix for the multipliers of hidden constraints became singular, or its determinant changed sign.
+    Degenerate {
+        /// The determinant, relative to that of a regular matrix of its size.
+        determinant: f64,
+    },
+}
+
+/// A one-step map over a system; `work` is at least [`StepMap::work_len`] long.
 #[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
 pub trait StepMap: Sync {
-    /// The scheme's coefficients.
-    fn tableau(&self) -> &'static Tableau;
+    /// The coefficients of a Runge–Kutta scheme. Only such a map has stages, estimates its error, and adapts its steps.
+    fn tableau(&self) -> Option<&'static Tableau>;
 
     /// Length of the scratch it needs.
     fn work_len(&self) -> usize;
+
+    /// Length of what it carries from step to step.
+    fn memory_len(&self) -> usize {
+        0
+    }
 
     /// Whether an attempt reads X(t, x) from `stages.k[0]`. A map that does not evaluates it itself.
     fn takes_first_stage(&self) -> bool {
         true
     }
 
-    /// x₁ of a step without an error estimate, and how many evaluations of the field it took. `stages.k[0]` holds
-    /// X(t, x) on entry.
+    /// x₁ of a step without an error estimate. `stages.k[0]` holds X(t, x) on entry if the map takes it; `memory`, of
+    /// [`StepMap::memory_len`], starts as zeros and is the map's own.
     fn fixed_step(
         &self,
-        t: f64,
-        h: f64,
+        t_and_h: (f64, f64),
         x: &Vec<f64>,
         stages: &mut Stages<Vec<f64>>,
+        memory: &mut [f64],
         x1: &mut Vec<f64>,
+        cost: &mut Cost,
         work: &mut [f64],
-    ) -> u64;
+    ) -> Result<(), NoStep>;
 
     /// Several whole steps of a run with equal steps at once, treatment and monitoring included, if this map can do
     /// that: see [`Blocks`].
@@ -60,18 +86,21 @@ pub trait StepMap: Sync {
     }
 
     /// x₁ and its error; where the last stage is the first of the next step, also `stages.k[tableau.stages - 1]`. The
-    /// other stages are the map's own until [`StepMap::dense_stages`], which follows only if `dense` is set.
+    /// other stages are the map's own until [`StepMap::dense_stages`], which follows only if `dense` is set. Only a
+    /// scheme with an error estimate is asked for attempts: a plan for adaptive steps has no other.
     fn attempt(
         &self,
-        t: f64,
-        h: f64,
-        x: &Vec<f64>,
-        tolerance: Tolerance,
-        dense: bool,
-        stages: &mut Stages<Vec<f64>>,
-        x1: &mut Vec<f64>,
-        work: &mut [f64],
-    ) -> Attempt;
+        _t: f64,
+        _h: f64,
+        _x: &Vec<f64>,
+        _tolerance: Tolerance,
+        _dense: bool,
+        _stages: &mut Stages<Vec<f64>>,
+        _x1: &mut Vec<f64>,
+        _work: &mut [f64],
+    ) -> Attempt {
+        unreachable!("a scheme without an error estimate attempts no steps")
+    }
 
     /// An attempt from t to t₁ together with what follows if it is accepted: the treatment of x₁, and F and the deviations
     /// there. The bits are those of [`StepMap::attempt`] and the treatment. `first` is X(t, x) where the map takes it. None
@@ -90,7 +119,9 @@ pub trait StepMap: Sync {
 
     /// After an attempt with the same (t, h, x), for dense output: leaves every stage in `stages.k`. The stage at the
     /// end of the step is there already. Gives the evaluations of the field.
-    fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64;
+    fn dense_stages(&self, _t: f64, _h: f64, _x: &Vec<f64>, _stages: &mut Stages<Vec<f64>>, _work: &mut [f64]) -> u64 {
+        0
+    }
 }
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
@@ -120,8 +151,8 @@ impl<'a> TableauMap<'a> {
 }
 
 impl StepMap for TableauMap<'_> {
-    fn tableau(&self) -> &'static Tableau {
-        self.tableau
+    fn tableau(&self) -> Option<&'static Tableau> {
+        Some(self.tableau)
     }
 
     fn work_len(&self) -> usize {
@@ -130,16 +161,18 @@ impl StepMap for TableauMap<'_> {
 
     fn fixed_step(
         &self,
-        t: f64,
-        h: f64,
+        (t, h): (f64, f64),
         x: &Vec<f64>,
         stages: &mut Stages<Vec<f64>>,
+        _memory: &mut [f64],
         x1: &mut Vec<f64>,
+        cost: &mut Cost,
         work: &mut [f64],
-    ) -> u64 {
+    ) -> Result<(), NoStep> {
         let mut space = SliceSpace::new(self.system, work);
         fixed_step(self.tableau, &mut space, t, h, x, stages, x1);
-        space.evaluations()
+        cost.field += space.evaluations();
+        Ok(())
     }
 
     fn attempt(

@@ -467,16 +467,60 @@ impl Graph {
         let mut image: FxHashMap<Node, Node> = FxHashMap::default();
         for &node in plan {
             let copy = match source.expression(node) {
-                Expression::Constant(bits) => self.put(Expression::Constant(bits)),
                 Expression::Input(input) => bind(self, input),
-                Expression::Unary(op, a) => self.unary(op, image[&a]),
-                Expression::Binary(op, a, b) => self.binary(op, image[&a], image[&b]),
-                Expression::Select(c, a, b) => self.select(image[&c], image[&a], image[&b]),
-                Expression::Fused(op, a, b, c) => self.fused(op, image[&a], image[&b], image[&c]),
-                Expression::Largest(a, b) => self.largest(image[&a], image[&b]),
+                expression => self.copy_of(expression, |argument| image[&argument]),
             };
             image.insert(node, copy);
         }
         roots.iter().map(|r| image[r]).collect()
+    }
+
+    /// Copies `roots` of `source` into this graph, where the nodes in `known` are there already under another name: what
+    /// they depend on is not copied.
+    pub fn copy_from(&mut self, source: &Graph, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
+        let mut image = known.clone();
+        for node in source.reachable_until(roots, known) {
+            let copy = self.copy_of(source.expression(node), |argument| image[&argument]);
+            image.insert(node, copy);
+        }
+        roots.iter().map(|root| image[root]).collect()
+    }
+
+    /// `roots` with some nodes replaced by others.
+    pub fn substituted(&mut self, roots: &[Node], replaced: &FxHashMap<Node, Node>) -> Vec<Node> {
+        let mut image = replaced.clone();
+        for node in self.reachable_until(roots, replaced) {
+            let copy = self.copy_of(self.expression(node), |argument| image[&argument]);
+            image.insert(node, copy);
+        }
+        roots.iter().map(|root| image[root]).collect()
+    }
+
+    /// What `roots` depend on, themselves included, without the nodes in `known` and what only these depend on; in
+    /// topological order.
+    fn reachable_until(&self, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack: Vec<Node> = roots.to_vec();
+        let mut order = Vec::new();
+        while let Some(node) = stack.pop() {
+            if !known.contains_key(&node) && seen.insert(node) {
+                order.push(node);
+                stack.extend(self.expression(node).arguments());
+            }
+        }
+        order.sort_unstable();
+        order
+    }
+
+    /// An expression of another graph, whose arguments stand here under other names.
+    fn copy_of(&mut self, expression: Expression, image: impl Fn(Node) -> Node) -> Node {
+        match expression {
+            Expression::Constant(_) | Expression::Input(_) => self.put(expression),
+            Expression::Unary(op, a) => self.unary(op, image(a)),
+            Expression::Binary(op, a, b) => self.binary(op, image(a), image(b)),
+            Expression::Select(c, a, b) => self.select(image(c), image(a), image(b)),
+            Expression::Fused(op, a, b, c) => self.fused(op, image(a), image(b), image(c)),
+            Expression::Largest(a, b) => self.largest(image(a), image(b)),
+        }
     }
 }

@@ -7,6 +7,7 @@
 pub mod correction;
 pub mod dirac;
 pub mod feedback;
+pub mod mechanics;
 pub mod structure;
 pub mod unrolled;
 

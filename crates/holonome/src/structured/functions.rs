@@ -1,0 +1,73 @@
+//! A model's formulas, ready to be instantiated in a step.
+
+use super::fibre::{Fibre, Gradients};
+use super::flows::Flows;
+use crate::compiled::Formula;
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::op::Unary;
+use holonome_model::graph::{Graph, Node};
+use holonome_model::treatment::mechanics::{Mechanics, Restriction};
+
+/// The formulas of a model that a step may ask for.
+pub struct Functions {
+    /// Length of the state.
+    pub dimension: usize,
+    /// Length n of q.
+    pub degrees: usize,
+    /// ẋ.
+    pub field: Formula,
+    /// H_q and H_p.
+    pub h_q: Formula,
+    pub h_p: Formula,
+    /// g, and Σ |∂g/∂x_i| max |x_j| of each.
+    pub constraints: Formula,
+    pub constraint_sizes: Formula,
+    /// The same of the hidden constraints.
+    pub hidden: Formula,
+    pub hidden_sizes: Formula,
+    /// X_g of every constraint, and how a point moves along it.
+    pub gradients: Gradients,
+    pub fibre: Fibre,
+    /// The exact flows of two parts of H, for methods that need them.
+    pub flows: Option<Flows>,
+}
+
+impl Functions {
+    /// The formulas of `mechanics`.
+    pub fn new(mechanics: &Mechanics, model: &Model) -> Functions {
+        let n = mechanics.degrees;
+        let of = |roots: &[Node]| Formula::unfused(&mechanics.graph, roots);
+        let values = |list: &[Restriction]| of(&list.iter().map(|restriction| restriction.node).collect::<Vec<_>>());
+        Functions {
+            dimension: mechanics.dimension,
+            degrees: n,
+            field: of(&mechanics.field),
+            h_q: of(&mechanics.gradient[..n]),
+            h_p: of(&mechanics.gradient[n..]),
+            constraints: values(&mechanics.constraints),
+            constraint_sizes: sizes(&mechanics.graph, mechanics.dimension, &mechanics.constraints),
+            hidden: values(&mechanics.hidden),
+            hidden_sizes: sizes(&mechanics.graph, mechanics.dimension, &mechanics.hidden),
+            gradients: Gradients::new(mechanics),
+            fibre: Fibre::new(mechanics, model),
+            flows: None,
+        }
+    }
+}
+
+/// Σ |∂g/∂x_i| max |x_j| for each restriction.
+fn sizes(graph: &Graph, dimension: usize, list: &[Restriction]) -> Formula {
+    let mut g = graph.clone();
+    let zero = g.zero();
+    let largest = (0..dimension).fold(zero, |largest, i| {
+        let x = g.state(i);
+        g.largest(x, largest)
+    });
+    let mut roots = Vec::with_capacity(list.len());
+    for restriction in list {
+        let terms: Vec<Node> = restriction.gradient.iter().map(|&(_, d)| g.unary(Unary::Abs, d)).collect();
+        let sum = g.sum(terms);
+        roots.push(g.mul(sum, largest));
+    }
+    Formula::unfused(&g, &roots)
+}

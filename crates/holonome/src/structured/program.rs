@@ -1,0 +1,427 @@
+//! A traced step as kernels with Newton iterations between them.
+//!
+//! Everything that a step computes stands in one row of numbers, the registers: x, t, h, what is carried from step to
+//! step, and then, kernel after kernel, what later ones need. A kernel reads all registers before its own and writes its
+//! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
+//! not depend on these is computed once, before the iteration.
+
+use super::tracing::{Calls, System, Trace};
+use crate::compiled::Bound;
+use crate::recording::component_names;
+use holonome_integrate::linear::lu::Elimination;
+use holonome_integrate::newton;
+use holonome_integrate::phase_space::Equation;
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::state::Cost;
+use holonome_integrate::tableau::Tableau;
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::fuse::fuse;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::treatment::mechanics::Mechanics;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// The pivots of a watched system below this, relative to those at the start, count as lost.
+const LOST: f64 = 1e-8;
+
+/// A step that can be run.
+pub struct Program {
+    dimension: usize,
+    /// The kernels between the solves: first, one after every solve.
+    segments: Vec<Segment>,
+    solves: Vec<Solve>,
+    /// Where x₁ starts.
+    result: usize,
+    /// Where the next values of what is carried stand.
+    carried: Vec<usize>,
+    registers: usize,
+    /// γ₁ … γ_s.
+    substeps: Vec<f64>,
+    tolerance: f64,
+    constraint_names: Vec<String>,
+    component_names: Vec<String>,
+}
+
+struct Segment {
+    kernel: Bound,
+    /// How many registers it reads: all that stand before its own.
+    first: usize,
+    calls: Calls,
+}
+
+struct Solve {
+    kernel: Bound,
+    /// Its unknowns; the kernel reads all registers up to their end.
+    unknowns: Range<usize>,
+    sizes: Range<usize>,
+    system: newton::System,
+    /// Its number among the watched ones.
+    watched: Option<usize>,
+    calls: Calls,
+}
+
+impl Program {
+    /// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations.
+    pub fn new(trace: Trace, mechanics: &Mechanics, model: &Model, substeps: Vec<f64>, tolerance: f64) -> Program {
+        let parameters = &model.parameter_values;
+        let mut cut = Cut::new(&trace);
+        let mut program = Program {
+            dimension: trace.dimension,
+            segments: Vec::new(),
+            solves: Vec::new(),
+            result: 0,
+            carried: Vec::new(),
+            registers: trace.dimension + 2 + trace.carried.len(),
+            substeps,
+            tolerance,
+            constraint_names: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
+            component_names: component_names(model),
+        };
+        for (level, system) in trace.systems.iter().enumerate() {
+            let calls = if level == 0 { trace.calls } else { Calls::default() };
+            let (m, first) = (system.rows.len(), program.registers);
+            // What later kernels need first, then the sizes, then the unknowns, which start as the guesses.
+            let stored = cut.stored(level);
+            let outputs = [&stored[..], &system.sizes, &system.guesses].concat();
+            program.push(&mut cut, level, &outputs, parameters, calls);
+            let sizes = first + stored.len()..first + stored.len() + m;
+            cut.place(&stored, first);
+            let unknowns = sizes.end..sizes.end + m;
+            cut.place(&system.unknowns, unknowns.start);
+            let watched = system.watched.then(|| program.watched());
+            program.solves.push(Solve::new(&cut, system, watched, unknowns, sizes, parameters));
+        }
+        let last = trace.systems.len();
+        let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
+        let calls = if last == 0 { trace.calls } else { Calls::default() };
+        program.result = program.registers;
+        let outputs = [&trace.result[..], &next].concat();
+        program.push(&mut cut, last, &outputs, parameters, calls);
+        program.carried = (0..next.len()).map(|k| program.result + program.dimension + k).collect();
+        program
+    }
+
+    /// The same program with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Program {
+        let segment = |s: &Segment| Segment { kernel: s.kernel.rebound(parameters), ..*s };
+        let solve = |s: &Solve| Solve {
+            kernel: s.kernel.rebound(parameters),
+            unknowns: s.unknowns.clone(),
+            sizes: s.sizes.clone(),
+            system: s.system.clone(),
+            ..*s
+        };
+        Program {
+            segments: self.segments.iter().map(segment).collect(),
+            solves: self.solves.iter().map(solve).collect(),
+            carried: self.carried.clone(),
+            substeps: self.substeps.clone(),
+            constraint_names: self.constraint_names.clone(),
+            component_names: self.component_names.clone(),
+            ..*self
+        }
+    }
+
+    fn push(&mut self, cut: &mut Cut, level: usize, outputs: &[Node], parameters: &[f64], calls: Calls) {
+        let first = self.registers;
+        let kernel = cut.kernel(outputs, level, first, parameters);
+        self.segments.push(Segment { kernel, first, calls });
+        self.registers += outputs.len();
+    }
+
+    /// What an equation says, for a reader.
+    fn name(&self, equation: Equation) -> String {
+        match equation {
+            Equation::Constraint(i) => self.constraint_names[i].clone(),
+            Equation::Hidden(i) => format!("{}.hidden", self.constraint_names[i]),
+            Equation::Stage(i) => self.component_names[i].clone(),
+        }
+    }
+
+    /// Length of what follows the registers: residuals and Jacobians, and scratch.
+    fn beyond(&self) -> usize {
+        let solve = |solve: &Solve| solve.kernel.outputs() + solve.system.work_len() + solve.kernel.work_len();
+        let kernels = self.segments.iter().map(|segment| segment.kernel.work_len());
+        self.solves.iter().map(solve).chain(kernels).max().unwrap_or(0)
+    }
+
+    /// One substep from what the registers hold at their start.
+    fn substep(
+        &self,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        for (k, segment) in self.segments.iter().enumerate() {
+            let (inputs, own) = registers.split_at_mut(segment.first);
+            segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
+            segment.calls.count(1, cost);
+            if let Some(solve) = self.solves.get(k) {
+                solve.run(registers, self.tolerance, scale, cost, work, self.dimension).map_err(|lost| match lost {
+                    Lost::Unsolved(newton::Unsolved { iterations, residual, equation }) => {
+                        NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
+                    }
+                    Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many watched systems there are: each remembers a scale.
+    fn watched(&self) -> usize {
+        self.solves.iter().filter(|solve| solve.watched.is_some()).count()
+    }
+}
+
+impl Calls {
+    fn count(&self, times: u64, cost: &mut Cost) {
+        cost.field += times * self.field;
+        cost.gradient += times * self.gradient;
+        cost.hessian += times * self.hessian;
+    }
+}
+
+enum Lost {
+    Unsolved(newton::Unsolved),
+    Degenerate(f64),
+}
+
+impl Solve {
+    fn new(
+        cut: &Cut,
+        system: &System,
+        watched: Option<usize>,
+        unknowns: Range<usize>,
+        sizes: Range<usize>,
+        parameters: &[f64],
+    ) -> Solve {
+        let entries: Vec<(u32, u32)> = system.jacobian.iter().map(|&(i, j, _)| (i, j)).collect();
+        let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
+        let outputs = [&system.residuals[..], &values].concat();
+        let level = cut.level_of(system.unknowns[0]);
+        Solve {
+            kernel: cut.kernel(&outputs, level, unknowns.end, parameters),
+            system: newton::System {
+                rows: system.rows.clone(),
+                linear: system.linear,
+                elimination: Elimination::new(system.rows.len(), &entries),
+            },
+            unknowns,
+            sizes,
+            watched,
+            calls: system.calls,
+        }
+    }
+
+    /// Solves for the unknowns in place. `scale` holds, for a watched system, the determinant's sign and the size of the
+    /// pivots at the start of the run; 0 before it is known.
+    fn run(
+        &self,
+        registers: &mut [f64],
+        tolerance: f64,
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+        dimension: usize,
+    ) -> Result<(), Lost> {
+        let h = registers[dimension + 1];
+        let (outputs, work) = work.split_at_mut(self.kernel.outputs());
+        let (elimination, work) = work.split_at_mut(self.system.work_len());
+        let registers = &mut registers[..self.unknowns.end];
+        let solved = self
+            .system
+            .solve(registers, self.sizes.clone(), tolerance, outputs, elimination, |registers, outputs| {
+                self.kernel.run(0.0, registers, outputs, work);
+            })
+            .map_err(|unsolved| {
+                self.calls.count(u64::from(unsolved.iterations), cost);
+                Lost::Unsolved(unsolved)
+            })?;
+        let iterations = u64::from(solved.iterations);
+        self.calls.count(iterations, cost);
+        cost.newton_iterations += iterations;
+        cost.linear_solves += iterations;
+        if let Some(number) = self.watched {
+            let scale = &mut scale[2 * number..2 * number + 2];
+            // The equations hold h once in every row, so their determinant has the sign of h to the number of rows.
+            let backwards = h < 0.0 && !self.unknowns.len().is_multiple_of(2);
+            let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
+            let size = solved.pivots.smallest / h.abs();
+            if scale[0] == 0.0 {
+                scale.copy_from_slice(&[sign, solved.pivots.largest / h.abs()]);
+            }
+            if sign != scale[0] || size < LOST * scale[1] {
+                return Err(Lost::Degenerate(sign * size / scale[1]));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StepMap for Program {
+    fn tableau(&self) -> Option<&'static Tableau> {
+        None
+    }
+
+    fn work_len(&self) -> usize {
+        self.registers + self.beyond()
+    }
+
+    fn memory_len(&self) -> usize {
+        self.carried.len() + 2 * self.watched()
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        false
+    }
+
+    fn fixed_step(
+        &self,
+        (t, h): (f64, f64),
+        x: &Vec<f64>,
+        _stages: &mut Stages<Vec<f64>>,
+        memory: &mut [f64],
+        x1: &mut Vec<f64>,
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let n = self.dimension;
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (carried, scale) = memory.split_at_mut(self.carried.len());
+        x1.copy_from_slice(x);
+        let mut made = 0.0f64;
+        for &gamma in &self.substeps {
+            registers[..n].copy_from_slice(x1);
+            registers[n] = made.mul_add(h, t);
+            registers[n + 1] = gamma * h;
+            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
+            self.substep(registers, scale, cost, work)?;
+            x1.copy_from_slice(&registers[self.result..self.result + n]);
+            for (carried, &place) in carried.iter_mut().zip(&self.carried) {
+                *carried = registers[place];
+            }
+            made += gamma;
+        }
+        Ok(())
+    }
+}
+
+/// A trace on the way to its kernels: at which level each node is known, and where it stands.
+struct Cut<'a> {
+    graph: &'a Graph,
+    parameters_only: Vec<bool>,
+    /// After how many solves a node can be computed.
+    level: Vec<usize>,
+    /// What later kernels need of each level.
+    needed: Vec<Vec<Node>>,
+    /// Where nodes stand among the registers.
+    place: FxHashMap<Node, usize>,
+}
+
+impl<'a> Cut<'a> {
+    fn new(trace: &'a Trace) -> Cut<'a> {
+        let graph = &trace.graph;
+        let mut solved: FxHashMap<Node, usize> = FxHashMap::default();
+        for (k, system) in trace.systems.iter().enumerate() {
+            solved.extend(system.unknowns.iter().map(|&unknown| (unknown, k + 1)));
+        }
+        let (mut level, mut parameters_only) = (Vec::with_capacity(graph.len()), Vec::with_capacity(graph.len()));
+        for k in 0..graph.len() {
+            let node = Node(k as u32);
+            let expression = graph.expression(node);
+            let of = |node: Node| level[node.0 as usize];
+            level.push(match solved.get(&node) {
+                Some(&level) => level,
+                None => expression.arguments().map(of).max().unwrap_or(0),
+            });
+            parameters_only.push(match expression {
+                Expression::Constant(_) | Expression::Input(Input::Parameter(_)) => true,
+                Expression::Input(_) => false,
+                _ => expression.arguments().all(|argument| parameters_only[argument.0 as usize]),
+            });
+        }
+        let mut place: FxHashMap<Node, usize> = FxHashMap::default();
+        for k in 0..graph.len() {
+            if let Expression::Input(Input::State(i)) = graph.expression(Node(k as u32))
+                && (i as usize) < trace.dimension + 2
+            {
+                place.insert(Node(k as u32), i as usize);
+            }
+        }
+        for (k, &(input, _)) in trace.carried.iter().enumerate() {
+            place.insert(input, trace.dimension + 2 + k);
+        }
+        let mut cut = Cut { graph, parameters_only, level, needed: vec![Vec::new(); trace.systems.len() + 1], place };
+        cut.find_needs(trace);
+        cut
+    }
+
+    /// After how many solves a node can be computed.
+    fn level_of(&self, node: Node) -> usize {
+        self.level[node.0 as usize]
+    }
+
+    /// Finds, from the last level to the first, what the kernels of a level need of earlier ones.
+    fn find_needs(&mut self, trace: &Trace) {
+        let last = trace.systems.len();
+        let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
+        for level in (0..=last).rev() {
+            let mut roots: Vec<Node> = needed[level].iter().copied().collect();
+            match trace.systems.get(level) {
+                Some(system) => roots.extend(system.sizes.iter().chain(&system.guesses)),
+                None => roots.extend(trace.result.iter().chain(trace.carried.iter().map(|(_, next)| next))),
+            }
+            // The residuals of the system before depend on its unknowns.
+            if level > 0 {
+                let system = &trace.systems[level - 1];
+                roots.extend(system.residuals.iter().chain(system.jacobian.iter().map(|(_, _, node)| node)));
+            }
+            let mut seen = FxHashSet::default();
+            while let Some(node) = roots.pop() {
+                if !seen.insert(node) || self.parameters_only[node.0 as usize] {
+                    continue;
+                }
+                let at = self.level_of(node);
+                if at == level {
+                    roots.extend(self.graph.expression(node).arguments());
+                } else if self.graph.expression(node).arguments().next().is_some() {
+                    needed[at].insert(node);
+                }
+            }
+        }
+        for (sorted, needed) in self.needed.iter_mut().zip(needed) {
+            sorted.extend(needed);
+            sorted.sort_unstable();
+        }
+    }
+
+    /// What later kernels need of a level.
+    fn stored(&self, level: usize) -> Vec<Node> {
+        self.needed[level].clone()
+    }
+
+    /// Notes where nodes stand.
+    fn place(&mut self, nodes: &[Node], first: usize) {
+        for (k, &node) in nodes.iter().enumerate() {
+            self.place.insert(node, first + k);
+        }
+    }
+
+    /// The kernel of some nodes of this level at most, which reads the first `registers` registers.
+    fn kernel(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Bound {
+        debug_assert!(outputs.iter().all(|&node| self.level_of(node) <= level));
+        let mut g = Graph::new();
+        // In a fixed order: the order of nodes decides which products are fused.
+        let mut places: Vec<(usize, Node)> = self.place.iter().map(|(&node, &place)| (place, node)).collect();
+        places.sort_unstable();
+        let known = places.into_iter().filter(|&(place, _)| place < registers);
+        let known = known.map(|(place, node)| (node, g.state(place))).collect();
+        let roots = g.copy_from(self.graph, outputs, &known);
+        let (g, roots) = fuse(&g, &roots);
+        Bound::new(&Tape::of_fused(&g, &roots, registers, parameters.len()), parameters)
+    }
+}

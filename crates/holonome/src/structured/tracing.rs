@@ -1,0 +1,370 @@
+//! A phase space that records what a step computes: its values become nodes of a graph, its equations systems to solve.
+
+use super::functions::Functions;
+use crate::compiled::Formula;
+use holonome_integrate::phase_space::{Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value};
+use holonome_model::graph::op::Unary;
+use holonome_model::graph::{Graph, Input, Node};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How often a piece of a step evaluates the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// The field.
+    pub field: u64,
+    /// H_q.
+    pub gradient: u64,
+    /// Second derivatives, in Newton matrices.
+    pub hessian: u64,
+}
+
+/// What a step came to, as formulas of (x, t, h), of what is carried from step to step, and of the solutions of its
+/// equations.
+pub struct Trace {
+    /// Where the nodes live. State inputs are x, then t, then h, then [`Trace::carried`] and the unknowns.
+    pub graph: Graph,
+    /// Length of x.
+    pub dimension: usize,
+    /// x₁.
+    pub result: Vec<Node>,
+    /// The systems of equations, in the order in which they are solved.
+    pub systems: Vec<System>,
+    /// What is carried to the next step: the input here and its next value.
+    pub carried: Vec<(Node, Node)>,
+    /// The multipliers at the start and at the end of the step.
+    pub multipliers: (Vec<Node>, Vec<Node>),
+    /// What is evaluated once.
+    pub calls: Calls,
+}
+
+/// A system of equations of a step.
+pub struct System {
+    /// The inputs that stand for its solution.
+    pub unknowns: Vec<Node>,
+    /// What the equations say.
+    pub rows: Vec<Equation>,
+    /// The size of what cancels in each.
+    pub sizes: Vec<Node>,
+    /// Where the iteration starts.
+    pub guesses: Vec<Node>,
+    /// What is to vanish.
+    pub residuals: Vec<Node>,
+    /// Its derivatives: row, unknown, entry.
+    pub jacobian: Vec<(u32, u32, Node)>,
+    /// Whether no entry depends on the unknowns.
+    pub linear: bool,
+    /// Whether the run ends where its determinant vanishes.
+    pub watched: bool,
+    /// What an iteration evaluates.
+    pub calls: Calls,
+}
+
+/// Equations that are being stated.
+#[derive(Default)]
+struct Frame {
+    unknowns: Vec<Node>,
+    rows: Vec<Equation>,
+    sizes: Vec<Node>,
+    guesses: Vec<Option<Node>>,
+    residuals: Vec<Node>,
+}
+
+/// The recording phase space of a model.
+pub struct Tracer<'a> {
+    functions: &'a Functions,
+    graph: Graph,
+    inputs: usize,
+    frames: Vec<Frame>,
+    systems: Vec<System>,
+    carried: Vec<(Node, Node)>,
+    multipliers: (Vec<Node>, Vec<Node>),
+    calls: Calls,
+}
+
+fn nodes(values: &[Value]) -> Vec<Node> {
+    values.iter().map(|value| Node(value.0)).collect()
+}
+
+fn values(nodes: &[Node]) -> Vec<Value> {
+    nodes.iter().map(|node| Value(node.0)).collect()
+}
+
+impl<'a> Tracer<'a> {
+    /// Over these formulas.
+    pub fn new(functions: &'a Functions) -> Tracer<'a> {
+        Tracer {
+            functions,
+            graph: Graph::new(),
+            inputs: functions.dimension + 2,
+            frames: Vec::new(),
+            systems: Vec::new(),
+            carried: Vec::new(),
+            multipliers: (Vec::new(), Vec::new()),
+            calls: Calls::default(),
+        }
+    }
+
+    /// Records a step.
+    pub fn step(mut self, step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>) -> Trace {
+        let n = self.functions.dimension;
+        let x: Vec<Node> = (0..n).map(|i| self.graph.state(i)).collect();
+        let (t, h) = (self.graph.state(n), self.graph.state(n + 1));
+        let result = step(&mut self, Value(t.0), Value(h.0), &values(&x));
+        Trace {
+            graph: self.graph,
+            dimension: n,
+            result: nodes(&result),
+            systems: self.systems,
+            carried: self.carried,
+            multipliers: self.multipliers,
+            calls: self.calls,
+        }
+    }
+
+    /// A new input.
+    fn fresh(&mut self) -> Node {
+        self.inputs += 1;
+        self.graph.state(self.inputs - 1)
+    }
+
+    /// A formula at (t, x).
+    pub fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
+        values(&formula.at(&mut self.graph, Node(t.0), &nodes(x)))
+    }
+
+    /// `a` where `condition` is not 0, else `b`.
+    pub fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        Value(self.graph.select(Node(condition.0), Node(a.0), Node(b.0)).0)
+    }
+
+    /// Whether a value is the number 0.
+    pub fn is_zero(&self, value: Value) -> bool {
+        self.graph.is_zero(Node(value.0))
+    }
+
+    /// The solution of `frame` where its equations give it: r = u − f, and f does not depend on u.
+    fn explicit(&mut self, frame: &Frame) -> Option<Vec<Node>> {
+        for (row, &residual) in frame.residuals.iter().enumerate() {
+            let partials = self.partials(residual, &frame.unknowns);
+            let [(column, entry)] = partials[..] else { return None };
+            if column as usize != row || self.graph.value(entry) != Some(1.0) {
+                return None;
+            }
+        }
+        let zero = self.graph.zero();
+        let at_zero = frame.unknowns.iter().map(|&unknown| (unknown, zero)).collect();
+        let minus = self.graph.substituted(&frame.residuals, &at_zero);
+        Some(minus.into_iter().map(|node| self.graph.neg(node)).collect())
+    }
+
+    /// The derivatives of `node` with respect to `unknowns`.
+    fn partials(&mut self, node: Node, unknowns: &[Node]) -> Vec<(u32, Node)> {
+        let number: FxHashMap<Input, u32> = unknowns
+            .iter()
+            .enumerate()
+            .map(|(k, &unknown)| match self.graph.expression(unknown) {
+                holonome_model::graph::Expression::Input(input) => (input, k as u32),
+                _ => unreachable!("an unknown is an input"),
+            })
+            .collect();
+        let partials = self.graph.adjoint(node, |input| number.contains_key(&input));
+        partials.into_iter().map(|(input, d)| (number[&input], d)).collect()
+    }
+
+    /// Turns a complete frame into a system to solve.
+    fn close(&mut self, frame: Frame, watched: bool, calls: Calls) {
+        // The equations' own guesses first: those of equations inside may depend on them.
+        let mut replaced = FxHashMap::default();
+        let mut guesses = Vec::with_capacity(frame.unknowns.len());
+        for (&unknown, &guess) in frame.unknowns.iter().zip(&frame.guesses) {
+            let guess = match guess {
+                Some(guess) => self.graph.substituted(&[guess], &replaced)[0],
+                None => {
+                    let input = self.fresh();
+                    self.carried.push((input, unknown));
+                    input
+                }
+            };
+            replaced.insert(unknown, guess);
+            guesses.push(guess);
+        }
+        let sizes = self.graph.substituted(&frame.sizes, &replaced);
+        let mut jacobian = Vec::new();
+        for (row, &residual) in frame.residuals.iter().enumerate() {
+            let partials = self.partials(residual, &frame.unknowns);
+            jacobian.extend(partials.into_iter().map(|(column, node)| (row as u32, column, node)));
+        }
+        let entries: Vec<Node> = jacobian.iter().map(|&(_, _, node)| node).collect();
+        let depends: FxHashSet<Node> = self.graph.reachable(&entries).into_iter().collect();
+        let linear = !frame.unknowns.iter().any(|unknown| depends.contains(unknown));
+        let hessian = if linear { 0 } else { calls.field + calls.gradient };
+        self.systems.push(System {
+            unknowns: frame.unknowns,
+            rows: frame.rows,
+            sizes,
+            guesses,
+            residuals: frame.residuals,
+            jacobian,
+            linear,
+            watched,
+            calls: Calls { hessian, ..calls },
+        });
+    }
+}
+
+impl PhaseSpace for Tracer<'_> {
+    fn dimension(&self) -> usize {
+        self.functions.dimension
+    }
+
+    fn degrees(&self) -> usize {
+        self.functions.degrees
+    }
+
+    fn constant(&mut self, c: f64) -> Value {
+        Value(self.graph.constant(c).0)
+    }
+
+    fn sum(&mut self, a: Value, b: Value) -> Value {
+        Value(self.graph.add(Node(a.0), Node(b.0)).0)
+    }
+
+    fn product(&mut self, a: Value, b: Value) -> Value {
+        Value(self.graph.mul(Node(a.0), Node(b.0)).0)
+    }
+
+    fn quotient(&mut self, a: Value, b: Value) -> Value {
+        Value(self.graph.div(Node(a.0), Node(b.0)).0)
+    }
+
+    fn larger(&mut self, a: Value, b: Value) -> Value {
+        let zero = self.graph.zero();
+        let a = self.graph.largest(Node(a.0), zero);
+        Value(self.graph.largest(Node(b.0), a).0)
+    }
+
+    fn function(&mut self, f: Function, a: Value) -> Value {
+        let op = match f {
+            Function::Negative => Unary::Neg,
+            Function::Magnitude => Unary::Abs,
+            Function::Root => Unary::Sqrt,
+            Function::Sine => Unary::Sin,
+            Function::Cosine => Unary::Cos,
+        };
+        Value(self.graph.unary(op, Node(a.0)).0)
+    }
+
+    fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.calls.field += 1;
+        self.at(&self.functions.field, t, x)
+    }
+
+    fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.calls.gradient += 1;
+        self.at(&self.functions.h_q, t, x)
+    }
+
+    fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.at(&self.functions.h_p, t, x)
+    }
+
+    fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.at(&self.functions.constraints, t, x)
+    }
+
+    fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.at(&self.functions.hidden, t, x)
+    }
+
+    fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
+        let formula = if hidden { &self.functions.hidden_sizes } else { &self.functions.constraint_sizes };
+        self.at(formula, t, x)
+    }
+
+    fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        self.functions.gradients.field(self, t, x, lambda)
+    }
+
+    fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        self.functions.fibre.slide(self, t, x, lambda)
+    }
+
+    fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+        let flows = self.functions.flows.as_ref();
+        flows.expect("a method that needs flows is refused where they are not known").flow(self, part, t, tau, x)
+    }
+
+    fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
+        let m = equations.rows.len();
+        let unknowns: Vec<Node> = (0..m).map(|_| self.fresh()).collect();
+        let before = self.calls;
+        self.frames.push(Frame::default());
+        let residuals = residual(self, &values(&unknowns));
+        let inner = self.frames.pop().expect("pushed above");
+        let guesses = match equations.guess {
+            Guess::Last => vec![None; m],
+            Guess::At(guess) => guess.iter().map(|value| Some(Node(value.0))).collect(),
+        };
+        // The outer unknowns first: inner guesses depend on them.
+        let mut frame = Frame {
+            unknowns,
+            rows: equations.rows.to_vec(),
+            sizes: nodes(equations.size),
+            guesses,
+            residuals: nodes(&residuals),
+        };
+        if inner.unknowns.is_empty()
+            && let Some(solution) = self.explicit(&frame)
+        {
+            // What the residual computes besides is wanted at the solution.
+            let (solution, once) = (values(&solution), self.calls);
+            residual(self, &solution);
+            self.calls = once;
+            return solution;
+        }
+        let solution = values(&frame.unknowns);
+        frame.unknowns.extend(inner.unknowns);
+        frame.rows.extend(inner.rows);
+        frame.sizes.extend(inner.sizes);
+        frame.guesses.extend(inner.guesses);
+        frame.residuals.extend(inner.residuals);
+        match self.frames.last_mut() {
+            Some(outer) => {
+                outer.unknowns.extend(frame.unknowns);
+                outer.rows.extend(frame.rows);
+                outer.sizes.extend(frame.sizes);
+                outer.guesses.extend(frame.guesses);
+                outer.residuals.extend(frame.residuals);
+            }
+            None => {
+                let calls = Calls {
+                    field: self.calls.field - before.field,
+                    gradient: self.calls.gradient - before.gradient,
+                    hessian: 0,
+                };
+                self.calls = before;
+                self.close(frame, equations.watched, calls);
+            }
+        }
+        solution
+    }
+
+    fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value> {
+        let mut sums = Vec::with_capacity(x.len());
+        for (x, increment) in x.iter().zip(increment) {
+            let (x, increment, lost) = (Node(x.0), Node(increment.0), self.fresh());
+            let step = self.graph.add(increment, lost);
+            let sum = self.graph.add(x, step);
+            // x − sum is exact up to the last bit of x: what of the step did not fit.
+            let taken = self.graph.sub(x, sum);
+            let next = self.graph.add(taken, step);
+            self.carried.push((lost, next));
+            sums.push(Value(sum.0));
+        }
+        sums
+    }
+
+    fn record_multipliers(&mut self, start: &[Value], end: &[Value]) {
+        self.multipliers = (nodes(start), nodes(end));
+    }
+}

@@ -1,0 +1,241 @@
+//! Gaussian elimination with partial pivoting, for the Newton matrices of a step: dense for a few unknowns, within the
+//! band for many that are coupled to near ones only.
+
+use super::ordering::reverse_cuthill_mckee;
+
+/// What the pivots tell about a matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pivots {
+    /// The smallest |pivot|; 0 of a singular matrix, NaN of one that holds NaN.
+    pub smallest: f64,
+    /// The largest.
+    pub largest: f64,
+    /// Whether the determinant is negative.
+    pub negative: bool,
+}
+
+/// A pattern of entries with a way to solve systems of that pattern. It holds no numbers, so one serves any number of
+/// threads.
+#[derive(Clone, Debug)]
+pub struct Elimination {
+    n: usize,
+    /// Place of the entries in the band, or in the full matrix.
+    place: Vec<u32>,
+    /// Of a banded one: position of every unknown in the order in which they are eliminated, and the band's half width.
+    band: Option<(Vec<u32>, usize)>,
+}
+
+/// Up to this many unknowns a full matrix is the faster one.
+const FEW: usize = 8;
+
+impl Elimination {
+    /// For a square matrix of size `n` with these (row, column) entries.
+    pub fn new(n: usize, entries: &[(u32, u32)]) -> Elimination {
+        if n > FEW {
+            let mut neighbours = vec![Vec::new(); n];
+            for &(i, j) in entries.iter().filter(|(i, j)| i != j) {
+                neighbours[i as usize].push(j);
+                neighbours[j as usize].push(i);
+            }
+            for list in &mut neighbours {
+                list.sort_unstable();
+                list.dedup();
+            }
+            let order = reverse_cuthill_mckee(&neighbours);
+            let mut position = vec![0; n];
+            for (k, &unknown) in order.iter().enumerate() {
+                position[unknown as usize] = k as u32;
+            }
+            let at = |i: u32| position[i as usize] as usize;
+            let half = entries.iter().map(|&(i, j)| at(i).abs_diff(at(j))).max().unwrap_or(0);
+            // Pivoting widens the band by half to the right.
+            if 3 * half < n {
+                let width = 3 * half + 1;
+                let place = entries.iter().map(|&(i, j)| (at(i) * width + at(j) + half - at(i)) as u32).collect();
+                return Elimination { n, place, band: Some((position, half)) };
+            }
+        }
+        let place = entries.iter().map(|&(i, j)| i * n as u32 + j).collect();
+        Elimination { n, place, band: None }
+    }
+
+    /// Length of the scratch that [`Elimination::solve`] needs.
+    pub fn work_len(&self) -> usize {
+        match &self.band {
+            None => self.n * self.n,
+            Some((_, half)) => self.n * (3 * half + 1) + self.n,
+        }
+    }
+
+    /// Solves A u = b in place of `b`, A given by the values of its entries.
+    pub fn solve(&self, values: &[f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
+        match &self.band {
+            None => {
+                let a = &mut work[..self.n * self.n];
+                a.fill(0.0);
+                for (&place, &value) in self.place.iter().zip(values) {
+                    a[place as usize] += value;
+                }
+                eliminate(a, self.n, b)
+            }
+            Some((position, half)) => {
+                let (a, rest) = work.split_at_mut(self.n * (3 * half + 1));
+                let ordered = &mut rest[..self.n];
+                a.fill(0.0);
+                for (&place, &value) in self.place.iter().zip(values) {
+                    a[place as usize] += value;
+                }
+                for (&at, &b) in position.iter().zip(&*b) {
+                    ordered[at as usize] = b;
+                }
+                let pivots = eliminate_band(a, *half, ordered);
+                for (&at, b) in position.iter().zip(b) {
+                    *b = ordered[at as usize];
+                }
+                pivots
+            }
+        }
+    }
+}
+
+const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false };
+
+impl Pivots {
+    fn take(&mut self, pivot: f64, swapped: bool) {
+        let size = pivot.abs();
+        if size < self.smallest || size.is_nan() {
+            self.smallest = size;
+        }
+        self.largest = self.largest.max(size);
+        self.negative ^= swapped ^ (pivot < 0.0);
+    }
+}
+
+/// Solves a dense system in place; `a` is lost.
+fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
+    let mut pivots = NONE_YET;
+    for k in 0..n {
+        let mut best = k;
+        for i in k + 1..n {
+            if a[i * n + k].abs() > a[best * n + k].abs() {
+                best = i;
+            }
+        }
+        if best != k {
+            for j in k..n {
+                a.swap(k * n + j, best * n + j);
+            }
+            b.swap(k, best);
+        }
+        pivots.take(a[k * n + k], best != k);
+        let inverse = 1.0 / a[k * n + k];
+        for i in k + 1..n {
+            let factor = a[i * n + k] * inverse;
+            for j in k + 1..n {
+                a[i * n + j] -= factor * a[k * n + j];
+            }
+            b[i] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        for j in k + 1..n {
+            b[k] -= a[k * n + j] * b[j];
+        }
+        b[k] /= a[k * n + k];
+    }
+    pivots
+}
+
+/// The same within a band: entry (i, j) stands at i·(3w + 1) + (j − i) + w, where w is the half width.
+fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
+    let n = b.len();
+    let at = |i: usize, j: usize| i * (3 * w + 1) + j + w - i;
+    let mut pivots = NONE_YET;
+    for k in 0..n {
+        let (last_row, last_column) = ((k + w).min(n - 1), (k + 2 * w).min(n - 1));
+        let mut best = k;
+        for i in k + 1..=last_row {
+            if a[at(i, k)].abs() > a[at(best, k)].abs() {
+                best = i;
+            }
+        }
+        if best != k {
+            for j in k..=last_column {
+                a.swap(at(k, j), at(best, j));
+            }
+            b.swap(k, best);
+        }
+        pivots.take(a[at(k, k)], best != k);
+        let inverse = 1.0 / a[at(k, k)];
+        for i in k + 1..=last_row {
+            let factor = a[at(i, k)] * inverse;
+            if factor != 0.0 {
+                for j in k + 1..=last_column {
+                    a[at(i, j)] -= factor * a[at(k, j)];
+                }
+                b[i] -= factor * b[k];
+            }
+        }
+    }
+    for k in (0..n).rev() {
+        for j in k + 1..=(k + 2 * w).min(n - 1) {
+            b[k] -= a[at(k, j)] * b[j];
+        }
+        b[k] /= a[at(k, k)];
+    }
+    pivots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+
+    /// A random matrix of half width `w` whose rows and columns are shuffled, and whose diagonal is 0 in places: without
+    /// pivoting it could not be solved.
+    fn check(n: usize, w: usize) {
+        let noise = Noise::new(7, 0);
+        let shuffled = |i: usize| (i * 7 + 3) % n;
+        let mut entries = Vec::new();
+        for i in 0..n {
+            for j in i.saturating_sub(w)..=(i + w).min(n - 1) {
+                entries.push((shuffled(i) as u32, shuffled(j) as u32));
+            }
+        }
+        let value = |k: usize| if k.is_multiple_of(5) && w > 0 { 0.0 } else { noise.normal(k as u64, 0) };
+        let values: Vec<f64> = (0..entries.len()).map(value).collect();
+        let solution: Vec<f64> = (0..n).map(|i| noise.normal(i as u64, 1)).collect();
+        let mut b = vec![0.0; n];
+        for (&(i, j), &a) in entries.iter().zip(&values) {
+            b[i as usize] += a * solution[j as usize];
+        }
+        let elimination = Elimination::new(n, &entries);
+        assert_eq!(elimination.band.is_some(), n > FEW && 3 * w < n);
+        let pivots = elimination.solve(&values, &mut b, &mut vec![f64::NAN; elimination.work_len()]);
+        // The condition number is at most about the ratio of the pivots times n; so is the error, in roundings.
+        let tolerance = 4.0 * f64::EPSILON * n as f64 * pivots.largest / pivots.smallest;
+        for (found, expected) in b.iter().zip(&solution) {
+            assert!((found - expected).abs() < tolerance.max(1e-12), "n = {n}, w = {w}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn solves_full_and_banded_systems() {
+        for (n, w) in [(1, 0), (2, 1), (5, 4), (8, 3), (11, 10), (20, 1), (40, 3), (60, 5), (13, 0)] {
+            check(n, w);
+        }
+    }
+
+    #[test]
+    fn the_sign_and_singularity_are_seen() {
+        let two = |a: [f64; 4]| {
+            let elimination = Elimination::new(2, &[(0, 0), (0, 1), (1, 0), (1, 1)]);
+            elimination.solve(&a, &mut [1.0, 1.0], &mut [0.0; 4])
+        };
+        assert!(!two([2.0, 1.0, 1.0, 3.0]).negative);
+        assert!(two([1.0, 2.0, 3.0, 1.0]).negative);
+        assert!(two([0.0, 1.0, 1.0, 0.0]).negative);
+        assert_eq!(two([1.0, 2.0, 2.0, 4.0]).smallest, 0.0);
+        assert!(two([f64::NAN, 2.0, 2.0, 4.0]).smallest.is_nan());
+    }
+}

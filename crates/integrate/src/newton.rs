@@ -1,0 +1,187 @@
+//! Newton's method for the equations of a step, with their exact Jacobian.
+
+use crate::linear::lu::{Elimination, Pivots};
+use crate::phase_space::Equation;
+use std::ops::Range;
+
+/// The equations of a step, apart from their numbers.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// What each of them says.
+    pub rows: Vec<Equation>,
+    /// Whether they are linear: one iteration solves them.
+    pub linear: bool,
+    /// How their matrix is solved.
+    pub elimination: Elimination,
+}
+
+/// Why an iteration ended without a solution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unsolved {
+    /// Iterations done.
+    pub iterations: u32,
+    /// The largest residual over the size of what cancels in it; NaN where something is not finite.
+    pub residual: f64,
+    /// The equation of that residual.
+    pub equation: Equation,
+}
+
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Solved {
+    /// Iterations: evaluations of residual and Jacobian, and systems solved.
+    pub iterations: u32,
+    /// The pivots of the last matrix.
+    pub pivots: Pivots,
+}
+
+/// Newton's method doubles the digits each time where it converges at all, so this many do not fail for lack of them.
+const MOST_ITERATIONS: u32 = 50;
+
+/// A residual below this, relative to what cancels in it, is at round-off after one more iteration: the error is squared,
+/// and multiplied by a curvature that is not far from 1 in these units.
+pub const CLOSE: f64 = 1e-9;
+
+impl System {
+    /// Length of the scratch that [`System::solve`] needs.
+    pub fn work_len(&self) -> usize {
+        self.rows.len() + self.elimination.work_len()
+    }
+
+    /// Solves for the unknowns, which are the last of `registers`, in place; `sizes` says where among these stands what
+    /// cancels in each residual. `evaluate` gives the residuals and then the entries of their Jacobian for the registers;
+    /// `tolerance` loosens round-off.
+    ///
+    /// # Errors
+    /// Where the iteration does not converge, or something is not finite; the unknowns are of no use then.
+    pub fn solve(
+        &self,
+        registers: &mut [f64],
+        sizes: Range<usize>,
+        tolerance: f64,
+        outputs: &mut [f64],
+        work: &mut [f64],
+        mut evaluate: impl FnMut(&[f64], &mut [f64]),
+    ) -> Result<Solved, Unsolved> {
+        let m = self.rows.len();
+        let first = registers.len() - m;
+        let (step, work) = work.split_at_mut(m);
+        let enough = tolerance.max(CLOSE);
+        for iterations in 1..=MOST_ITERATIONS {
+            evaluate(registers, outputs);
+            let (residuals, jacobian) = outputs.split_at(m);
+            let (residual, row) = worst(residuals, &registers[sizes.clone()]);
+            let unsolved = Unsolved { iterations, residual, equation: self.rows[row] };
+            if residual.is_nan() {
+                return Err(unsolved);
+            }
+            step.copy_from_slice(residuals);
+            let pivots = self.elimination.solve(jacobian, step, work);
+            for (unknown, step) in registers[first..].iter_mut().zip(&*step) {
+                *unknown -= step;
+            }
+            if self.linear || residual <= enough {
+                return match step.iter().all(|step| step.is_finite()) {
+                    true => Ok(Solved { iterations, pivots }),
+                    false => Err(unsolved),
+                };
+            }
+            if iterations == MOST_ITERATIONS {
+                return Err(unsolved);
+            }
+        }
+        unreachable!("the loop returns in its last turn")
+    }
+}
+
+/// The largest |r_i|/size_i, and its row; NaN before all else. Where nothing cancels, the residual itself counts.
+fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
+    let mut worst = (0.0, 0);
+    for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {
+        let relative = if *size == 0.0 { residual.abs() } else { residual.abs() / size };
+        if relative.is_nan() {
+            return (f64::NAN, row);
+        }
+        if relative > worst.0 {
+            worst = (relative, row);
+        }
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(linear: bool) -> System {
+        let elimination = Elimination::new(2, &[(0, 0), (0, 1), (1, 0), (1, 1)]);
+        System { rows: vec![Equation::Constraint(0), Equation::Hidden(4)], linear, elimination }
+    }
+
+    /// Registers with these unknowns; the sizes stand before them.
+    fn registers(sizes: [f64; 2], unknowns: [f64; 2]) -> [f64; 4] {
+        [sizes[0], sizes[1], unknowns[0], unknowns[1]]
+    }
+
+    /// x² + y² = 5, x y = 2: (1, 2) and (2, 1).
+    fn circle_and_hyperbola(registers: &[f64], out: &mut [f64]) {
+        let u = &registers[2..];
+        out[0] = u[0] * u[0] + u[1] * u[1] - 5.0;
+        out[1] = u[0] * u[1] - 2.0;
+        out[2..].copy_from_slice(&[2.0 * u[0], 2.0 * u[1], u[1], u[0]]);
+    }
+
+    fn solve(
+        system: &System,
+        registers: &mut [f64; 4],
+        tolerance: f64,
+        evaluate: impl FnMut(&[f64], &mut [f64]),
+    ) -> Result<Solved, Unsolved> {
+        let mut work = vec![0.0; system.work_len()];
+        system.solve(registers, 0..2, tolerance, &mut [0.0; 6], &mut work, evaluate)
+    }
+
+    #[test]
+    fn converges_to_round_off() {
+        let system = system(false);
+        let mut u = registers([10.0, 4.0], [0.5, 2.5]);
+        let solved = solve(&system, &mut u, 0.0, circle_and_hyperbola).unwrap();
+        // The condition number of the root is about 3, and each residual rounds a few times.
+        assert!((u[2] - 1.0).abs() < 1e-15 && (u[3] - 2.0).abs() < 2e-15, "{u:?}");
+        assert!((4..8).contains(&solved.iterations), "{solved:?}");
+        // A loose tolerance stops early.
+        let mut u = registers([10.0, 4.0], [0.5, 2.5]);
+        let loose = solve(&system, &mut u, 0.1, circle_and_hyperbola).unwrap();
+        assert!(loose.iterations < solved.iterations && (u[2] - 1.0).abs() > 1e-9);
+    }
+
+    #[test]
+    fn failures_say_which_equation() {
+        let system = system(false);
+        // x² + y² = −5 has no solution.
+        let nowhere = |u: &[f64], out: &mut [f64]| {
+            circle_and_hyperbola(u, out);
+            out[0] += 10.0;
+        };
+        let unsolved = solve(&system, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, nowhere).unwrap_err();
+        assert_eq!(unsolved.iterations, MOST_ITERATIONS);
+        let undefined = |u: &[f64], out: &mut [f64]| {
+            circle_and_hyperbola(u, out);
+            out[1] = f64::NAN;
+        };
+        let unsolved = solve(&system, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, undefined).unwrap_err();
+        assert!(unsolved.residual.is_nan() && unsolved.equation == Equation::Hidden(4), "{unsolved:?}");
+        // A singular matrix.
+        assert!(solve(&system, &mut registers([1.0, 1.0], [1.0, 1.0]), 0.0, circle_and_hyperbola).is_err());
+    }
+
+    #[test]
+    fn linear_equations_take_one_iteration() {
+        let mut u = registers([1.0, 1.0], [0.0, 0.0]);
+        let evaluate = |u: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(&[2.0 * u[2] - 4.0, u[3] + u[2] - 1e6, 2.0, 0.0, 1.0, 1.0]);
+        };
+        let solved = solve(&system(true), &mut u, 0.0, evaluate).unwrap();
+        assert_eq!((solved.iterations, &u[2..]), (1, &[2.0, 999_998.0][..]));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a step of a structure-preserving method is written in: the phase space of one model.
+//!
+//! A step computes with [`Value`]s, numbers that it does not see: it adds and multiplies them, asks for the model's
+//! functions, and states equations. Whoever runs the step turns that into formulas, differentiates the equations and
+//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is never
+//! typed.
+//!
+//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that a
+//! force of constraint has the sign ṗ = −H_q − g_qᵀλ.
+
+/// A number of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Value(pub u32);
+
+/// A function of one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// −a
+    Negative,
+    /// |a|
+    Magnitude,
+    /// √a
+    Root,
+    /// sin a
+    Sine,
+    /// cos a
+    Cosine,
+}
+
+/// What an equation says; a failed solve is reported with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Equation {
+    /// Scalar constraint number i.
+    Constraint(usize),
+    /// Its hidden constraint.
+    Hidden(usize),
+    /// Component i of the state at a stage of an implicit method.
+    Stage(usize),
+}
+
+/// Where a Newton iteration starts.
+#[derive(Clone, Copy, Debug)]
+pub enum Guess<'a> {
+    /// At the solution of the step before; at 0 in the first step.
+    Last,
+    /// At these values.
+    At(&'a [Value]),
+}
+
+/// As many equations as unknowns.
+#[derive(Clone, Copy, Debug)]
+pub struct Equations<'a> {
+    /// What they say.
+    pub rows: &'a [Equation],
+    /// The size of what cancels in each: its round-off is a few units in the last place of that.
+    pub size: &'a [Value],
+    /// Where the iteration starts.
+    pub guess: Guess<'a>,
+    /// Whether the run is to end where their matrix becomes singular, or its determinant changes sign: what they solve
+    /// for is lost there, though a solver may step over it.
+    pub watched: bool,
+}
+
+/// A flow that is known exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The part of H whose flow moves the positions: free motion, great circles, rotations of a body, an oscillator.
+    Motion,
+    /// The rest, a function of the positions: a kick, within the tangent space where there are constraints.
+    Kick,
+}
+
+/// What the equations of a step compute.
+pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
+
+/// The phase space of a model, as a step sees it.
+pub trait PhaseSpace {
+    /// Length of the state.
+    fn dimension(&self) -> usize;
+
+    /// Length n of q and of p; of a general field, 0.
+    fn degrees(&self) -> usize;
+
+    /// The number c.
+    fn constant(&mut self, c: f64) -> Value;
+    /// a + b
+    fn sum(&mut self, a: Value, b: Value) -> Value;
+    /// a b
+    fn product(&mut self, a: Value, b: Value) -> Value;
+    /// a / b
+    fn quotient(&mut self, a: Value, b: Value) -> Value;
+    /// The larger of |a| and |b|.
+    fn larger(&mut self, a: Value, b: Value) -> Value;
+    /// A function of a.
+    fn function(&mut self, f: Function, a: Value) -> Value;
+
+    /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
+    fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+    /// H_q at (t, x).
+    fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+    /// H_p at (t, x).
+    fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+
+    /// g at (t, x).
+    fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+    /// The hidden constraints X_g(H) + g_t at (t, x).
+    fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j|: the size of what cancels in it, which does not vanish
+    /// where a component happens to.
+    fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value>;
+    /// X_{λ·g} at (t, x).
+    fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on q only.
+    fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+
+    /// The exact flow of a part of H for the time `tau`. A method that needs it is refused where it is not known.
+    fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+
+    /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
+    /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved
+    /// at all.
+    fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value>;
+
+    /// x + increment by compensated summation (HLW VIII.5): what rounding loses is added to the next step's increment.
+    fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
+
+    /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
+    fn record_multipliers(&mut self, start: &[Value], end: &[Value]);
+}
+
+impl dyn PhaseSpace + '_ {
+    /// c a
+    pub fn scaled(&mut self, c: f64, a: Value) -> Value {
+        let c = self.constant(c);
+        self.product(c, a)
+    }
+
+    /// t + c h
+    pub fn time(&mut self, t: Value, c: f64, h: Value) -> Value {
+        let step = self.scaled(c, h);
+        self.sum(t, step)
+    }
+
+    /// x + h v
+    pub fn moved(&mut self, x: &[Value], h: Value, v: &[Value]) -> Vec<Value> {
+        x.iter()
+            .zip(v)
+            .map(|(&x, &v)| {
+                let step = self.product(h, v);
+                self.sum(x, step)
+            })
+            .collect()
+    }
+
+    /// a − b
+    pub fn difference(&mut self, a: &[Value], b: &[Value]) -> Vec<Value> {
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| {
+                let minus = self.function(Function::Negative, b);
+                self.sum(a, minus)
+            })
+            .collect()
+    }
+
+    /// c v
+    pub fn multiplied(&mut self, c: Value, v: &[Value]) -> Vec<Value> {
+        v.iter().map(|&v| self.product(c, v)).collect()
+    }
+
+    /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
+    pub fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
+        let zero = self.constant(0.0);
+        let largest = x.iter().fold(zero, |largest, &x| self.larger(x, largest));
+        vec![largest; x.len()]
+    }
+}

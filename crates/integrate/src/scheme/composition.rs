@@ -1,0 +1,108 @@
+//! Compositions of a symmetric method of order 2: the substeps γ₁h, …, γ_s h one after the other (HLW II.4, V.3).
+
+/// A composition's facts and substeps.
+#[derive(Debug)]
+pub struct Composition {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Order of a composition of a symmetric method of order 2.
+    pub order: u32,
+    /// One line on what it is.
+    pub description: &'static str,
+    /// Where it comes from.
+    pub citation: &'static str,
+    substeps: fn() -> Vec<f64>,
+}
+
+impl Composition {
+    /// γ₁ … γ_s, symmetric, with the sum 1.
+    pub fn substeps(&self) -> Vec<f64> {
+        (self.substeps)()
+    }
+
+    /// The composition of this name.
+    pub fn named(name: &str) -> Option<&'static Composition> {
+        COMPOSITIONS.iter().find(|composition| composition.name == name)
+    }
+}
+
+impl PartialEq for Composition {
+    /// Names are unique in the table.
+    fn eq(&self, other: &Composition) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Every composition of this version.
+pub static COMPOSITIONS: &[Composition] = &[
+    Composition {
+        name: "yoshida4",
+        order: 4,
+        description: "three substeps, the middle one backwards: the fewest, with a large error constant",
+        citation: "Yoshida, Phys. Lett. A 150 (1990) 262; HLW II.4 (4.4)",
+        substeps: || symmetric(&[1.0 / (2.0 - 2f64.cbrt())]),
+    },
+    Composition {
+        name: "suzuki4",
+        order: 4,
+        description: "five substeps, each shorter than h/2: a far smaller error constant than three",
+        citation: "Suzuki, Phys. Lett. A 146 (1990) 319; HLW II.4 (4.5)",
+        substeps: || symmetric(&[1.0 / (4.0 - 4f64.cbrt()); 2]),
+    },
+    Composition {
+        name: "yoshida6",
+        order: 6,
+        description: "seven substeps",
+        citation: "Yoshida, Phys. Lett. A 150 (1990) 262, solution A; HLW V.3 (3.11)",
+        substeps: || {
+            symmetric(&[
+                0.784_513_610_477_557_263_819_497_633_75,
+                0.235_573_213_359_358_133_684_793_182_98,
+                -1.177_679_984_178_871_006_946_415_680_96,
+            ])
+        },
+    },
+    Composition {
+        name: "yoshida8",
+        order: 8,
+        description: "fifteen substeps",
+        citation: "Suzuki, Umeno 1993 and McLachlan, SIAM J. Sci. Comput. 16 (1995) 151; HLW V.3 (3.12)",
+        substeps: || {
+            symmetric(&[
+                0.741_670_364_350_613_295_344_822_780_17,
+                -0.409_100_825_800_031_593_997_309_748_34,
+                0.190_754_710_296_238_379_953_876_264_88,
+                -0.573_862_471_116_082_266_656_387_731_98,
+                0.299_064_181_303_655_923_844_467_537_01,
+                0.334_624_918_245_298_183_784_950_629_87,
+                0.315_293_092_396_766_595_869_626_668_77,
+            ])
+        },
+    },
+];
+
+/// γ from its first half: the middle one makes the sum 1.
+fn symmetric(half: &[f64]) -> Vec<f64> {
+    let middle = 1.0 - 2.0 * half.iter().sum::<f64>();
+    half.iter().copied().chain([middle]).chain(half.iter().rev().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substeps_are_symmetric_and_cancel_errors() {
+        for composition in COMPOSITIONS {
+            let gamma = composition.substeps();
+            assert!(gamma.iter().eq(gamma.iter().rev()), "{}", composition.name);
+            // Σ γ^k = 0 for odd k below the order: necessary conditions (HLW III.5). Each term rounds by about 2e-16.
+            let power = |k: i32| gamma.iter().map(|g| g.powi(k)).sum::<f64>();
+            assert!((power(1) - 1.0).abs() < 1e-15, "{}", composition.name);
+            for k in (3..composition.order as i32).step_by(2) {
+                assert!(power(k).abs() < 2e-15, "{}: {}", composition.name, power(k));
+            }
+            assert!(power(composition.order as i32 + 1).abs() > 1e-3, "{} is of a higher order", composition.name);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic, for any field. One
+//! stage is the implicit midpoint rule.
+//!
+//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to round-off,
+//! and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a random walk
+//! of increments, not of states.
+
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value};
+
+/// Implicit midpoint rule, order 2: c = 1/2.
+pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    collocation(space, t, h, x, &[0.5])
+}
+
+/// Order 4: c = 1/2 ± √3/6.
+pub fn step_4(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let d = 3f64.sqrt() / 6.0;
+    collocation(space, t, h, x, &[0.5 - d, 0.5 + d])
+}
+
+/// Order 6: c = 1/2, 1/2 ± √15/10.
+pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let d = 15f64.sqrt() / 10.0;
+    collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
+}
+
+/// The step with the nodes `c`.
+fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
+    let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
+    let increment = increment(space, h, x, c, &mut |space, i, y| space.field(times[i], y));
+    space.accumulate(x, &increment)
+}
+
+/// Six nodes: order 12.
+pub const NODES_6: [f64; 6] = [
+    0.033_765_242_898_423_986,
+    0.169_395_306_766_867_74,
+    0.380_690_406_958_401_56,
+    0.619_309_593_041_598_4,
+    0.830_604_693_233_132_3,
+    0.966_234_757_101_576,
+];
+
+/// Follows the flow of `field`, which is given the number of the stage, for the time h from x, in one step with the nodes
+/// `c`.
+pub fn follow(
+    space: &mut dyn PhaseSpace,
+    h: Value,
+    x: &[Value],
+    c: &[f64],
+    field: &mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let (one, increment) = (space.constant(1.0), increment(space, h, x, c, field));
+    space.moved(x, one, &increment)
+}
+
+/// h Σ b_i X(x + Z_i).
+fn increment(
+    space: &mut dyn PhaseSpace,
+    h: Value,
+    x: &[Value],
+    c: &[f64],
+    field: &mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let n = x.len();
+    let (a, b) = coefficients(c);
+    // Z_i at c_i h of the straight line.
+    let slope = field(space, 0, x);
+    let guess: Vec<Value> = c
+        .iter()
+        .flat_map(|&c| {
+            let step = space.scaled(c, h);
+            space.multiplied(step, &slope)
+        })
+        .collect();
+    let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
+    let size = space.sizes(x).repeat(c.len());
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: false };
+    let mut k = Vec::new();
+    space.solve(&equations, &mut |space, z| {
+        k = z
+            .chunks(n)
+            .enumerate()
+            .map(|(i, z)| {
+                let one = space.constant(1.0);
+                let y = space.moved(x, one, z);
+                let k = field(space, i, &y);
+                space.multiplied(h, &k)
+            })
+            .collect();
+        a.iter()
+            .zip(z.chunks(n))
+            .flat_map(|(a, z)| {
+                let sum = combination(space, a, &k);
+                space.difference(z, &sum)
+            })
+            .collect()
+    });
+    combination(space, &b, &k)
+}
+
+/// Σ w_i k_i
+fn combination(space: &mut dyn PhaseSpace, w: &[f64], k: &[Vec<Value>]) -> Vec<Value> {
+    let zero = space.constant(0.0);
+    let mut sum = vec![zero; k[0].len()];
+    for (&w, k) in w.iter().zip(k) {
+        let w = space.constant(w);
+        sum = space.moved(&sum, w, k);
+    }
+    sum
+}
+
+/// a_ij = ∫₀^{c_i} ℓ_j and b_j = ∫₀¹ ℓ_j with the Lagrange polynomials ℓ_j of the nodes.
+pub(crate) fn coefficients(c: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let integral = |j: usize, end: f64| {
+        // ℓ_j as coefficients of 1, τ, τ², …
+        let mut l = vec![1.0];
+        for (_, &ck) in c.iter().enumerate().filter(|&(k, _)| k != j) {
+            let mut next = vec![0.0; l.len() + 1];
+            for (i, &l) in l.iter().enumerate() {
+                next[i + 1] += l / (c[j] - ck);
+                next[i] -= l * ck / (c[j] - ck);
+            }
+            l = next;
+        }
+        l.iter().enumerate().rev().fold(0.0, |sum, (i, &l)| (sum + l / (i + 1) as f64) * end)
+    };
+    let row = |end: f64| (0..c.len()).map(|j| integral(j, end)).collect();
+    (c.iter().map(|&ci| row(ci)).collect(), row(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coefficients_are_those_of_the_tables() {
+        // HLW II.1 table 1.1; a few roundings.
+        let d = 3f64.sqrt() / 6.0;
+        let (a, b) = coefficients(&[0.5 - d, 0.5 + d]);
+        for (found, expected) in a.concat().into_iter().chain(b).zip([0.25, 0.25 - d, 0.25 + d, 0.25, 0.5, 0.5]) {
+            assert!((found - expected).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
+        }
+        let r = 15f64.sqrt();
+        let (a, b) = coefficients(&[0.5 - r / 10.0, 0.5, 0.5 + r / 10.0]);
+        let table = [
+            [5.0 / 36.0, 2.0 / 9.0 - r / 15.0, 5.0 / 36.0 - r / 30.0],
+            [5.0 / 36.0 + r / 24.0, 2.0 / 9.0, 5.0 / 36.0 - r / 24.0],
+            [5.0 / 36.0 + r / 30.0, 2.0 / 9.0 + r / 15.0, 5.0 / 36.0],
+            [5.0 / 18.0, 4.0 / 9.0, 5.0 / 18.0],
+        ];
+        for (found, expected) in a.concat().into_iter().chain(b).zip(table.concat()) {
+            assert!((found - expected).abs() < 8.0 * f64::EPSILON, "{found} {expected}");
+        }
+    }
+}

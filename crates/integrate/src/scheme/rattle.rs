@@ -1,0 +1,61 @@
+//! SHAKE and RATTLE for constraints g(q, p) = 0 whose brackets {g_i, g_j} vanish on the constraint set (McLachlan, Modin,
+//! Verdier, Wilkins 2014; for g(q) HLW VII.1 (1.26) and (1.19)): slide, map, slide.
+//!
+//! The fibre of a point is the orbit of the flows of X_{g_i}; for g(q) it is p − Gᵀλ. With an unconstrained symplectic
+//! map Ψ_h, slide x along its fibre so that Ψ_h lands on g = 0: that is SHAKE. RATTLE slides along the fibre at the end,
+//! too, until the hidden constraints X_{g_i}(H) = 0 hold. Both are symplectic on the constraint set, where it is the
+//! hidden one for RATTLE, and do not change when the start moves along its fibre.
+//!
+//! The multipliers are forces: they act for half a step at either end of a step of RATTLE, and for a whole step at the
+//! start of one of SHAKE, where those at the end belong to the next.
+
+use super::StepFn;
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value};
+
+/// SHAKE with the unconstrained map `base`.
+pub fn shake(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let (lambda, x1) = land(space, base, t, h, h, x);
+    space.record_multipliers(&lambda, &[]);
+    x1
+}
+
+/// RATTLE with the unconstrained map `base`.
+pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let half = space.scaled(0.5, h);
+    let (lambda, x1) = land(space, base, t, h, half, x);
+    let t1 = space.sum(t, h);
+    let rows: Vec<Equation> = (0..lambda.len()).map(Equation::Hidden).collect();
+    let size = space.constraint_sizes(t1, &x1, true);
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: true };
+    let mut settled = Vec::new();
+    let mu = space.solve(&equations, &mut |space, mu| {
+        let impulse = space.multiplied(half, mu);
+        settled = space.slide(t1, &x1, &impulse);
+        space.hidden_constraints(t1, &settled)
+    });
+    space.record_multipliers(&lambda, &mu);
+    settled
+}
+
+/// The multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and where.
+fn land(
+    space: &mut dyn PhaseSpace,
+    base: StepFn,
+    t: Value,
+    h: Value,
+    time: Value,
+    x: &[Value],
+) -> (Vec<Value>, Vec<Value>) {
+    let size = space.constraint_sizes(t, x, false);
+    let rows: Vec<Equation> = (0..size.len()).map(Equation::Constraint).collect();
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: false };
+    let t1 = space.sum(t, h);
+    let mut landed = Vec::new();
+    let lambda = space.solve(&equations, &mut |space, lambda| {
+        let impulse = space.multiplied(time, lambda);
+        let slid = space.slide(t, x, &impulse);
+        landed = base(space, t, h, &slid);
+        space.constraints(t1, &landed)
+    });
+    (lambda, landed)
+}

@@ -1,0 +1,84 @@
+//! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable one.
+
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value};
+
+/// p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
+pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let (q0, p0) = x.split_at(space.degrees());
+    let p1 = kicked(space, t, h, (q0, p0), End::New);
+    let x1 = [q0, &p1].concat();
+    let v = space.h_p(t, &x1);
+    let q1 = space.moved(q0, h, &v);
+    [q1, p1].concat()
+}
+
+/// q₁ = q₀ + h H_p(p₀, q₁),  p₁ = p₀ − h H_q(p₀, q₁): the adjoint of the other.
+pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let (q0, p0) = x.split_at(space.degrees());
+    let t1 = space.sum(t, h);
+    let q1 = drifted(space, t1, h, (q0, p0), End::New);
+    let p1 = kicked(space, t1, h, (&q1, p0), End::Old);
+    [q1, p1].concat()
+}
+
+/// At which end of its step a half that moves takes itself.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum End {
+    /// At the start: explicit.
+    Old,
+    /// At the end: an equation, unless H is separable.
+    New,
+}
+
+/// p₁ = p₀ − h H_q(p, q) with p at the given end.
+pub(super) fn kicked(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    (q, p0): (&[Value], &[Value]),
+    end: End,
+) -> Vec<Value> {
+    let minus_h = space.scaled(-1.0, h);
+    let kick = |space: &mut dyn PhaseSpace, p: &[Value]| {
+        let force = space.h_q(t, &[q, p].concat());
+        space.moved(p0, minus_h, &force)
+    };
+    match end {
+        End::Old => kick(space, p0),
+        End::New => implicit(space, q.len(), p0, &mut |space, p| kick(space, p)),
+    }
+}
+
+/// q₁ = q₀ + h H_p(p, q) with q at the given end.
+pub(super) fn drifted(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    (q0, p): (&[Value], &[Value]),
+    end: End,
+) -> Vec<Value> {
+    let drift = |space: &mut dyn PhaseSpace, q: &[Value]| {
+        let v = space.h_p(t, &[q, p].concat());
+        space.moved(q0, h, &v)
+    };
+    match end {
+        End::Old => drift(space, q0),
+        End::New => implicit(space, 0, q0, &mut |space, q| drift(space, q)),
+    }
+}
+
+/// The y for which y = f(y), near y₀; its components are those of the state from number `first` on.
+pub(super) fn implicit(
+    space: &mut dyn PhaseSpace,
+    first: usize,
+    y0: &[Value],
+    f: &mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
+    let size = space.sizes(y0);
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), watched: false };
+    space.solve(&equations, &mut |space, y| {
+        let next = f(space, y);
+        space.difference(y, &next)
+    })
+}

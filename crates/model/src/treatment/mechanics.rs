@@ -1,0 +1,91 @@
+//! A model as the methods see it that keep its structure: H with its derivatives, the constraints and their fibres.
+
+use super::structure::{Irregular, Kind, structure};
+use super::unrolled::{TooLarge, unroll};
+use crate::elaborate::model::Model;
+use crate::graph::calculus::Gradient;
+use crate::graph::{Graph, Node};
+
+/// A model's mechanics as formulas of (t, x).
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    /// Where the nodes live.
+    pub graph: Graph,
+    /// Length of the state.
+    pub dimension: usize,
+    /// Length n of q and of p; 0 for a state model, which has neither.
+    pub degrees: usize,
+    /// ẋ without constraints: (H_p, −H_q), or the model's own field.
+    pub field: Vec<Node>,
+    /// H_q and H_p; empty for a state model.
+    pub gradient: Vec<Node>,
+    /// What kind of constraints there are.
+    pub kind: Kind,
+    /// The scalar constraints.
+    pub constraints: Vec<Restriction>,
+    /// Their hidden constraints, one for each; none where they are second class.
+    pub hidden: Vec<Restriction>,
+    /// The first constraint whose normal the kinetic energy does not feel: no multiplier acts on it.
+    pub degenerate: Option<String>,
+}
+
+/// A scalar constraint, or a hidden one.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    /// The name of the constraint, of a family with its indices: `link[3]`.
+    pub name: String,
+    /// What is to vanish.
+    pub node: Node,
+    /// Its gradient.
+    pub gradient: Gradient,
+}
+
+/// Why a model has no such formulas.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NoMechanics {
+    /// It is too large to be written out.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// Its constraints are neither second class nor coisotropic.
+    #[error(transparent)]
+    Irregular(#[from] Irregular),
+}
+
+/// The mechanics of `model`.
+///
+/// # Errors
+/// When it is too large to be written out, or its constraints are of mixed class.
+pub fn mechanics(model: &Model) -> Result<Mechanics, NoMechanics> {
+    let mut unrolled = unroll(model)?;
+    let structure = structure(model, &mut unrolled)?;
+    let hamiltonian = model.is_hamiltonian();
+    let degrees = if hamiltonian { model.degrees() } else { 0 };
+    let g = &mut unrolled.graph;
+    let mut gradient = vec![g.zero(); 2 * degrees];
+    for &(i, d) in &unrolled.hamiltonian_gradient {
+        gradient[i as usize] = d;
+    }
+    let field = if hamiltonian {
+        let forces: Vec<Node> = gradient[..degrees].iter().map(|&d| g.neg(d)).collect();
+        [&gradient[degrees..], &forces].concat()
+    } else {
+        unrolled.field.clone()
+    };
+    let mut constraints = Vec::new();
+    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
+        for scalar in scalars {
+            let (name, gradient) = (quantity.member_name(scalar.member), scalar.gradient.clone());
+            constraints.push(Restriction { name, node: scalar.node, gradient });
+        }
+    }
+    let tangent = structure.hidden.iter().position(|hidden| hidden.tangency);
+    let degenerate = tangent.map(|k| constraints[k].name.clone());
+    let hidden = constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
+        name: constraint.name.clone(),
+        node: hidden.node,
+        gradient: hidden.gradient,
+    });
+    let hidden = hidden.collect();
+    let (dimension, kind) = (model.dimension(), structure.kind);
+    Ok(Mechanics { graph: unrolled.graph, dimension, degrees, field, gradient, kind, constraints, hidden, degenerate })
+}
