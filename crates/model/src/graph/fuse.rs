@@ -2,57 +2,16 @@
 
 use super::op::Binary;
 use super::{Expression, Fused, Graph, Input, Node};
-use rustc_hash::FxHashMap;
 
 /// The same formulas with every product that only one sum or difference uses fused into it.
 pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
-    let order = graph.reachable(outputs);
-    let place = |node: Node| order.binary_search(&node).expect("arguments are reachable");
-    let mut uses = vec![0u32; order.len()];
-    for &output in outputs {
-        uses[place(output)] += 1;
-    }
-    // What depends on parameters and numbers only.
-    let mut uniform = vec![true; order.len()];
-    for (i, &node) in order.iter().enumerate() {
-        let expression = graph.expression(node);
-        for argument in expression.arguments() {
-            uses[place(argument)] += 1;
-        }
-        uniform[i] = match expression {
-            Expression::Input(Input::State(_) | Input::Time | Input::Slot(_)) => false,
-            _ => expression.arguments().all(|a| uniform[place(a)]),
-        };
-    }
-    let mut fused: FxHashMap<Node, Expression> = FxHashMap::default();
-    for (i, &node) in order.iter().enumerate() {
-        // A product of parameters is computed once for the run; fusing it would bring it into the loop.
-        let product = |n: Node| match graph.expression(n) {
-            Expression::Binary(Binary::Mul, a, b) if uses[place(n)] == 1 && uniform[place(n)] == uniform[i] => {
-                Some((a, b))
-            }
-            _ => None,
-        };
-        let replacement = match graph.expression(node) {
-            // The later product is the one that is ready last: fusing it shortens the chain.
-            Expression::Binary(Binary::Add, x, y) => product(y)
-                .map(|(a, b)| Expression::Fused(Fused::Fma, a, b, x))
-                .or_else(|| product(x).map(|(a, b)| Expression::Fused(Fused::Fma, a, b, y))),
-            Expression::Binary(Binary::Sub, x, y) => product(y)
-                .map(|(a, b)| Expression::Fused(Fused::Fnma, a, b, x))
-                .or_else(|| product(x).map(|(a, b)| Expression::Fused(Fused::Fms, a, b, y))),
-            _ => None,
-        };
-        if let Some(expression) = replacement {
-            fused.insert(node, expression);
-        }
-    }
+    let plan = Plan::new(graph, outputs);
     // Copied as it stands: nothing is folded any more.
-    let mut result = Graph::new();
-    let mut image: Vec<Node> = Vec::with_capacity(order.len());
-    for &node in &order {
-        let at = |n: Node| image[place(n)];
-        let copy = match fused.get(&node).copied().unwrap_or_else(|| graph.expression(node)) {
+    let mut result = Graph::with_capacity(plan.order.len());
+    let mut image: Vec<Node> = Vec::with_capacity(plan.order.len());
+    for i in 0..plan.order.len() {
+        let at = |n: Node| image[plan.place(n)];
+        let copy = match plan.expression(i) {
             leaf @ (Expression::Constant(_) | Expression::Input(_)) => leaf,
             Expression::Unary(op, a) => Expression::Unary(op, at(a)),
             Expression::Binary(op, a, b) => Expression::Binary(op, at(a), at(b)),
@@ -62,6 +21,88 @@ pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
         };
         image.push(result.put(copy));
     }
-    let outputs = outputs.iter().map(|&o| image[place(o)]).collect();
+    let outputs = outputs.iter().map(|&o| image[plan.place(o)]).collect();
     (result, outputs)
+}
+
+/// How many operations [fuse] leaves to be made at every evaluation, those that depend on the state or the time, and
+/// how many of them are quotients.
+pub(super) fn count(graph: &Graph, outputs: &[Node]) -> (usize, usize) {
+    let plan = Plan::new(graph, outputs);
+    let (mut operations, mut quotients) = (0, 0);
+    for (i, &node) in plan.order.iter().enumerate().filter(|&(i, _)| !plan.uniform[i]) {
+        let expression = graph.expression(node);
+        quotients += usize::from(matches!(expression, Expression::Binary(Binary::Div, ..)));
+        // The product in a fused one stands elsewhere in the order, but is no operation any more.
+        operations += usize::from(expression.arguments().next().is_some()) - usize::from(plan.fused[i].is_some());
+    }
+    (operations, quotients)
+}
+
+/// What becomes of the nodes that some outputs need.
+struct Plan<'g> {
+    graph: &'g Graph,
+    /// These nodes.
+    order: Vec<Node>,
+    /// Where each of them stands in the order.
+    places: Vec<u32>,
+    /// Whether it depends on parameters and numbers only.
+    uniform: Vec<bool>,
+    /// What it is fused to, if it is.
+    fused: Vec<Option<Expression>>,
+}
+
+impl<'g> Plan<'g> {
+    fn new(graph: &'g Graph, outputs: &[Node]) -> Plan<'g> {
+        let order = graph.reachable(outputs);
+        let mut places = vec![u32::MAX; order.last().map_or(0, |last| last.index() + 1)];
+        for (i, node) in order.iter().enumerate() {
+            places[node.index()] = i as u32;
+        }
+        let place = |node: Node| places[node.index()] as usize;
+        let mut uses = vec![0u32; order.len()];
+        for &output in outputs {
+            uses[place(output)] += 1;
+        }
+        let mut uniform = vec![true; order.len()];
+        for (i, &node) in order.iter().enumerate() {
+            let expression = graph.expression(node);
+            for argument in expression.arguments() {
+                uses[place(argument)] += 1;
+            }
+            uniform[i] = match expression {
+                Expression::Input(Input::State(_) | Input::Time | Input::Slot(_)) => false,
+                _ => expression.arguments().all(|a| uniform[place(a)]),
+            };
+        }
+        let mut fused = vec![None; order.len()];
+        for (i, &node) in order.iter().enumerate() {
+            // A product of parameters is computed once for the run; fusing it would bring it into the loop.
+            let product = |n: Node| match graph.expression(n) {
+                Expression::Binary(Binary::Mul, a, b) if uses[place(n)] == 1 && uniform[place(n)] == uniform[i] => {
+                    Some((a, b))
+                }
+                _ => None,
+            };
+            fused[i] = match graph.expression(node) {
+                // The later product is the one that is ready last: fusing it shortens the chain.
+                Expression::Binary(Binary::Add, x, y) => product(y)
+                    .map(|(a, b)| Expression::Fused(Fused::Fma, a, b, x))
+                    .or_else(|| product(x).map(|(a, b)| Expression::Fused(Fused::Fma, a, b, y))),
+                Expression::Binary(Binary::Sub, x, y) => product(y)
+                    .map(|(a, b)| Expression::Fused(Fused::Fnma, a, b, x))
+                    .or_else(|| product(x).map(|(a, b)| Expression::Fused(Fused::Fms, a, b, y))),
+                _ => None,
+            };
+        }
+        Plan { graph, order, places, uniform, fused }
+    }
+
+    fn place(&self, node: Node) -> usize {
+        self.places[node.index()] as usize
+    }
+
+    fn expression(&self, i: usize) -> Expression {
+        self.fused[i].unwrap_or_else(|| self.graph.expression(self.order[i]))
+    }
 }

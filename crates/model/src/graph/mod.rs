@@ -115,6 +115,12 @@ impl Graph {
         Graph::default()
     }
 
+    /// An empty graph with room for this many nodes.
+    fn with_capacity(nodes: usize) -> Self {
+        let known = FxHashMap::with_capacity_and_hasher(nodes, Default::default());
+        Graph { nodes: Vec::with_capacity(nodes), known }
+    }
+
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -432,16 +438,26 @@ impl Graph {
 
     /// The nodes that `roots` depend on (themselves included), in topological order.
     pub fn reachable(&self, roots: &[Node]) -> Vec<Node> {
-        let mut seen = rustc_hash::FxHashSet::default();
+        const BITS: usize = u64::BITS as usize;
+        // One bit for each node, so that the order of their numbers needs no sorting.
+        let mut seen = vec![0u64; roots.iter().max().map_or(0, |last| last.index() / BITS + 1)];
         let mut stack: Vec<Node> = roots.to_vec();
-        let mut order = Vec::new();
+        let mut count = 0;
         while let Some(node) = stack.pop() {
-            if seen.insert(node) {
-                order.push(node);
+            let (word, bit) = (&mut seen[node.index() / BITS], 1 << (node.index() % BITS));
+            if *word & bit == 0 {
+                *word |= bit;
+                count += 1;
                 stack.extend(self.expression(node).arguments());
             }
         }
-        order.sort_unstable();
+        let mut order = Vec::with_capacity(count);
+        for (k, mut word) in seen.into_iter().enumerate() {
+            while word != 0 {
+                order.push(Node((k * BITS) as u32 + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
         order
     }
 

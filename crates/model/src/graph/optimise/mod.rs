@@ -35,9 +35,8 @@ mod place;
 mod system;
 mod uniform;
 
-use super::fuse::fuse;
-use super::op::Binary;
-use super::{Expression, Graph, Input, Node};
+use super::fuse::count;
+use super::{Graph, Node};
 use cost::QUOTIENT;
 use extract::Divisors;
 use normal::Products;
@@ -60,8 +59,8 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     // whole, they cannot be torn apart.
     for products in [Products::WrittenOut, Products::Shared] {
         let Some(candidate) = rewrite(graph, outputs, products, before <= MOST_SEARCHED, longest) else { continue };
-        let shorter = operations(&candidate.graph, &candidate.outputs) < before;
-        if shorter && best.as_ref().is_none_or(|b| candidate.cost < b.cost) {
+        let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);
+        if cheaper && operations(&candidate.graph, &candidate.outputs) < before {
             best = Some(candidate);
         }
         if before > TRIED_TWICE {
@@ -104,23 +103,4 @@ type Pass = fn(&mut System, &[system::Place]);
 /// the state or the time.
 pub fn operations(graph: &Graph, outputs: &[Node]) -> usize {
     count(graph, outputs).0
-}
-
-/// [operations], and how many of them are quotients.
-fn count(graph: &Graph, outputs: &[Node]) -> (usize, usize) {
-    let (graph, outputs) = fuse(graph, outputs);
-    let mut uniform = vec![true; graph.len()];
-    let (mut operations, mut quotients) = (0, 0);
-    for node in graph.reachable(&outputs) {
-        let e = graph.expression(node);
-        uniform[node.index()] = match e {
-            Expression::Input(input) => matches!(input, Input::Parameter(_)),
-            _ => e.arguments().all(|a| uniform[a.index()]),
-        };
-        if !uniform[node.index()] && e.arguments().next().is_some() {
-            operations += 1;
-            quotients += usize::from(matches!(e, Expression::Binary(Binary::Div, ..)));
-        }
-    }
-    (operations, quotients)
 }
