@@ -1,6 +1,6 @@
 //! What a sum of products costs when it is written with fused multiply-adds.
 
-use super::monomial::{Literal, ONE};
+use super::monomial::{Factors, ONE};
 use super::system::{Atom, Place, System, Term};
 use super::uniform::Coefficient;
 
@@ -45,19 +45,9 @@ impl Cost {
     }
 }
 
-/// The weight of coefficient · (literals) · (`extra` more atoms).
-pub fn weight(coefficient: Coefficient, literals: &[Literal], extra: i32) -> Weight {
-    let (mut above, mut below) = (extra, 0);
-    for &(_, e) in literals {
-        // A power takes one product for each squaring and each further bit.
-        let e_abs = e.unsigned_abs();
-        let factors = (e_abs.ilog2() + e_abs.count_ones()) as i32;
-        if e > 0 {
-            above += factors;
-        } else {
-            below += factors;
-        }
-    }
+/// The weight of coefficient · (powers) · (`extra` more atoms).
+pub fn weight(coefficient: Coefficient, Factors { above, below }: Factors, extra: i32) -> Weight {
+    let above = above + extra;
     let unit = coefficient.is_unit();
     let leads = !unit || !coefficient.is_negative();
     if above == 0 {
@@ -72,7 +62,7 @@ pub fn weight(coefficient: Coefficient, literals: &[Literal], extra: i32) -> Wei
 impl System {
     /// The weight of a term.
     pub fn weight(&self, term: Term) -> Weight {
-        weight(term.coefficient, self.monomials.literals(term.monomial), 0)
+        weight(term.coefficient, self.monomials.factors(term.monomial), 0)
     }
 
     /// The cost of a sum.

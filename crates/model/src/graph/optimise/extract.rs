@@ -154,7 +154,7 @@ impl Extraction<'_> {
         if self.kind == Divisors::Sums {
             after.add(self.system.weight(o.terms[1]), -1);
         }
-        let cofactor = self.system.monomials.literals(o.cofactor.monomial);
+        let cofactor = self.system.monomials.factors(o.cofactor.monomial);
         let coefficient = o.cofactor.coefficient;
         after.add(weight(if turned { coefficient.negated() } else { coefficient }, cofactor, 1), 1);
         cost.operations() - after.operations()

@@ -17,9 +17,32 @@ pub const ONE: Monomial = 0;
 const MOST_LITERALS: usize = 8;
 const LARGEST_EXPONENT: i32 = 64;
 
+/// How many products the powers of a monomial take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Factors {
+    /// Those with positive exponents: one product less than this.
+    pub above: i32,
+    /// Those with negative ones.
+    pub below: i32,
+}
+
+impl Factors {
+    fn of(literals: &[Literal]) -> Factors {
+        let mut factors = Factors::default();
+        for &(_, e) in literals {
+            // A power takes one product for each squaring and each further bit.
+            let size = e.unsigned_abs();
+            let side = if e > 0 { &mut factors.above } else { &mut factors.below };
+            *side += (size.ilog2() + size.count_ones()) as i32;
+        }
+        factors
+    }
+}
+
 /// A table of monomials. Literals are in the order of their atoms.
 pub struct Monomials {
     list: Vec<Rc<[Literal]>>,
+    factors: Vec<Factors>,
     known: FxHashMap<Rc<[Literal]>, Monomial>,
     scratch: Vec<Literal>,
 }
@@ -27,7 +50,8 @@ pub struct Monomials {
 impl Monomials {
     /// A table that knows the empty product.
     pub fn new() -> Monomials {
-        let mut table = Monomials { list: Vec::new(), known: FxHashMap::default(), scratch: Vec::new() };
+        let (list, factors, scratch) = (Vec::new(), Vec::new(), Vec::new());
+        let mut table = Monomials { list, factors, known: FxHashMap::default(), scratch };
         table.intern();
         table
     }
@@ -37,6 +61,7 @@ impl Monomials {
             return id;
         }
         let (id, literals) = (self.list.len() as Monomial, Rc::<[Literal]>::from(self.scratch.as_slice()));
+        self.factors.push(Factors::of(&literals));
         self.list.push(literals.clone());
         self.known.insert(literals, id);
         id
@@ -45,6 +70,11 @@ impl Monomials {
     /// The literals of `m`.
     pub fn literals(&self, m: Monomial) -> &[Literal] {
         &self.list[m as usize]
+    }
+
+    /// What the powers in `m` cost.
+    pub fn factors(&self, m: Monomial) -> Factors {
+        self.factors[m as usize]
     }
 
     /// The atom of a monomial that is an atom to the first power.
