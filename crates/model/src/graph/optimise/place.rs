@@ -1,6 +1,6 @@
 //! Where coefficients, reciprocals and small sums are best placed, once the common factors are found.
 
-use super::cost::QUOTIENT;
+use super::cost::{Cost, QUOTIENT};
 use super::monomial::{Monomial, ONE};
 use super::system::{Place, System, Term};
 use super::uniform::{Coefficient, Divisors, NONE};
@@ -19,25 +19,48 @@ type Rewritten = Vec<(Place, Vec<Term>)>;
 /// Longer sums are left as they are: every change of a term would copy them.
 const LONGEST: usize = 64;
 
-/// The uses of every atom in `places`.
-fn uses(system: &System, places: &[Place]) -> Vec<Vec<Use>> {
-    let mut uses = vec![Vec::new(); system.atoms.len()];
-    for &place in places {
-        for &term in &system.sums[place as usize] {
-            for &(atom, e) in system.monomials.literals(term.monomial) {
-                let list: &mut Vec<Use> = &mut uses[atom as usize];
-                if list.len() <= MOST_USES {
-                    list.push((place, term.monomial, e));
-                }
-            }
+/// Where every atom stands.
+struct Uses {
+    /// Atom by atom.
+    list: Vec<Use>,
+    /// Where an atom's uses start; the last entry is their number.
+    starts: Vec<u32>,
+}
+
+impl Uses {
+    /// Those in `places`.
+    fn new(system: &System, places: &[Place]) -> Uses {
+        let terms = || places.iter().flat_map(|&p| system.sums[p as usize].iter().map(move |t| (p, t.monomial)));
+        let literals = || terms().flat_map(|(p, m)| system.monomials.literals(m).iter().map(move |&l| (p, m, l)));
+        // Where the next atom's uses start; then, as they are put in from the last to the first, where its own do.
+        let mut starts = vec![0; system.atoms.len() + 1];
+        for (_, _, (atom, _)) in literals() {
+            starts[atom as usize] += 1;
         }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut list = vec![(0, ONE, 0); sum as usize];
+        for (place, monomial, (atom, e)) in literals().rev() {
+            let start = &mut starts[atom as usize];
+            *start -= 1;
+            list[*start as usize] = (place, monomial, e);
+        }
+        Uses { list, starts }
     }
-    uses
+
+    /// The first uses of an atom, in the order of places: one more than [`MOST_USES`] at most.
+    fn of(&self, atom: u32) -> &[Use] {
+        let (from, to) = (self.starts[atom as usize] as usize, self.starts[atom as usize + 1] as usize);
+        &self.list[from..to.min(from + MOST_USES + 1)]
+    }
 }
 
 /// Writes out atoms that are other terms under another name, and products that are used once.
 pub fn resolve(system: &mut System, places: &[Place]) {
-    let uses = uses(system, places);
+    let uses = Uses::new(system, places);
     // Definitions come before uses, so what is written in is itself resolved.
     for &place in places {
         let mut terms = std::mem::take(&mut system.sums[place as usize]);
@@ -47,7 +70,7 @@ pub fn resolve(system: &mut System, places: &[Place]) {
             for (atom, e) in literals {
                 let Some(&[inner]) = system.sum_of(atom).map(|p| system.sums[p as usize].as_slice()) else { continue };
                 let alias = inner.coefficient.is_unit() && system.monomials.atom(inner.monomial).is_some();
-                if !(alias || uses[atom as usize].len() == 1 && e.abs() == 1) {
+                if !(alias || uses.of(atom).len() == 1 && e.abs() == 1) {
                     continue;
                 }
                 // An alias is the same up to its sign; others stand to the first power or its inverse.
@@ -78,9 +101,9 @@ pub fn resolve(system: &mut System, places: &[Place]) {
 /// One reciprocal for every atom that is divided by several times, unless that takes more operations. It
 /// takes a coefficient with it where that helps.
 pub fn share_reciprocals(system: &mut System, places: &[Place]) {
-    let (uses, lost) = (uses(system, places), system.lost(places));
-    for (atom, uses) in uses.iter().enumerate() {
-        let atom = atom as u32;
+    let (uses, lost) = (Uses::new(system, places), system.lost(places));
+    for atom in 0..system.atoms.len() as u32 {
+        let uses = uses.of(atom);
         let divided: Vec<Use> = uses.iter().filter(|u| u.2 < 0).copied().collect();
         if divided.len() < 2 || uses.len() > MOST_USES {
             continue;
@@ -142,7 +165,8 @@ fn with_reciprocal(
 
 /// Writes an atom's sum into the sums where it stands, where that saves operations.
 pub fn inline(system: &mut System, places: &[Place]) {
-    let mut uses = uses(system, places);
+    let first = Uses::new(system, places);
+    let mut uses: Vec<Vec<Use>> = (0..system.atoms.len()).map(|atom| first.of(atom as u32).to_vec()).collect();
     // From the outputs down: what is written into a sum may be written on with it.
     for &place in places.iter().rev() {
         let mut i = 0;
@@ -201,17 +225,22 @@ fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Us
 /// written k a b + k c d with k a known, and the sign or factor that all uses have in common belongs into
 /// the sum.
 pub fn rescale(system: &mut System, places: &[Place]) {
-    let (uses, lost) = (uses(system, places), system.lost(places));
+    let (uses, lost) = (Uses::new(system, places), system.lost(places));
+    let mut costs = vec![Cost::default(); system.sums.len()];
+    for &place in places {
+        costs[place as usize] = system.cost(&system.sums[place as usize]);
+    }
+    let (mut scales, mut best, mut next) = (Vec::new(), Rescaled::default(), Rescaled::default());
     for &place in places {
         let Some(atom) = system.owner(place) else { continue };
-        let list = &uses[atom as usize];
+        let list = uses.of(atom);
         if list.is_empty() || list.len() > MOST_USES || list.iter().any(|u| u.2.abs() != 1) {
             continue;
         }
         // The coefficients that the atom meets, as factors to be moved; a sign only where one is in the way.
         let outside = list.iter().filter_map(|&(p, m, e)| system.term(p, m).map(|t| (t.coefficient, e)));
         let inside = system.sums[place as usize].iter().map(|t| (t.coefficient, -1));
-        let mut scales: Vec<(Coefficient, i32)> = Vec::new();
+        scales.clear();
         for (coefficient, e) in outside.chain(inside) {
             let sign = (Coefficient::UNIT.negated(), 1);
             if coefficient.is_negative() && !scales.contains(&sign) {
@@ -221,53 +250,105 @@ pub fn rescale(system: &mut System, places: &[Place]) {
                 scales.push((coefficient, e));
             }
         }
-        let mut best = ((0, 0), Rewritten::new());
-        for scale in scales {
-            let Some(rewritten) = rescaled(system, place, list, scale, &lost) else { continue };
-            let saving = (system.saving(&rewritten), system.loosened(&rewritten));
-            if saving > best.0 {
-                best = (saving, rewritten);
+        best.clear();
+        for &scale in &scales {
+            if next.set(system, &costs, place, list, scale, &lost).is_some() && next.saving > best.saving {
+                std::mem::swap(&mut best, &mut next);
             }
         }
-        system.accept(best.1);
+        best.accept(system, &mut costs, place, list);
     }
     system.forget();
 }
 
-/// All that changes when the atom of `place` means what it did times a power of a coefficient; `None` where
-/// that is not allowed.
-fn rescaled(
-    system: &mut System,
-    place: Place,
-    uses: &[Use],
-    scale: (Coefficient, i32),
-    lost: &[Divisors],
-) -> Option<Rewritten> {
-    if system.sums[place as usize].len() > LONGEST || !system.distributes(scale.0, &system.sums[place as usize]) {
-        return None;
+/// What an atom's sum and its uses become when the atom means what it did times a power of a coefficient.
+#[derive(Default)]
+struct Rescaled {
+    /// Of the sum's terms, then of the terms where the atom is used.
+    coefficients: Vec<Coefficient>,
+    /// How many operations that saves, and how many coefficients it takes away. Coefficients beside a divisor
+    /// count half: a reciprocal may take them over.
+    saving: (i32, i32),
+}
+
+impl Rescaled {
+    /// Nothing changes.
+    fn clear(&mut self) {
+        self.coefficients.clear();
+        self.saving = (0, 0);
     }
-    let mut sum = system.sums[place as usize].clone();
-    for term in &mut sum {
-        let coefficient = system.uniforms.scaled(term.coefficient, scale.0, scale.1);
-        if !system.uniforms.may_become(coefficient, term.coefficient, lost[place as usize]) {
+
+    /// `None` where that is not allowed.
+    fn set(
+        &mut self,
+        system: &mut System,
+        costs: &[Cost],
+        place: Place,
+        uses: &[Use],
+        scale: (Coefficient, i32),
+        lost: &[Divisors],
+    ) -> Option<()> {
+        self.clear();
+        let length = system.sums[place as usize].len();
+        if length > LONGEST || !system.distributes(scale.0, &system.sums[place as usize]) {
             return None;
         }
-        term.coefficient = coefficient;
-    }
-    let mut result = vec![(place, sum)];
-    for &(p, monomial, e) in uses {
-        let term = system.term_in(&mut result, p, monomial)?;
-        let coefficient = system.uniforms.scaled(term.coefficient, scale.0, -e * scale.1);
-        // What divides is not to become 0 either.
-        let inverse = system.uniforms.scaled(Coefficient::UNIT, scale.0, -scale.1);
-        if !system.uniforms.may_become(coefficient, term.coefficient, lost[p as usize])
-            || e < 0 && !system.uniforms.may_become(inverse, Coefficient::UNIT, lost[p as usize])
-        {
-            return None;
+        let mut after = costs[place as usize];
+        for k in 0..length {
+            let term = system.sums[place as usize][k];
+            let coefficient = system.uniforms.scaled(term.coefficient, scale.0, scale.1);
+            if !system.uniforms.may_become(coefficient, term.coefficient, lost[place as usize]) {
+                return None;
+            }
+            self.change(system, &mut after, term, coefficient);
         }
-        *term_in_mut(&mut result, p, term)? = Term { coefficient, monomial };
+        self.saving.0 += costs[place as usize].operations() - after.operations();
+        // The uses in one place stand side by side.
+        for here in uses.chunk_by(|a, b| a.0 == b.0) {
+            let at = here[0].0 as usize;
+            let mut after = costs[at];
+            for &(p, monomial, e) in here {
+                let term = system.term(p, monomial).filter(|_| system.sums[at].len() <= LONGEST)?;
+                let coefficient = system.uniforms.scaled(term.coefficient, scale.0, -e * scale.1);
+                // What divides is not to become 0 either.
+                let inverse = system.uniforms.scaled(Coefficient::UNIT, scale.0, -scale.1);
+                if !system.uniforms.may_become(coefficient, term.coefficient, lost[at])
+                    || e < 0 && !system.uniforms.may_become(inverse, Coefficient::UNIT, lost[at])
+                {
+                    return None;
+                }
+                self.change(system, &mut after, term, coefficient);
+            }
+            self.saving.0 += costs[at].operations() - after.operations();
+        }
+        Some(())
     }
-    Some(result)
+
+    /// Gives a term another coefficient.
+    fn change(&mut self, system: &System, cost: &mut Cost, term: Term, coefficient: Coefficient) {
+        let changed = Term { coefficient, ..term };
+        cost.add(system.weight(term), -1);
+        cost.add(system.weight(changed), 1);
+        self.saving.1 += system.burden(term) - system.burden(changed);
+        self.coefficients.push(coefficient);
+    }
+
+    fn accept(&self, system: &mut System, costs: &mut [Cost], place: Place, uses: &[Use]) {
+        let Some((own, outside)) = self.coefficients.split_at_checked(system.sums[place as usize].len()) else {
+            return;
+        };
+        for (term, &coefficient) in system.sums[place as usize].iter_mut().zip(own) {
+            term.coefficient = coefficient;
+        }
+        costs[place as usize] = system.cost(&system.sums[place as usize]);
+        for (&(p, monomial, _), &coefficient) in uses.iter().zip(outside) {
+            let sum = &mut system.sums[p as usize];
+            if let Ok(at) = sum.binary_search_by_key(&monomial, |t| t.monomial) {
+                sum[at].coefficient = coefficient;
+            }
+            costs[p as usize] = system.cost(&system.sums[p as usize]);
+        }
+    }
 }
 
 /// A term of a rewritten sum, to be changed.
@@ -302,22 +383,15 @@ impl System {
         }
     }
 
-    /// How many coefficients rewriting some sums takes away. Those beside a divisor count half: a reciprocal
-    /// may take them over.
-    fn loosened(&self, rewritten: &[(Place, Vec<Term>)]) -> i32 {
-        let count = |terms: &[Term]| -> i32 {
-            let weight = |t: &Term| {
-                if t.coefficient.is_unit() || t.monomial == ONE {
-                    0
-                } else if self.monomials.literals(t.monomial).iter().any(|l| l.1 < 0) {
-                    1
-                } else {
-                    2
-                }
-            };
-            terms.iter().map(weight).sum()
-        };
-        rewritten.iter().map(|(place, terms)| count(&self.sums[*place as usize]) - count(terms)).sum()
+    /// What a coefficient counts that is to be taken away; half where a reciprocal may take it over.
+    fn burden(&self, term: Term) -> i32 {
+        if term.coefficient.is_unit() || term.monomial == ONE {
+            0
+        } else if self.monomials.factors(term.monomial).below > 0 {
+            1
+        } else {
+            2
+        }
     }
 
     /// How many operations it saves to write some sums in another way.
