@@ -342,6 +342,17 @@ fn every_model_becomes_shorter_and_stays_the_same() {
 }
 
 #[test]
+fn fewer_quotients_are_worth_as_many_operations() {
+    let mut g = Graph::new();
+    let mass = g.parameter(0);
+    let momenta: Vec<Node> = (0..3).map(|k| g.state(k)).collect();
+    let velocities: Vec<Node> = momenta.iter().map(|&p| g.div(p, mass)).collect();
+    let (h, results) = optimise(&g, &velocities);
+    assert_eq!((operations(&h, &results), quotients(&h, &results)), (3, 1), "1/m is computed once for a run");
+    compare((&g, &velocities), (&h, &results), 0.0, &[0.3, -2.0, 7.0], &[1.7]);
+}
+
+#[test]
 fn the_spherical_pendulum_is_as_short_as_by_hand() {
     let model = support::model(&support::file("models/spherical-pendulum.holo"));
     let [plain, treated] = fields(&model).map(|field| {

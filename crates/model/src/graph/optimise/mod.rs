@@ -13,8 +13,8 @@
 //! 4. `emit`: the graph is written so that sums take products with them as fused multiply-adds.
 //!
 //! All of them count operations as they are after [fusing](super::fuse), a quotient as several, and make a
-//! change only where that number falls; the whole result too is accepted only if it has fewer operations
-//! than the graph had. Every order is that of the graph's nodes, so the same graph always gives the same
+//! change only where that number falls; the whole result too is accepted only then, and only if it has no
+//! more operations than the graph had. Every order is that of the graph's nodes, so the same graph always gives the same
 //! result. Passes are linear but for logarithms, and the search for common factors stops after an effort in
 //! proportion to the graph.
 //!
@@ -48,8 +48,8 @@ const TRIED_TWICE: usize = 20_000;
 /// Up to this number, common factors are searched for: the search keeps every pair of terms in memory.
 const MOST_SEARCHED: usize = 300_000;
 
-/// A graph that computes the same as `outputs` in real arithmetic with fewer [operations], or the same graph
-/// where none is found.
+/// A graph that computes the same as `outputs` in real arithmetic with fewer [operations], or with as many and
+/// fewer quotients among them; the same graph where none is found.
 pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     let (before, quotients) = count(graph, outputs);
     // A normal form that is longer than this has lost more than can be found again.
@@ -60,7 +60,7 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     for products in [Products::WrittenOut, Products::Shared] {
         let Some(candidate) = rewrite(graph, outputs, products, before <= MOST_SEARCHED, longest) else { continue };
         let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);
-        if cheaper && operations(&candidate.graph, &candidate.outputs) < before {
+        if cheaper && is_shorter(count(&candidate.graph, &candidate.outputs), (before, quotients)) {
             best = Some(candidate);
         }
         if before > TRIED_TWICE {
@@ -68,6 +68,12 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
         }
     }
     best.map_or_else(|| (graph.clone(), outputs.to_vec()), |b| (b.graph, b.outputs))
+}
+
+/// Whether operations, of which some are quotients, are better than others.
+fn is_shorter((operations, quotients): (usize, usize), (before, quotients_before): (usize, usize)) -> bool {
+    let more = QUOTIENT - 1;
+    operations <= before && operations + more * quotients < before + more * quotients_before
 }
 
 struct Candidate {
