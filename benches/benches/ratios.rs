@@ -7,6 +7,7 @@
 
 use holonome::{Control, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
 use holonome_benches::{Limit, in_turns};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Turns of each side.
@@ -18,9 +19,12 @@ fn model(name: &str) -> PathBuf {
 
 /// A run's summary as `run --json` prints it; the run is stored like any other.
 fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Value {
+    run_problem(Problem::load(&model(name), settings).expect("a model of the repository"), options)
+}
+
+fn run_problem(problem: Problem, options: &RunOptions) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a folder for a run");
     let options = RunOptions { out: Some(folder.path().join("run")), ..options.clone() };
-    let problem = Problem::load(&model(name), settings).expect("a model of the repository");
     let mut simulation = Simulation::new(problem, options).expect("a method that suits it");
     simulation.run(&mut |_| Control::Continue).expect("it runs").to_json()
 }
@@ -74,6 +78,29 @@ fn per_step(limit: &Limit, kernel: &str, method: &str) -> f64 {
     ours / c
 }
 
+/// The spherical pendulum's Dirac extension written out by hand as a plain vector field, of which no invariants are
+/// known. It takes as many operations as the field that is made of the model.
+const UNWATCHED: &str = "\
+parameter m = 1
+parameter g = 1
+state q : R^3 = (0, 1, 0)
+state p : R^3 = (1, 0, -1)
+let s = dot(q, p)/dot(q, q)
+q' = (p - s*q)/m
+p' = s/m*p + (m*g*q.z - dot(p, p)/m)/dot(q, q)*q - (0, 0, m*g)
+";
+
+/// Time of a fixed-step run whose four invariants are watched after every step, over that of the same field and method
+/// with nothing to watch.
+fn watching(method: &str) -> f64 {
+    let options = RunOptions { gain: None, ..fixed(method, 1e-3, 200.0) };
+    let settings = Settings::default();
+    let unwatched = || Problem::from_text("unwatched", UNWATCHED, &BTreeMap::new(), &settings).expect("a sound model");
+    let (plain, watched) =
+        in_turns(ROUNDS, || wall(&run_problem(unwatched(), &options)), || wall(&run(PENDULUM, &settings, &options)));
+    watched / plain
+}
+
 /// Time per evaluation of the field of an adaptive run, over that of the RK4 kernel.
 fn per_evaluation(limit: &Limit, method: &str) -> f64 {
     let options = adaptive(method, 1e-10, 2000.0);
@@ -120,6 +147,12 @@ const ROWS: &[Row] = &[
         target: 1.2,
         measure: |c| per_step(c, "rk4-diag", "feedback:rk4"),
     },
+    Row {
+        name: "euler, watched, over a model with nothing to watch",
+        target: 1.2,
+        measure: |_| watching("plain:euler"),
+    },
+    Row { name: "rk4, watched, over a model with nothing to watch", target: 1.1, measure: |_| watching("plain:rk4") },
     Row {
         name: "plain:dop853 at 1e-10, per evaluation, over C's rk4",
         target: 1.3,
