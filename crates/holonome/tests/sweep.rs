@@ -202,3 +202,34 @@ fn bad_ensembles_are_refused() {
     assert!(!folder.path().join("merged").exists());
     assert!(!folder.path().join("never").exists());
 }
+
+#[test]
+fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
+    let folder = tempfile::tempdir().unwrap();
+    let trajectories = 256;
+    let ends = |method: &str, tolerance: f64| -> Vec<Vec<f64>> {
+        let out = folder.path().join(format!("{method}-{tolerance:e}").replace(':', "-"));
+        let run = RunOptions { rtol: tolerance, atol: tolerance, ..options(method, None, 10.0, &out) };
+        sweep(PENDULUM, run, trajectories, &[("p", "(1+1e-3*i/N, 0, -1)")], None).run(&mut go_on).unwrap();
+        let stored = StoredRun::open(&out).unwrap();
+        let [q, p] = ["q", "p"].map(|array| stored.read(array).unwrap());
+        // The second of two samples.
+        let end = |array: &[f64], i: usize| array[6 * i + 3..6 * i + 6].to_vec();
+        (0..trajectories as usize).map(|i| [end(&q, i), end(&p, i)].concat()).collect()
+    };
+    let reference = ends("corrected:dop853", 1e-13);
+    let median = |ends: &[Vec<f64>]| -> f64 {
+        let error = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let mut errors: Vec<f64> = ends.iter().zip(&reference).map(error).collect();
+        errors.sort_by(f64::total_cmp);
+        errors[errors.len() / 2]
+    };
+    // Nor is the reference wrong in a way that the correction has caused.
+    assert!(median(&ends("plain:dop853", 1e-14)) < 1e-12);
+    // The tolerance bounds the error of a step, and those of some seventy steps add up to a little more: 1.33e-10 of
+    // 1e-10. So for an error below 1e-10 a slightly smaller one is needed; it gives 9.3e-11.
+    for (tolerance, most) in [(1e-10, 1.5e-10), (7e-11, 1e-10)] {
+        let error = median(&ends("corrected:dop853", tolerance));
+        assert!(error <= most && error > 0.5 * tolerance, "{error:e} at {tolerance:e}");
+    }
+}
