@@ -11,6 +11,7 @@ macro_rules! say {
 mod arguments;
 mod check;
 mod methods;
+mod progress;
 mod run;
 mod show;
 mod sweep;

@@ -1,6 +1,7 @@
 //! `run`, `resume` and `export`.
 
 use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments};
+use crate::progress::Bar;
 use crate::table::{columns, count, small};
 use crate::{INTERRUPTED, print_json};
 use holonome::model::treatment::InvariantKind;
@@ -8,16 +9,11 @@ use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
 use holonome::summary::{Cost, Drift};
 use holonome::{Control, Error, Problem, Progress, Settings, Simulation, Summary, Sweep};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// A bar for shorter runs would only flicker.
-const SHORT: Duration = Duration::from_millis(700);
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
@@ -109,7 +105,7 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     let stop = stop_flag();
     let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
     let result = simulation.run(&mut |progress| {
-        bar.show(progress);
+        show_progress(&mut bar, progress);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     });
     bar.clear();
@@ -126,6 +122,13 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
+fn show_progress(bar: &mut Bar, progress: &Progress) {
+    bar.show(progress.t / progress.until, progress.steps, |left, rate| {
+        let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
+        format!("t = {:.2}  {left} left{drift}  {rate} steps/s", progress.t)
+    });
+}
+
 /// What Ctrl-C sets.
 pub fn stop_flag() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -133,50 +136,6 @@ pub fn stop_flag() -> Arc<AtomicBool> {
     // A second handler cannot be set, and none is: a command calls this once.
     let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
     stop
-}
-
-/// The progress bar: rate, time left, current drift.
-struct Bar {
-    wanted: bool,
-    started: Instant,
-    bar: Option<ProgressBar>,
-    shown: Instant,
-    /// Steps at the first look: a resumed run did not make those before in this time.
-    first: Option<u64>,
-}
-
-impl Bar {
-    const TICKS: u64 = 10_000;
-
-    fn new(wanted: bool) -> Bar {
-        Bar { wanted, started: Instant::now(), bar: None, shown: Instant::now(), first: None }
-    }
-
-    fn show(&mut self, progress: &Progress) {
-        let first = *self.first.get_or_insert(progress.steps);
-        if !self.wanted
-            || self.started.elapsed() < SHORT
-            || (self.bar.is_some() && self.shown.elapsed() < Duration::from_millis(100))
-        {
-            return;
-        }
-        self.shown = Instant::now();
-        let bar = self.bar.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template("  [{bar:30}] {msg}  {eta} left")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(Bar::TICKS).with_style(style.progress_chars("=> "))
-        });
-        bar.set_position((progress.t / progress.until * Bar::TICKS as f64) as u64);
-        let rate = count(((progress.steps - first) as f64 / self.started.elapsed().as_secs_f64()) as u64);
-        let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
-        bar.set_message(format!("t = {:.2} of {}  {rate} steps/s{drift}", progress.t, progress.until));
-    }
-
-    fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 /// The closing table.

@@ -1,11 +1,11 @@
 //! `sweep` and `merge`.
 
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
+use crate::progress::Bar;
 use crate::run::{cost_line, drift_table, show_warnings, stop_flag};
 use crate::table::count;
 use crate::{INTERRUPTED, print_json};
-use holonome::{Control, Error, Settings, Sweep, SweepSummary};
-use indicatif::{ProgressBar, ProgressStyle};
+use holonome::{Control, Error, Settings, Sweep, SweepProgress, SweepSummary};
 use serde_json::Value;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -61,27 +61,13 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
         }
     }
     let stop = stop_flag();
-    let bar = (!output.quiet && std::io::stderr().is_terminal()).then(|| {
-        let style = ProgressStyle::with_template(
-            "  [{bar:30}] {human_pos} of {human_len} trajectories{msg}  {per_sec}  {eta} left",
-        )
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(sweep.progress().of).with_style(style.progress_chars("=> "));
-        // A resumed ensemble did not make what was there already.
-        bar.with_position(sweep.progress().done)
-    });
+    let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
+    show_progress(&mut bar, &sweep.progress());
     let result = sweep.run(&mut |progress| {
-        if let Some(bar) = &bar {
-            bar.set_position(progress.done);
-            if progress.failed > 0 {
-                bar.set_message(format!(", {} failed", count(progress.failed)));
-            }
-        }
+        show_progress(&mut bar, progress);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    bar.clear();
     let summary = result?;
     if !output.quiet {
         say!("{}", describe(&summary));
@@ -90,6 +76,14 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
         print_json(&summary.to_json());
     }
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
+    bar.show(progress.done as f64 / progress.of as f64, progress.done, |left, rate| {
+        let failed = if progress.failed > 0 { format!(", {} failed", count(progress.failed)) } else { String::new() };
+        let (done, of) = (count(progress.done), count(progress.of));
+        format!("{done} of {of} trajectories{failed}  {left} left  {rate}/s")
+    });
 }
 
 /// The closing table.
