@@ -70,7 +70,7 @@ pub enum Part {
     Kick,
 }
 
-/// What the equations of a step compute.
+/// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
 /// The phase space of a model, as a step sees it.

@@ -32,6 +32,7 @@ pub struct Trace {
     /// What is carried to the next step: the input here and its next value.
     pub carried: Vec<(Node, Node)>,
     /// The multipliers at the start and at the end of the step.
+    #[expect(dead_code)]
     pub multipliers: (Vec<Node>, Vec<Node>),
     /// What is evaluated once.
     pub calls: Calls,

@@ -1,5 +1,8 @@
 //! Compositions of a symmetric method of order 2: the substeps γ₁h, …, γ_s h one after the other (HLW II.4, V.3).
 
+// The sources give more digits than f64 holds; they document which number is meant.
+#![allow(clippy::excessive_precision)]
+
 /// A composition's facts and substeps.
 #[derive(Debug)]
 pub struct Composition {

@@ -33,7 +33,7 @@ fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &
 
 /// Six nodes: order 12.
 pub const NODES_6: [f64; 6] = [
-    0.033_765_242_898_423_986,
+    0.033_765_242_898_423_99,
     0.169_395_306_766_867_74,
     0.380_690_406_958_401_56,
     0.619_309_593_041_598_4,
@@ -41,27 +41,18 @@ pub const NODES_6: [f64; 6] = [
     0.966_234_757_101_576,
 ];
 
-/// Follows the flow of `field`, which is given the number of the stage, for the time h from x, in one step with the nodes
+/// A field at a stage of this number.
+pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>;
+
+/// Follows the flow of `field`, for the time h from x, in one step with the nodes
 /// `c`.
-pub fn follow(
-    space: &mut dyn PhaseSpace,
-    h: Value,
-    x: &[Value],
-    c: &[f64],
-    field: &mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>,
-) -> Vec<Value> {
+pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
     let (one, increment) = (space.constant(1.0), increment(space, h, x, c, field));
     space.moved(x, one, &increment)
 }
 
 /// h Σ b_i X(x + Z_i).
-fn increment(
-    space: &mut dyn PhaseSpace,
-    h: Value,
-    x: &[Value],
-    c: &[f64],
-    field: &mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>,
-) -> Vec<Value> {
+fn increment(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
     let n = x.len();
     let (a, b) = coefficients(c);
     // Z_i at c_i h of the straight line.

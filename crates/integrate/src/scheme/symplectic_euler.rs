@@ -1,6 +1,6 @@
 //! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable one.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value};
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Residual, Value};
 
 /// p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
 pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -68,12 +68,7 @@ pub(super) fn drifted(
 }
 
 /// The y for which y = f(y), near y₀; its components are those of the state from number `first` on.
-pub(super) fn implicit(
-    space: &mut dyn PhaseSpace,
-    first: usize,
-    y0: &[Value],
-    f: &mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>,
-) -> Vec<Value> {
+pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = space.sizes(y0);
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), watched: false };
