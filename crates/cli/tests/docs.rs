@@ -361,7 +361,7 @@ fn the_methods_page_lists_every_method() {
         assert_eq!(row[2], if scheme.adaptive { "adaptive" } else { "fixed" }, "{}", scheme.name);
         // Only explicit Runge–Kutta methods carry a feedback term.
         let interval = scheme.runge_kutta().map(|tableau| format!("{:.2}", tableau.real_stability_interval()));
-        assert_eq!(row[3], interval.unwrap_or_default(), "{}: the limit r", scheme.name);
+        assert_eq!(row[3], interval.unwrap_or("–".to_string()), "{}: the limit r", scheme.name);
     }
     let treatments: Vec<String> =
         rows("docs/methods.md", "Treatments").iter().map(|row| quoted(&row[0]).remove(0)).collect();
