@@ -4,7 +4,7 @@ use super::Engine;
 use crate::failure::Failure;
 use crate::scheme::map::NoStep;
 use crate::system::all_finite;
-use crate::treatment::projection::Unconverged;
+use crate::treatment::stopping::Unconverged;
 
 impl Engine<'_> {
     /// Checks x₁, treats it, and evaluates F there.

@@ -3,12 +3,14 @@
 pub mod correction;
 pub mod normal_equations;
 pub mod projection;
+pub mod stopping;
 
 use crate::method;
 use crate::state::Cost;
 use crate::system::System;
 use correction::Correction;
-use projection::{Projection, Unconverged};
+use projection::Projection;
+use stopping::Unconverged;
 
 /// What is done to a step's result, with its scratch.
 pub enum Treatment {

@@ -81,20 +81,19 @@ impl NormalEquations {
         }
     }
 
-    /// 1/|∇F_i| of the last factored Jacobian; 0 for rows that take no part.
-    pub fn scale(&self) -> &[f64] {
-        &self.scale
+    /// |∇F_i|.
+    pub fn gradient(&self, jacobian: &[f64], row: usize) -> f64 {
+        length(&jacobian[self.row_start[row]..self.row_start[row + 1]])
     }
 
     /// Factors DF DFᵀ for these nonzeros of DF.
     pub fn factor(&mut self, jacobian: &[f64]) {
         let m = self.scale.len();
         for i in 0..m {
-            let row = self.row_start[i]..self.row_start[i + 1];
-            let norm = length(&jacobian[row.clone()]);
+            let norm = self.gradient(jacobian, i);
             // A vanishing gradient cannot be followed: the row is left out. NaN stays.
             self.scale[i] = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };
-            for p in row {
+            for p in self.row_start[i]..self.row_start[i + 1] {
                 self.unit[p] = if self.scale[i] == 0.0 { 0.0 } else { jacobian[p] * self.scale[i] };
             }
         }

@@ -1,0 +1,128 @@
+//! When the Newton iteration of a projection has arrived: at round-off, or at a looser tolerance. Residuals are measured
+//! as distances in state space, |ΔF_i|/|∇F_i|.
+
+use super::normal_equations::NormalEquations;
+use crate::system::{Invariants, max_or_nan};
+
+/// A simplified Newton iteration gains about as many digits per iteration as the local error has; thirty is far more
+/// than it takes where it converges at all.
+const MOST_ITERATIONS: u32 = 30;
+
+/// Round-off in F is estimated from one product per entry of DF. A stagnating residual within this factor of the
+/// estimate is round-off too.
+const STAGNATION_SLACK: f64 = 100.0;
+
+/// Why a projection stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unconverged {
+    /// Newton iterations done.
+    pub iterations: u32,
+    /// The largest |ΔF_i|/|∇F_i|, NaN where F or DF is.
+    pub residual: f64,
+    /// The row of that residual.
+    pub row: usize,
+}
+
+/// Watches an iteration.
+pub(super) struct Stopping {
+    active: Vec<bool>,
+    tolerance: f64,
+    /// 1/|∇F_i|; a row without a gradient is measured by its value.
+    distance_per_value: Vec<f64>,
+    /// Round-off of ΔF_i/|∇F_i|.
+    round_off: Vec<f64>,
+    /// Round-off of the state.
+    of_the_state: f64,
+    iterations: u32,
+    /// The residuals one and two iterations ago.
+    before: [f64; 2],
+}
+
+impl Stopping {
+    /// For these invariants; a `tolerance` below round-off means round-off.
+    pub fn new(invariants: &Invariants, tolerance: f64) -> Stopping {
+        Stopping {
+            active: invariants.corrected_rows(),
+            tolerance,
+            distance_per_value: vec![0.0; invariants.count],
+            round_off: vec![0.0; invariants.count],
+            of_the_state: 0.0,
+            iterations: 0,
+            before: [f64::INFINITY; 2],
+        }
+    }
+
+    /// Before the first iteration, near `x` with these nonzeros of DF.
+    pub fn begin(&mut self, equations: &NormalEquations, jacobian: &[f64], target: &[f64], x: &[f64]) {
+        (self.iterations, self.before) = (0, [f64::INFINITY; 2]);
+        // x is known to a rounding of its largest component. The terms of F may all vanish here, as those of the
+        // hidden constraint of a pendulum at rest, and would promise a precision that x₁ cannot have.
+        self.of_the_state = f64::EPSILON * x.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        for i in 0..target.len() {
+            let gradient = equations.gradient(jacobian, i);
+            self.distance_per_value[i] = if gradient == 0.0 { 1.0 } else { 1.0 / gradient };
+            // Twice: of F_i and of its target.
+            let value = 2.0 * equations.round_off(jacobian, x, target[i], i);
+            self.round_off[i] = value * self.distance_per_value[i] + self.of_the_state;
+        }
+    }
+
+    /// Whether the iteration is at its end; if not, the next one is counted. `off` is how far the state is from meeting
+    /// equations other than F = F₀.
+    ///
+    /// # Errors
+    /// When it gets no nearer.
+    pub fn arrived(&mut self, values: &[f64], target: &[f64], off: f64) -> Result<bool, Unconverged> {
+        let mut worst = self.worst_row(values, target);
+        if off > 0.0 {
+            worst.residual = max_or_nan(worst.residual, off);
+            worst.excess = max_or_nan(worst.excess, off / self.tolerance.max(self.of_the_state));
+            worst.excess_of_round_off = worst.excess_of_round_off.max(off / self.of_the_state);
+        }
+        if worst.excess <= 1.0 {
+            return Ok(true);
+        }
+        let ([last, last_but_one], spent) = (self.before, self.iterations == MOST_ITERATIONS);
+        // Halving each time is slow already; less than that near round-off is round-off.
+        if (worst.residual > 0.5 * last || spent) && worst.excess_of_round_off <= STAGNATION_SLACK {
+            return Ok(true);
+        }
+        // Two unknowns may take turns, as μ and x₁ of a symmetric projection do: two iterations have to halve it.
+        let stagnates = worst.residual > 0.5 * last_but_one || worst.residual.is_nan();
+        if stagnates || spent {
+            return Err(Unconverged { iterations: self.iterations, residual: worst.residual, row: worst.row });
+        }
+        self.before = [worst.residual, last];
+        self.iterations += 1;
+        Ok(false)
+    }
+
+    fn worst_row(&self, values: &[f64], target: &[f64]) -> Worst {
+        let first = self.active.iter().position(|&active| active).unwrap_or(0);
+        let mut worst = Worst { row: first, residual: 0.0, excess: 0.0, excess_of_round_off: 0.0 };
+        for row in (first..values.len()).filter(|&row| self.active[row]) {
+            let residual = self.distance_per_value[row] * (values[row] - target[row]).abs();
+            if residual == 0.0 {
+                continue;
+            }
+            let excess = residual / self.tolerance.max(self.round_off[row]);
+            worst.excess_of_round_off = worst.excess_of_round_off.max(residual / self.round_off[row]);
+            if excess.is_nan() {
+                return Worst { row, residual: f64::NAN, excess, ..worst };
+            }
+            if excess > worst.excess {
+                worst = Worst { row, residual, excess, ..worst };
+            }
+        }
+        worst
+    }
+}
+
+/// The row that is furthest from its target.
+struct Worst {
+    row: usize,
+    residual: f64,
+    /// The residual in units of the tolerance.
+    excess: f64,
+    excess_of_round_off: f64,
+}
