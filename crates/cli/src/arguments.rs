@@ -108,7 +108,7 @@ pub struct RunArguments {
     /// Take the invariants' targets from this state: "q=(0,1,0),p=(1,0,-1)"
     #[arg(long, value_name = "STATE")]
     pub reference: Option<String>,
-    /// Largest residual that `projection` accepts [default: round-off]
+    /// Largest residual that projections accept [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
     /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:

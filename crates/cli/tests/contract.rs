@@ -289,7 +289,8 @@ fn what_check_tells() {
 fn the_methods_and_the_stages() {
     let folder = Folder::new();
     let methods = folder.run("methods").ok().stdout;
-    let names = "euler midpoint heun rk4 bs3 dopri5 tsit5 dop853 plain feedback corrected projection";
+    let names =
+        "euler midpoint heun rk4 bs3 dopri5 tsit5 dop853 plain feedback corrected projection symmetric-projection";
     for name in names.split(' ') {
         assert!(methods.contains(name), "{name}");
     }
@@ -346,7 +347,9 @@ fn an_observable_that_is_no_number_is_said() {
 fn projected_euler_starts_from_rest() {
     let folder = Folder::new();
     for model in ["planar-pendulum", "double-pendulum"] {
-        folder.run(&format!("run models/{model}.holo --method projection:euler --step 0.01 --until 1")).ok();
+        for treatment in ["projection", "symmetric-projection"] {
+            folder.run(&format!("run models/{model}.holo --method {treatment}:euler --step 0.01 --until 1")).ok();
+        }
     }
 }
 

@@ -314,7 +314,8 @@ fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
 
 /// The words that stand in backticks, up to the first character that is none of a name's.
 fn quoted(cell: &str) -> Vec<String> {
-    let name = |quoted: &str| quoted.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_string();
+    let name =
+        |quoted: &str| quoted.split(|c: char| !c.is_alphanumeric() && !"_-".contains(c)).next().unwrap().to_string();
     cell.split('`').skip(1).step_by(2).map(name).collect()
 }
 

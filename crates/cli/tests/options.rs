@@ -46,7 +46,7 @@ fn numbers_out_of_range_name_their_option() {
 fn a_method_without_an_error_estimate_needs_a_step() {
     let folder = Folder::new();
     for base in ["euler", "midpoint", "heun", "rk4"] {
-        for treatment in ["", "plain:", "feedback:", "corrected:", "projection:"] {
+        for treatment in ["", "plain:", "feedback:", "corrected:", "projection:", "symmetric-projection:"] {
             folder.pendulum(&format!("--method {treatment}{base}")).refused(&[base, "--step"]);
         }
     }
@@ -56,6 +56,9 @@ fn a_method_without_an_error_estimate_needs_a_step() {
         let fixed = folder.summary(&format!("run models/kepler.holo --method {base} --until 10 --step 0.1"));
         assert_eq!(fixed["steps"], 100, "{base} with --step");
         assert_ne!(adaptive["steps"], 100, "{base}");
+        // A symmetric step must not depend on the direction of time.
+        let symmetric = format!("--method symmetric-projection:{base}");
+        folder.pendulum(&symmetric).refused(&["`symmetric-projection` needs a fixed step", "--step"]);
     }
 }
 
@@ -72,16 +75,7 @@ fn methods_that_are_not_there() {
     bad("corrected", &["`corrected`", "BASE"]);
     bad("corrected:", &["BASE"]);
     bad("plain:feedback", &["BASE"]);
-    for later in [
-        "rattle",
-        "shake",
-        "stormer-verlet-a",
-        "gauss6",
-        "strang",
-        "zhang-skeel",
-        "symmetric-projection:rk4",
-        "yoshida4(rattle)",
-    ] {
+    for later in ["rattle", "shake", "stormer-verlet-a", "gauss6", "strang", "zhang-skeel", "yoshida4(rattle)"] {
         let name = later.split(['(', ':']).next().unwrap();
         bad(later, &[&format!("`{name}`"), "not available in this version", "holonome methods"]);
     }
@@ -187,8 +181,11 @@ fn unused_options_are_warnings() {
         let quiet = folder.pendulum(&format!("{options} --until 1 --quiet")).ok();
         assert_eq!(quiet.stderr, "");
     }
-    let used = folder.pendulum("--method projection:rk4 --step 0.1 --projection-tolerance 1e-9 --until 1").ok();
-    assert!(!used.stderr.contains("warning"), "{used:?}");
+    for treatment in ["projection", "symmetric-projection"] {
+        let options = format!("--method {treatment}:rk4 --step 0.1 --projection-tolerance 1e-9 --until 1");
+        let used = folder.pendulum(&options).ok();
+        assert!(!used.stderr.contains("warning"), "{used:?}");
+    }
     // A treatment of nothing.
     folder.write("decay.holo", "state x = 1\nx' = -x\n");
     let answer = folder.run("run decay.holo --until 1").ok();

@@ -89,7 +89,7 @@ fn plan_message(error: &PlanError) -> String {
             "the number of samples" => "--samples",
             _ => return error.to_string(),
         },
-        PlanError::NeedsStep { .. } => "--method",
+        PlanError::NeedsStep { .. } | PlanError::NeedsEqualSteps { .. } => "--method",
         PlanError::SpacingOffSteps { .. } => "--every",
     };
     format!("{name}: {error}")

@@ -54,7 +54,7 @@ pub struct RunOptions {
     pub gain: Option<Gains>,
     /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
     pub reference: Option<String>,
-    /// Largest residual that `projection` accepts.
+    /// Largest residual that `projection` and `symmetric-projection` accept.
     pub projection_tolerance: Option<f64>,
     /// Largest residual, relative to what cancels in an equation, that the Newton iterations of implicit methods accept.
     #[serde(default)]

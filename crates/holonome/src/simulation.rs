@@ -400,9 +400,9 @@ fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
     unused("--allow-unstable", feedback, options.allow_unstable, "only `feedback` methods have gains");
     unused(
         "--projection-tolerance",
-        method.treatment == Treatment::Projection,
+        method.treatment.iterates(),
         options.projection_tolerance.is_some(),
-        "only `projection` methods iterate",
+        "only `projection` and `symmetric-projection` iterate",
     );
     unused(
         "--reference",

@@ -41,6 +41,8 @@ fn every_treatment_but_feedback_runs_by_rows() {
     assert!(corrected[0] < 1e-4 * energy && corrected[1] < 1e-8, "{corrected:?} {energy:e}");
     let projection = run("--method projection:dopri5");
     assert!(drift(&projection).iter().all(|&d| d < round_off), "{:?}", drift(&projection));
+    let symmetric = drift(&run("--method symmetric-projection:heun --step 0.1"));
+    assert!(symmetric.iter().all(|&d| d < round_off), "{symmetric:?}");
     // What is recorded by rows is what the states say.
     let (q, p) = (plain.array("q"), plain.array("p"));
     for (k, (work, total)) in plain.array("work").iter().zip(plain.array("P")).enumerate() {

@@ -51,6 +51,7 @@ fn a_trajectory_is_what_a_run_gives() {
         ("feedback:tsit5", None, 2),
         ("corrected:bs3", None, 2),
         ("projection:rk4", Some(0.05), 2),
+        ("symmetric-projection:rk4", Some(0.05), 2),
         ("corrected:dop853", None, 9),
         ("plain:rk4", Some(0.3), 2),
     ]

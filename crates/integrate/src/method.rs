@@ -120,6 +120,8 @@ pub enum Treatment {
     Corrected,
     /// Projection onto the invariants' level set after each step.
     Projection,
+    /// Projection by the same multipliers before and after each step.
+    SymmetricProjection,
 }
 
 /// The facts of a treatment, as a user reads them.
@@ -145,12 +147,23 @@ impl Treatment {
             Treatment::Feedback => &TREATMENTS[1],
             Treatment::Corrected => &TREATMENTS[2],
             Treatment::Projection => &TREATMENTS[3],
+            Treatment::SymmetricProjection => &TREATMENTS[4],
         }
     }
 
     /// Whether a step's result is moved, so that the field at it must be evaluated anew.
     pub fn moves_the_state(self) -> bool {
-        matches!(self, Treatment::Corrected | Treatment::Projection)
+        matches!(self, Treatment::Corrected | Treatment::Projection | Treatment::SymmetricProjection)
+    }
+
+    /// Whether all steps have to be equal: a step that depends on the direction of time is not symmetric.
+    pub fn needs_equal_steps(self) -> bool {
+        self == Treatment::SymmetricProjection
+    }
+
+    /// Whether it solves equations by an iteration with a tolerance.
+    pub fn iterates(self) -> bool {
+        matches!(self, Treatment::Projection | Treatment::SymmetricProjection)
     }
 }
 
@@ -186,9 +199,8 @@ impl Method {
 
     /// Whether stepping forward and back returns to the start.
     pub fn symmetric(&self) -> bool {
-        self.scheme.symmetric
-            && self.unconstrained.is_none_or(|base| base.symmetric)
-            && !self.treatment.moves_the_state()
+        let kept = !self.treatment.moves_the_state() || self.treatment == Treatment::SymmetricProjection;
+        self.scheme.symmetric && self.unconstrained.is_none_or(|base| base.symmetric) && kept
     }
 
     /// Whether the map preserves the symplectic form of a Hamiltonian model.

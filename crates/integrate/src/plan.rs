@@ -15,7 +15,7 @@ pub struct Plan {
     pub stepping: Stepping,
     /// The run fails after this many accepted and rejected steps.
     pub step_limit: u64,
-    /// Largest residual, as a distance in state space, that `projection` accepts; round-off where absent.
+    /// Largest residual, as a distance in state space, that projections accept; round-off where absent.
     pub projection_tolerance: Option<f64>,
     /// The gain whose h·λmax/r is watched, where the field carries a feedback term.
     pub gain: Option<Gain>,
@@ -81,6 +81,14 @@ pub enum PlanError {
         /// The scheme.
         scheme: &'static str,
     },
+    /// An adaptive run was asked of a treatment that is for equal steps.
+    #[error(
+        "`{treatment}` needs a fixed step (`--step`): one that is chosen from an error estimate would not be chosen again backwards in time, and symmetry is what it is for"
+    )]
+    NeedsEqualSteps {
+        /// The treatment.
+        treatment: &'static str,
+    },
     /// A fixed-step run puts its outputs on steps.
     #[error("the output spacing {every} is not a multiple of the step {h}")]
     SpacingOffSteps {
@@ -135,6 +143,9 @@ impl Plan {
         }
         if !method.scheme.adaptive {
             return Err(PlanError::NeedsStep { scheme: method.scheme.name });
+        }
+        if method.treatment.needs_equal_steps() {
+            return Err(PlanError::NeedsEqualSteps { treatment: method.treatment.facts().name });
         }
         let adaptive = AdaptiveSteps {
             t_end,

@@ -8,6 +8,7 @@
 pub(crate) mod attempt;
 mod checks;
 mod output;
+mod symmetric;
 
 use attempt::Accepted;
 
@@ -40,8 +41,9 @@ pub enum Outcome {
 /// which case the run continues as if it had never stopped.
 ///
 /// # Panics
-/// If the system's description of its invariants is inconsistent, `state` belongs to another system, or the method is
-/// written over a phase space, which a field alone does not tell of: [`run_map`] runs its map.
+/// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts the
+/// steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a phase
+/// space, which a field alone does not tell of: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,
@@ -68,6 +70,8 @@ pub fn run_map<O: Observer + ?Sized>(
         panic!("{problem}");
     }
     assert_eq!(state.x.len(), system.dim(), "the state belongs to another system");
+    let equal_steps = matches!(plan.stepping, Stepping::Fixed(_));
+    assert!(equal_steps || !plan.method.treatment.needs_equal_steps(), "{} needs equal steps", plan.method);
     let mut engine = Engine::new(plan, system, map, state);
     engine.check_start()?;
     engine.sample_start(observer)?;
@@ -104,6 +108,8 @@ struct Engine<'a> {
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
     weights: Vec<f64>,
+    /// What the map carried before the step.
+    memory: Vec<f64>,
     work: Vec<f64>,
 }
 
@@ -138,6 +144,7 @@ impl<'a> Engine<'a> {
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
             weights: vec![0.0; tableau.map_or(0, stage_count)],
+            memory: vec![0.0; map.memory_len()],
             work: vec![0.0; system.work_len().max(map.work_len())],
             state,
         }
@@ -162,13 +169,15 @@ impl<'a> Engine<'a> {
             }
             let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
             let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
-            if self.map.takes_first_stage() {
-                self.first_stage()?;
+            if !self.surrounded_step((t, t1), h)? {
+                if self.map.takes_first_stage() {
+                    self.first_stage()?;
+                }
+                let StepState { x, memory, cost, .. } = &mut *self.state;
+                self.map
+                    .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
+                    .map_err(|reason| self.no_step(t, reason))?;
             }
-            let StepState { x, memory, cost, .. } = &mut *self.state;
-            self.map
-                .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
-                .map_err(|reason| self.no_step(t, reason))?;
             self.field_known = false;
             self.treat(t1)?;
             self.sample_fixed(fixed, step + 1, t1, observer)?;

@@ -106,7 +106,7 @@ fn fading() -> FnSystem<'static> {
 
 #[test]
 fn an_invariant_that_ends_is_named() {
-    for name in ["plain:euler", "corrected:euler", "projection:euler"] {
+    for name in ["plain:euler", "corrected:euler", "projection:euler", "symmetric-projection:euler"] {
         let plan = Plan::fixed(method(name), 0.0, 2.0, 0.25).unwrap();
         let (state, failure) = fail(&plan, &fading(), &[1.0]);
         // x = 1, .75, .5, .25, 0, −.25: the fifth step is the first with a negative x.
@@ -125,7 +125,7 @@ fn a_corrected_invariant_that_ends_is_named() {
         |_, x, f| f[0] = x[0].sqrt(),
         |_, x, df| df[0] = 0.5 / x[0].sqrt(),
     );
-    for name in ["corrected:rk4", "projection:rk4"] {
+    for name in ["corrected:rk4", "projection:rk4", "symmetric-projection:rk4"] {
         let plan = Plan::fixed(method(name), 0.0, 2.0, 1.25).unwrap();
         let (state, failure) = fail(&plan, &system, &[1.0]);
         assert!(matches!(&failure, Failure::NonFinite { step: 1, quantity, .. } if quantity == "root"), "{failure:?}");
@@ -149,16 +149,18 @@ fn contradicting_constraints_do_not_converge() {
         },
         |_, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 2.0 * x[0], 2.0 * x[1]]),
     );
-    let plan = Plan::fixed(method("projection:rk4"), 0.0, 1.0, 0.1).unwrap();
-    let (state, failure) = fail(&plan, &system, &[1.0, 0.0]);
-    let Failure::ProjectionNotConverged { t, iterations, residual, constraint } = failure else {
-        panic!("{failure:?}")
-    };
-    // One of the two can be met; the other is then off by 1, and the first Newton step overshoots to 1.25, over
-    // a gradient of length 2.
-    assert!(constraint == "two" || constraint == "one");
-    assert!((0.3..0.7).contains(&residual) && iterations >= 1 && t == 0.1, "{residual} {iterations} {t}");
-    assert_eq!((state.step, state.x.as_slice()), (0, &[1.0, 0.0][..]));
+    for name in ["projection:rk4", "symmetric-projection:rk4"] {
+        let plan = Plan::fixed(method(name), 0.0, 1.0, 0.1).unwrap();
+        let (state, failure) = fail(&plan, &system, &[1.0, 0.0]);
+        let Failure::ProjectionNotConverged { t, iterations, residual, constraint } = failure else {
+            panic!("{failure:?}")
+        };
+        // One of the two can be met; the other is then off by 1, over a gradient of length 2, or both are off by less.
+        // At |q|² = s the larger of |s − 1| and |s − 2| is 0.5 at least, over 2√s ≤ 2√2.
+        assert!(constraint == "two" || constraint == "one");
+        assert!((0.17..0.7).contains(&residual) && iterations >= 1 && t == 0.1, "{residual} {iterations} {t}");
+        assert_eq!((state.step, state.x.as_slice()), (0, &[1.0, 0.0][..]));
+    }
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn many_rows_are_treated_alike() {
                 [angle.cos(), angle.sin(), (i as f64 * 1.3).sin()]
             })
             .collect();
-        for name in ["plain:rk4", "corrected:rk4", "projection:rk4"] {
+        for name in ["plain:rk4", "corrected:rk4", "projection:rk4", "symmetric-projection:rk4"] {
             let plan = Plan::fixed(method(name), 0.0, 10.0, 0.02).unwrap();
             let (state, _) = finish(&plan, &system, &start);
             let [circle, energy] = [state.drift[0].max, state.drift[1].max];

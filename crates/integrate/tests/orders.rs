@@ -59,14 +59,14 @@ fn every_scheme_has_its_order() {
 fn treatments_keep_the_order() {
     let (system, x0) = (pendulum(), PENDULUM_START);
     let reference = end("dop853", &system, &x0, 1.0 / 200.0);
-    for treatment in ["corrected", "projection"] {
+    for treatment in ["corrected", "projection", "symmetric-projection"] {
         for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
             let name = format!("{treatment}:{}", scheme.name);
             let slope = measured(&name, scheme.order, &system, &x0, &reference);
-            println!("{name:>18} {slope:.2}");
+            println!("{name:>28} {slope:.2}");
             // An order too many does no harm: the treatment removes four of six components of the error.
             let order = f64::from(scheme.order);
-            assert!(slope > order - 0.35 && slope < order + 1.35, "{name}: {slope}");
+            assert!(slope > order - 0.35 && slope < order + 1.5, "{name}: {slope}");
         }
     }
 }

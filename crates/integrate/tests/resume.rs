@@ -62,7 +62,7 @@ fn adaptive_runs_resume_exactly() {
 #[test]
 fn fixed_runs_resume_exactly() {
     for scheme in ["euler", "midpoint", "heun", "rk4", "dopri5", "dop853"] {
-        for treatment in ["plain", "corrected", "projection"] {
+        for treatment in ["plain", "corrected", "projection", "symmetric-projection"] {
             let name = format!("{treatment}:{scheme}");
             let plan = Plan::fixed(method(&name), 0.0, 1.0, 0.03).unwrap().with_samples(12).unwrap();
             assert_same_bits(&plan, &pendulum(), &PENDULUM_START);

@@ -76,7 +76,7 @@ impl CompiledStep {
         let formulas = match plan.method.treatment {
             Treatment::Plain | Treatment::Feedback => true,
             Treatment::Corrected => corrects,
-            Treatment::Projection => false,
+            Treatment::Projection | Treatment::SymmetricProjection => false,
         };
         let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
         let constraints = field.constraints;

@@ -102,6 +102,11 @@ impl PivotedCholesky {
         }
     }
 
+    /// The rows beyond the rank.
+    pub fn left_out(&self) -> &[usize] {
+        &self.pivot[self.rank..]
+    }
+
     /// Solves A x = b in place on the rows within the rank; the others become zero.
     pub fn solve(&mut self, b: &mut [f64]) {
         let (n, rank) = (self.n, self.rank);

@@ -162,7 +162,7 @@ fn suited(method: Method) -> Result<Method, MethodError> {
             "a correction would destroy that the method is symplectic, which is what bounds its errors over long times"
         }
         Treatment::Feedback if !runge_kutta => "the feedback term is for explicit Runge-Kutta methods",
-        Treatment::Projection if matches!(method.scheme.needs, Needs::Coisotropic) => {
+        Treatment::Projection | Treatment::SymmetricProjection if method.scheme.needs == Needs::Coisotropic => {
             "it already lands on the constraints, and a projection would destroy that it is symplectic"
         }
         _ => return Ok(method),

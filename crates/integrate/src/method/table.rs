@@ -301,11 +301,17 @@ pub static TREATMENTS: &[TreatmentFacts] = &[
         description: "standard projection onto the invariants' level set after each step",
         citation: "Hairer, Lubich, Wanner, GNI, IV.4.2",
     },
+    TreatmentFacts {
+        name: "symmetric-projection",
+        treatment: Treatment::SymmetricProjection,
+        needs: "invariants and a fixed step",
+        description: "projection by the same multipliers before and after each step: symmetric if its base is",
+        citation: "Hairer, Lubich, Wanner, GNI, V.4.1; Hairer, BIT 40 (2000) 726",
+    },
 ];
 
 /// Names that the command line documents and a later version brings.
 pub(super) static LATER: &[&str] = &[
-    "symmetric-projection",
     "zhang-skeel",
     "zhang-skeel-simplified",
     "zhang-skeel-stiff",

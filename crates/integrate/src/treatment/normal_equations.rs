@@ -81,6 +81,30 @@ impl NormalEquations {
         }
     }
 
+    /// For DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
+    pub fn stacked(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
+        let mut stacked = Invariants { column: Vec::new(), row_start: vec![0], ..invariants.clone() };
+        for row in 0..invariants.count {
+            let columns = &invariants.column[invariants.row(row)];
+            stacked.column.extend(columns);
+            stacked.column.extend(columns.iter().map(|column| column + dim as u32));
+            stacked.row_start.push(stacked.column.len());
+        }
+        NormalEquations::new(&stacked, 2 * dim, regularisation)
+    }
+
+    /// Leaves out, from the next factorisation on, the rows that `other` left out in its last one.
+    pub fn keep_rows_of(&mut self, other: &NormalEquations) {
+        for (active, scale) in self.active.iter_mut().zip(&other.scale) {
+            *active = *scale != 0.0;
+        }
+        if other.regularisation == Regularisation::LeastNorm {
+            for row in other.cholesky.left_out() {
+                self.active[other.first + row] = false;
+            }
+        }
+    }
+
     /// |∇F_i|.
     pub fn gradient(&self, jacobian: &[f64], row: usize) -> f64 {
         length(&jacobian[self.row_start[row]..self.row_start[row + 1]])
@@ -208,6 +232,23 @@ impl NormalEquations {
         2.0 * f64::EPSILON * f64::EPSILON * gradient.mul_add(size, target * target)
     }
 
+    /// x ← x + DFᵀμ with these nonzeros of DF.
+    pub fn add_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
+        for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {
+            for p in self.row_start[i]..self.row_start[i + 1] {
+                x[self.column[p] as usize] += jacobian[p] * mu;
+            }
+        }
+    }
+
+    /// r ← r − DF·v with these nonzeros of DF.
+    pub fn subtract_product(&self, jacobian: &[f64], v: &[f64], r: &mut [f64]) {
+        for (i, r) in r.iter_mut().enumerate() {
+            let entries = self.row_start[i]..self.row_start[i + 1];
+            *r -= entries.map(|p| jacobian[p] * v[self.column[p] as usize]).sum::<f64>();
+        }
+    }
+
     /// x ← x − DFᵀμ with the nonzeros of DF that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {
@@ -215,6 +256,17 @@ impl NormalEquations {
                 x[self.column[p] as usize] -= jacobian[p] * mu;
             }
         }
+    }
+}
+
+/// Puts the nonzeros of two Jacobians of the same sparsity side by side, row by row, as [`NormalEquations::stacked`] has
+/// them.
+pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f64]) {
+    for row in 0..invariants.count {
+        let entries = invariants.row(row);
+        let (a, b) = out[2 * entries.start..2 * entries.end].split_at_mut(entries.len());
+        a.copy_from_slice(&left[entries.clone()]);
+        b.copy_from_slice(&right[entries]);
     }
 }
 

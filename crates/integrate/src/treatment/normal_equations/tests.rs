@@ -130,6 +130,50 @@ proptest! {
 }
 
 #[test]
+fn stacked_equations_add_two_matrices() {
+    for (c, b) in [(3, 2), (80, 3)] {
+        let (invariants, n) = bordered(c, b);
+        let [left, right] = [5, 6].map(|seed| numbers(invariants.nonzeros(), seed));
+        let mut equations = NormalEquations::stacked(&invariants, n, Regularisation::LeastNorm);
+        let mut both = vec![0.0; 2 * left.len()];
+        stack(&invariants, &left, &right, &mut both);
+        equations.factor(&both);
+        let r = numbers(c + b, 7);
+        let mut mu = r.clone();
+        equations.solve(&mut mu);
+        // (D₀D₀ᵀ + D₁D₁ᵀ) μ, whose condition is no worse than that of one matrix alone (see above).
+        let mut sum = r.clone();
+        for jacobian in [&left, &right] {
+            let mut x = vec![0.0; n];
+            equations_of(&invariants, n).add_transpose(jacobian, &mu, &mut x);
+            equations_of(&invariants, n).subtract_product(jacobian, &x, &mut sum);
+        }
+        assert!(largest(&sum) < 1e-10, "{c} {b} {}", largest(&sum));
+    }
+}
+
+fn equations_of(invariants: &Invariants, n: usize) -> NormalEquations {
+    NormalEquations::new(invariants, n, Regularisation::LeastNorm)
+}
+
+#[test]
+fn stacked_equations_leave_out_the_rows_that_the_first_left_out() {
+    // The third row is the sum of the others at the start, and independent of them at the end.
+    let invariants = Invariants::dense(3, 3, 0, vec![Group::rows("I", GroupKind::Integral, 0..3)]);
+    let (left, right) = ([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.1]);
+    let mut alone = equations_of(&invariants, 3);
+    alone.factor(&left);
+    let mut equations = NormalEquations::stacked(&invariants, 3, Regularisation::LeastNorm);
+    equations.keep_rows_of(&alone);
+    let mut both = [0.0; 18];
+    stack(&invariants, &left, &right, &mut both);
+    equations.factor(&both);
+    let mut mu = [1.0, 2.0, 3.0];
+    equations.solve(&mut mu);
+    assert_eq!(mu.iter().filter(|mu| **mu == 0.0).count(), 1, "{mu:?}");
+}
+
+#[test]
 fn lengths_do_not_under_or_overflow() {
     // Each of the three operations and the two literals rounds once.
     assert!((length(&[3e-200, 4e-200]) / 5e-200 - 1.0).abs() < 5.0 * f64::EPSILON);
