@@ -75,10 +75,17 @@ fn methods_that_are_not_there() {
     bad("corrected", &["`corrected`", "BASE"]);
     bad("corrected:", &["BASE"]);
     bad("plain:feedback", &["BASE"]);
-    for later in ["rattle", "shake", "stormer-verlet-a", "gauss6", "strang", "zhang-skeel", "yoshida4(rattle)"] {
+    for later in ["zhang-skeel", "newmark", "velocity-verlet", "g-baoab"] {
         let name = later.split(['(', ':']).next().unwrap();
         bad(later, &[&format!("`{name}`"), "not available in this version", "holonome methods"]);
     }
+    // Methods of equal steps, and methods that do not suit the model: what does is named.
+    bad("rattle", &["`rattle`", "fixed step", "--step"]);
+    bad("stormer-verlet-a --step 0.01", &["takes no constraints", "use rattle"]);
+    bad("corrected:rattle --step 0.01", &["symplectic", "use rattle alone"]);
+    bad("suzuki4(rk4) --step 0.01", &["rk4 is not symmetric"]);
+    folder.run("run models/kepler.holo --method rattle --step 0.01").refused(&["has none", "stormer-verlet-a"]);
+    folder.run("run models/chain.holo --method strang --step 0.01").refused(&["flow", "`link[2]`", "use rattle"]);
     // Spaces and case.
     folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);
     folder.run("run models/kepler.holo --until 1 --foo").refused(&["--foo"]);

@@ -202,7 +202,7 @@ mod tests {
                 entries.push((shuffled(i) as u32, shuffled(j) as u32));
             }
         }
-        let value = |k: usize| if k % 7 == 0 && w > 0 { 0.0 } else { noise.normal(k as u64, 0) };
+        let value = |k: usize| if k.is_multiple_of(7) && w > 0 { 0.0 } else { noise.normal(k as u64, 0) };
         let values: Vec<f64> = (0..entries.len()).map(value).collect();
         let solution: Vec<f64> = (0..n).map(|i| noise.normal(i as u64, 1)).collect();
         let mut b = vec![0.0; n];
