@@ -97,7 +97,7 @@ impl Simulation {
         }
         let form = Form::of(&problem, &method)?;
         let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
-        let program = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
+        let structured = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
         let mut warnings = unused_options(&options, &method);
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
@@ -141,6 +141,13 @@ impl Simulation {
             }
             None => (plain, CompiledStep::default()),
         };
+        let program = structured.map(|(mut program, trace)| {
+            if let Some(field) = field {
+                let known = (&parameters[..], &state.target[constraints..]);
+                program.repeat(&trace, field, &plan, known, &problem.model.initial);
+            }
+            program
+        });
         let hamiltonian = groups.iter().find(|g| g.kind == InvariantKind::Hamiltonian);
         let hamiltonian = hamiltonian.map_or(f64::NAN, |g| state.initial[g.members[0][0].0]);
         let initial = initial_values(&problem.model, &groups, hamiltonian);

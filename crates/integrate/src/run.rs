@@ -167,26 +167,32 @@ impl<'a> Engine<'a> {
                     continue;
                 }
             }
-            let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
-            let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
-            if !self.surrounded_step((t, t1), h)? {
-                if self.map.takes_first_stage() {
-                    self.first_stage()?;
-                }
-                let StepState { x, memory, cost, .. } = &mut *self.state;
-                self.map
-                    .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
-                    .map_err(|reason| self.no_step(t, reason))?;
-            }
-            self.field_known = false;
-            self.treat(t1)?;
-            self.sample_fixed(fixed, step + 1, t1, observer)?;
-            self.accept(t1, h);
+            self.single(fixed, observer)?;
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
         }
         Ok(Outcome::Finished)
+    }
+
+    /// Makes one step.
+    fn single<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
+        let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
+        let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
+        if !self.surrounded_step((t, t1), h)? {
+            if self.map.takes_first_stage() {
+                self.first_stage()?;
+            }
+            let StepState { x, memory, cost, .. } = &mut *self.state;
+            self.map
+                .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
+                .map_err(|reason| self.no_step(t, reason))?;
+        }
+        self.field_known = false;
+        self.treat(t1)?;
+        self.sample_fixed(fixed, step + 1, t1, observer)?;
+        self.accept(t1, h);
+        Ok(())
     }
 
     fn run_adaptive<O: Observer + ?Sized>(
@@ -248,7 +254,13 @@ impl<'a> Engine<'a> {
     ) -> Result<(), Failure<O::Error>> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
-        blocks.steps(first, count, &mut self.x1, &mut self.largest, &mut self.work);
+        self.memory.copy_from_slice(&self.state.memory);
+        if !blocks.steps(first, count, &mut self.x1, &mut self.memory, &mut self.largest, &mut self.work) {
+            for _ in 0..count {
+                self.single(fixed, observer)?;
+            }
+            return Ok(());
+        }
         if count > 1 && !(all_finite(&self.x1) && all_finite(&self.largest)) {
             for _ in 0..count {
                 self.block(fixed, blocks, 1, observer)?;
@@ -261,10 +273,7 @@ impl<'a> Engine<'a> {
             monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
         }
         let t1 = fixed.time(t0, first + count);
-        self.state.cost.field += count * blocks.evaluations();
-        if blocks.corrects() {
-            self.state.cost.count_corrections(count);
-        }
+        blocks.count(count, &mut self.state.cost);
         let (state, work) = (&*self.state, &mut self.work);
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, &mut self.deviations, work);
         self.check_result(first + count, t1)?;
@@ -272,6 +281,7 @@ impl<'a> Engine<'a> {
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);
         }
+        self.state.memory.copy_from_slice(&self.memory);
         self.field_known = false;
         self.advance(first + count, t1);
         Ok(())

@@ -98,7 +98,7 @@ pub struct Cost {
 
 impl Cost {
     /// Adds so many corrections: each evaluates F and DF once and solves one system.
-    pub(crate) fn count_corrections(&mut self, count: u64) {
+    pub fn count_corrections(&mut self, count: u64) {
         self.invariants += count;
         self.jacobian += count;
         self.linear_solves += count;

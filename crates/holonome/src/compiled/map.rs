@@ -139,7 +139,15 @@ impl Repeated {
 }
 
 impl Blocks for Repeated {
-    fn steps(&self, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]) {
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        _memory: &mut [f64],
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
         let (n, groups) = (x.len(), largest.len());
         let (state, work) = work.split_at_mut(self.len);
         state[..n].copy_from_slice(x);
@@ -151,14 +159,14 @@ impl Blocks for Repeated {
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
+        true
     }
 
-    fn evaluations(&self) -> u64 {
-        self.evaluations
-    }
-
-    fn corrects(&self) -> bool {
-        self.corrects
+    fn count(&self, steps: u64, cost: &mut Cost) {
+        cost.field += steps * self.evaluations;
+        if self.corrects {
+            cost.count_corrections(steps);
+        }
     }
 }
 

@@ -148,25 +148,25 @@ impl CompiledSystem {
 
 /// How groups of invariants are watched: which give the squares of their deviations.
 #[derive(Clone, Debug)]
-struct Watching {
+pub(crate) struct Watching {
     squares: Arc<[bool]>,
 }
 
 impl Watching {
-    fn of(field: &Field) -> Watching {
+    pub(crate) fn of(field: &Field) -> Watching {
         let squares = field.groups.iter().map(|g| g.members.iter().any(|member| member.len() > 1)).collect();
         Watching { squares }
     }
 
     /// Turns what the formulas give into deviations, in every lane.
-    fn finish(&self, deviations: &mut [f64], lanes: usize) {
+    pub(crate) fn finish(&self, deviations: &mut [f64], lanes: usize) {
         for (group, _) in deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square) {
             group.iter_mut().for_each(|deviation| *deviation = deviation.sqrt());
         }
     }
 
     /// The deviation of every member from ΔF, or its square, with the group that it belongs to.
-    fn deviations(&self, field: &mut Field, delta: &[Node]) -> (Vec<Node>, Vec<usize>) {
+    pub(crate) fn deviations(&self, field: &mut Field, delta: &[Node]) -> (Vec<Node>, Vec<usize>) {
         let (mut nodes, mut groups) = (Vec::new(), Vec::new());
         for (k, group) in field.groups.iter().enumerate() {
             for member in &group.members {

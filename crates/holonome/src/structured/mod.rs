@@ -7,6 +7,7 @@ mod fibre;
 mod flows;
 mod functions;
 mod program;
+mod repeated;
 mod tracing;
 
 pub use program::Program;
@@ -19,7 +20,7 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
-use tracing::Tracer;
+use tracing::{Trace, Tracer};
 
 /// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
@@ -31,7 +32,7 @@ pub fn program(
     model: &Model,
     extension: Option<&Field>,
     newton_tolerance: Option<f64>,
-) -> Result<Option<Program>, Error> {
+) -> Result<Option<(Program, Trace)>, Error> {
     if matches!(method.scheme.step, Step::RungeKutta(_)) {
         return Ok(None);
     }
@@ -55,7 +56,8 @@ pub fn program(
         Step::RungeKutta(_) => unreachable!("it has no program"),
     });
     let substeps = method.substeps();
-    Ok(Some(Program::new(trace, &mechanics, model, substeps, newton_tolerance.unwrap_or(0.0))))
+    let program = Program::new(&trace, &mechanics, model, substeps, newton_tolerance.unwrap_or(0.0));
+    Ok(Some((program, trace)))
 }
 
 /// Refuses methods that do not suit the model.

@@ -5,26 +5,34 @@
 //! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
 //! not depend on these is computed once, before the iteration.
 
+use super::repeated::{Ingredients, Repeated};
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::Bound;
 use crate::recording::component_names;
 use holonome_integrate::linear::lu::Elimination;
-use holonome_integrate::newton;
+use holonome_integrate::method::Treatment;
+use holonome_integrate::newton::{self, CLOSE};
 use holonome_integrate::phase_space::Equation;
+use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
+/// Steps of the pilot run that tells how many Newton iterations a step takes, and how many of them are left out.
+const PILOT_STEPS: u64 = 64;
+const FIRST_STEPS: u64 = 4;
+
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
-const LOST: f64 = 1e-8;
+pub const LOST: f64 = 1e-8;
 
 /// A step that can be run.
 pub struct Program {
@@ -42,6 +50,8 @@ pub struct Program {
     tolerance: f64,
     constraint_names: Vec<String>,
     component_names: Vec<String>,
+    /// Many steps in one loop, for one run.
+    repeated: Option<Repeated>,
 }
 
 struct Segment {
@@ -64,9 +74,9 @@ struct Solve {
 
 impl Program {
     /// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations.
-    pub fn new(trace: Trace, mechanics: &Mechanics, model: &Model, substeps: Vec<f64>, tolerance: f64) -> Program {
+    pub fn new(trace: &Trace, mechanics: &Mechanics, model: &Model, substeps: Vec<f64>, tolerance: f64) -> Program {
         let parameters = &model.parameter_values;
-        let mut cut = Cut::new(&trace);
+        let mut cut = Cut::new(trace);
         let mut program = Program {
             dimension: trace.dimension,
             segments: Vec::new(),
@@ -78,6 +88,7 @@ impl Program {
             tolerance,
             constraint_names: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
             component_names: component_names(model),
+            repeated: None,
         };
         for (level, system) in trace.systems.iter().enumerate() {
             let calls = if level == 0 { trace.calls } else { Calls::default() };
@@ -120,6 +131,7 @@ impl Program {
             substeps: self.substeps.clone(),
             constraint_names: self.constraint_names.clone(),
             component_names: self.component_names.clone(),
+            repeated: None,
             ..*self
         }
     }
@@ -147,25 +159,31 @@ impl Program {
         self.solves.iter().map(solve).chain(kernels).max().unwrap_or(0)
     }
 
-    /// One substep from what the registers hold at their start.
+    /// One substep from what the registers hold at their start. `most` keeps the largest number of iterations of each
+    /// system, or is empty.
     fn substep(
         &self,
         registers: &mut [f64],
         scale: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
+        most: &mut [u32],
     ) -> Result<(), NoStep> {
         for (k, segment) in self.segments.iter().enumerate() {
             let (inputs, own) = registers.split_at_mut(segment.first);
             segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
             segment.calls.count(1, cost);
             if let Some(solve) = self.solves.get(k) {
-                solve.run(registers, self.tolerance, scale, cost, work, self.dimension).map_err(|lost| match lost {
+                let solved = solve.run(registers, self.tolerance, scale, cost, work, self.dimension);
+                let iterations = solved.map_err(|lost| match lost {
                     Lost::Unsolved(newton::Unsolved { iterations, residual, equation }) => {
                         NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
                     }
                     Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
                 })?;
+                if let Some(most) = most.get_mut(k) {
+                    *most = iterations.max(*most);
+                }
             }
         }
         Ok(())
@@ -174,14 +192,6 @@ impl Program {
     /// How many watched systems there are: each remembers a scale.
     fn watched(&self) -> usize {
         self.solves.iter().filter(|solve| solve.watched.is_some()).count()
-    }
-}
-
-impl Calls {
-    fn count(&self, times: u64, cost: &mut Cost) {
-        cost.field += times * self.field;
-        cost.gradient += times * self.gradient;
-        cost.hessian += times * self.hessian;
     }
 }
 
@@ -227,7 +237,7 @@ impl Solve {
         cost: &mut Cost,
         work: &mut [f64],
         dimension: usize,
-    ) -> Result<(), Lost> {
+    ) -> Result<u32, Lost> {
         let h = registers[dimension + 1];
         let (outputs, work) = work.split_at_mut(self.kernel.outputs());
         let (elimination, work) = work.split_at_mut(self.system.work_len());
@@ -258,7 +268,92 @@ impl Solve {
                 return Err(Lost::Degenerate(sign * size / scale[1]));
             }
         }
+        Ok(solved.iterations)
+    }
+}
+
+/// What a pilot run has seen, and where it ended.
+struct Pilot {
+    /// The largest number of iterations of each system.
+    most: Vec<u32>,
+    x: Vec<f64>,
+    /// What is carried there.
+    memory: Vec<f64>,
+}
+
+impl Program {
+    /// A step from `x`, which becomes x₁.
+    fn step(
+        &self,
+        (t, h): (f64, f64),
+        x: &mut [f64],
+        memory: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+        most: &mut [u32],
+    ) -> Result<(), NoStep> {
+        let n = self.dimension;
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (carried, scale) = memory.split_at_mut(self.carried.len());
+        let mut made = 0.0f64;
+        for &gamma in &self.substeps {
+            registers[..n].copy_from_slice(x);
+            registers[n] = made.mul_add(h, t);
+            registers[n + 1] = gamma * h;
+            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
+            self.substep(registers, scale, cost, work, most)?;
+            x.copy_from_slice(&registers[self.result..self.result + n]);
+            for (carried, &place) in carried.iter_mut().zip(&self.carried) {
+                *carried = registers[place];
+            }
+            made += gamma;
+        }
         Ok(())
+    }
+
+    /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
+    /// no multipliers are known there; none where a step fails.
+    fn pilot(&self, plan: &Plan, h: f64, start: &[f64]) -> Option<Pilot> {
+        let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
+        let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
+        let mut most = vec![0; self.solves.len()];
+        for step in 0..PILOT_STEPS {
+            if step == FIRST_STEPS {
+                most.fill(0);
+            }
+            self.step((plan.t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, &mut most).ok()?;
+        }
+        memory.truncate(self.carried.len());
+        Some(Pilot { most, x, memory })
+    }
+
+    /// Lets a run of `plan` from `start` take its steps in loops, if the step is small enough. `targets` are F₀ of the
+    /// rows of `field` that are no constraints.
+    pub fn repeat(
+        &mut self,
+        trace: &Trace,
+        field: &Field,
+        plan: &Plan,
+        (parameters, targets): (&[f64], &[f64]),
+        start: &[f64],
+    ) {
+        let Stepping::Fixed(fixed) = &plan.stepping else { return };
+        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE {
+            return;
+        }
+        let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };
+        let all = [parameters, targets, &[fixed.h, plan.t0]].concat();
+        self.repeated = Repeated::new(&Ingredients {
+            trace,
+            iterations: &pilot.most,
+            substeps: &self.substeps,
+            field,
+            parameters: &all,
+            own_parameters: parameters.len(),
+            start: &pilot.x,
+            memory: &pilot.memory,
+            steps: PILOT_STEPS,
+        });
     }
 }
 
@@ -268,7 +363,7 @@ impl StepMap for Program {
     }
 
     fn work_len(&self) -> usize {
-        self.registers + self.beyond()
+        (self.registers + self.beyond()).max(self.repeated.as_ref().map_or(0, Repeated::work_len))
     }
 
     fn memory_len(&self) -> usize {
@@ -279,9 +374,13 @@ impl StepMap for Program {
         false
     }
 
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        self.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+    }
+
     fn fixed_step(
         &self,
-        (t, h): (f64, f64),
+        t_and_h: (f64, f64),
         x: &Vec<f64>,
         _stages: &mut Stages<Vec<f64>>,
         memory: &mut [f64],
@@ -289,24 +388,8 @@ impl StepMap for Program {
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        let n = self.dimension;
-        let (registers, work) = work.split_at_mut(self.registers);
-        let (carried, scale) = memory.split_at_mut(self.carried.len());
         x1.copy_from_slice(x);
-        let mut made = 0.0f64;
-        for &gamma in &self.substeps {
-            registers[..n].copy_from_slice(x1);
-            registers[n] = made.mul_add(h, t);
-            registers[n + 1] = gamma * h;
-            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
-            self.substep(registers, scale, cost, work)?;
-            x1.copy_from_slice(&registers[self.result..self.result + n]);
-            for (carried, &place) in carried.iter_mut().zip(&self.carried) {
-                *carried = registers[place];
-            }
-            made += gamma;
-        }
-        Ok(())
+        self.step(t_and_h, x1, memory, cost, work, &mut [])
     }
 }
 

@@ -3,6 +3,7 @@
 use super::functions::Functions;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value};
+use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,6 +26,8 @@ pub struct Trace {
     pub graph: Graph,
     /// Length of x.
     pub dimension: usize,
+    /// x, t and h.
+    pub inputs: Vec<Node>,
     /// x₁.
     pub result: Vec<Node>,
     /// The systems of equations, in the order in which they are solved.
@@ -36,6 +39,38 @@ pub struct Trace {
     pub multipliers: (Vec<Node>, Vec<Node>),
     /// What is evaluated once.
     pub calls: Calls,
+}
+
+impl Trace {
+    /// Whether the step depends on the time.
+    pub fn reads_time(&self) -> bool {
+        let systems = self.systems.iter().flat_map(|system| system.residuals.iter().chain(&system.guesses));
+        let roots: Vec<Node> = self.result.iter().chain(systems).copied().collect();
+        self.graph.reachable(&roots).contains(&self.inputs[self.dimension])
+    }
+}
+
+impl Calls {
+    /// So many times these.
+    pub fn times(self, count: u64) -> Calls {
+        Calls { field: count * self.field, gradient: count * self.gradient, hessian: count * self.hessian }
+    }
+
+    /// These and others.
+    pub fn plus(self, other: Calls) -> Calls {
+        Calls {
+            field: self.field + other.field,
+            gradient: self.gradient + other.gradient,
+            hessian: self.hessian + other.hessian,
+        }
+    }
+
+    /// Adds so many times these to a run's cost.
+    pub fn count(self, times: u64, cost: &mut Cost) {
+        cost.field += times * self.field;
+        cost.gradient += times * self.gradient;
+        cost.hessian += times * self.hessian;
+    }
 }
 
 /// A system of equations of a step.
@@ -114,6 +149,7 @@ impl<'a> Tracer<'a> {
         Trace {
             graph: self.graph,
             dimension: n,
+            inputs: [&x[..], &[t, h]].concat(),
             result: nodes(&result),
             systems: self.systems,
             carried: self.carried,

@@ -126,15 +126,24 @@ pub trait StepMap: Sync {
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
 pub trait Blocks: Sync {
-    /// Makes the steps of number `first` to `first + count` from `x`, which becomes the state at their end. `largest`
-    /// receives, for every group of invariants, the largest deviation after any of these steps, NaN where it is one.
-    fn steps(&self, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]);
+    /// Makes the steps of number `first` to `first + count` from `x`, which becomes the state at their end, with what the
+    /// map carries in `memory`. `largest` receives, for every group of invariants, the largest deviation after any of
+    /// these steps, NaN where it is one.
+    ///
+    /// Says whether every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing of what it wrote is of
+    /// use, and the steps are to be made one by one.
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        memory: &mut [f64],
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool;
 
-    /// Evaluations of the field in one step.
-    fn evaluations(&self) -> u64;
-
-    /// Whether each step ends with a correction.
-    fn corrects(&self) -> bool;
+    /// Adds what so many steps cost.
+    fn count(&self, steps: u64, cost: &mut Cost);
 }
 
 /// The map that evaluates the tableau on slices, calling the system's field for every stage.

@@ -125,6 +125,11 @@ impl Factors {
         factors
     }
 
+    /// 1/D.
+    pub fn inverse_pivots(&self) -> &[Node] {
+        &self.inverse_pivots
+    }
+
     /// Solves A x = b.
     pub fn solve(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         self.substitute(g, b, false)

@@ -1,0 +1,346 @@
+//! Many equal steps in one loop of machine code, for small models: every Newton iteration as often as it was needed in a
+//! pilot run, written out. What the residuals were at the last of them is remembered like a drift; a block of steps in
+//! which one was too large, or in which a watched system came near to being singular, is made again step by step.
+
+use super::tracing::{Calls, System, Trace};
+use crate::compiled::{Bound, Formula, Watching};
+use holonome_integrate::newton::CLOSE;
+use holonome_integrate::scheme::map::Blocks;
+use holonome_integrate::state::Cost;
+use holonome_model::graph::fuse::fuse;
+use holonome_model::graph::linear::{Factors, Matrix};
+use holonome_model::graph::op::Binary;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
+use holonome_model::treatment::Field;
+use holonome_model::treatment::correction::deviation;
+use rustc_hash::FxHashMap;
+
+/// A step is written out up to this many operations: about what the first-level instruction cache holds.
+const LONGEST_STEP: usize = 4000;
+
+/// Steps by which a loop is tried.
+const TRIAL_STEPS: u64 = 64;
+
+/// Systems up to this size are eliminated in formulas.
+const LARGEST_SYSTEM: usize = 6;
+
+/// Equal steps in a loop.
+pub struct Repeated {
+    kernel: Bound,
+    watching: Watching,
+    /// Length of (x, largest deviations, largest residual, what is carried, number of the step).
+    len: usize,
+    carried: usize,
+    calls: Calls,
+    iterations: u64,
+}
+
+/// What a loop of steps is made of.
+pub struct Ingredients<'a> {
+    /// The step.
+    pub trace: &'a Trace,
+    /// How many iterations each of its systems takes.
+    pub iterations: &'a [u32],
+    /// γ₁ … γ_s.
+    pub substeps: &'a [f64],
+    /// The invariants to watch.
+    pub field: &'a Field,
+    /// The parameters of the model, F₀ of the rows that are no constraints, h and t₀.
+    pub parameters: &'a [f64],
+    /// How many the model has.
+    pub own_parameters: usize,
+    /// A state on the way, what is carried there, and after how many steps it is.
+    pub start: &'a [f64],
+    pub memory: &'a [f64],
+    pub steps: u64,
+}
+
+impl Repeated {
+    /// The loop, if the step is small enough to be written out.
+    pub fn new(of: &Ingredients) -> Option<Repeated> {
+        if of.trace.systems.iter().any(|system| system.rows.len() > LARGEST_SYSTEM) {
+            return None;
+        }
+        let mut written = Written::default();
+        // The pivots of watched systems at the start tell what they are to be like.
+        let pivots = written.step(of, None).pivots;
+        let reference = written.at_start(of, &pivots);
+        if reference.iter().any(|pivot| !pivot.is_finite()) {
+            return None;
+        }
+        // The last iteration with the matrix of the one before it, if that is enough.
+        [true, false].into_iter().find_map(|frozen| Repeated::written(of, &reference, frozen))
+    }
+
+    fn written(of: &Ingredients, reference: &[f64], frozen: bool) -> Option<Repeated> {
+        let mut written = Written { frozen, ..Written::default() };
+        let outputs = written.step(of, Some(reference)).outputs;
+        let (g, roots) = fuse(&written.graph, &outputs);
+        let tape = Tape::of_fused(&g, &roots, outputs.len(), of.parameters.len());
+        if tape.operations() > LONGEST_STEP {
+            return None;
+        }
+        let substeps = of.substeps.len() as u64;
+        let mut calls = of.trace.calls.times(substeps);
+        let mut iterations = 0;
+        for (system, &count) in of.trace.systems.iter().zip(of.iterations) {
+            calls = calls.plus(system.calls.times(substeps * u64::from(count)));
+            iterations += substeps * u64::from(count);
+        }
+        let repeated = Repeated {
+            kernel: Bound::new(&tape, of.parameters),
+            watching: Watching::of(of.field),
+            len: tape.states,
+            carried: of.trace.carried.len(),
+            calls,
+            iterations,
+        };
+        repeated.serves(of).then_some(repeated)
+    }
+
+    /// Whether it is as good as single steps from where these have brought the pilot run.
+    fn serves(&self, of: &Ingredients) -> bool {
+        let (mut x, mut memory) = (of.start.to_vec(), of.memory.to_vec());
+        let mut largest = vec![0.0; of.field.groups.len()];
+        let mut work = vec![0.0; self.work_len()];
+        self.steps(of.steps, TRIAL_STEPS, &mut x, &mut memory, &mut largest, &mut work)
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.len + self.kernel.work_len()
+    }
+}
+
+impl Blocks for Repeated {
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        memory: &mut [f64],
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let (n, groups) = (x.len(), largest.len());
+        let (state, work) = work.split_at_mut(self.len);
+        state[..n].copy_from_slice(x);
+        // The deviations and the residual.
+        state[n..=n + groups].fill(0.0);
+        let carried = n + groups + 1..n + groups + 1 + self.carried;
+        state[carried.clone()].copy_from_slice(&memory[..self.carried]);
+        if let Some(number) = state.get_mut(carried.end) {
+            *number = first as f64;
+        }
+        self.kernel.iterate(state, count, work);
+        let residual = state[n + groups];
+        x.copy_from_slice(&state[..n]);
+        largest.copy_from_slice(&state[n..n + groups]);
+        self.watching.finish(largest, 1);
+        memory[..self.carried].copy_from_slice(&state[carried]);
+        residual <= 1.0
+    }
+
+    fn count(&self, steps: u64, cost: &mut Cost) {
+        self.calls.count(steps, cost);
+        cost.newton_iterations += steps * self.iterations;
+        cost.linear_solves += steps * self.iterations;
+    }
+}
+
+/// A step being written out.
+#[derive(Default)]
+struct Written {
+    graph: Graph,
+    /// Whether the last iteration of several takes the matrix of the one before.
+    frozen: bool,
+}
+
+/// A residual below this before an iteration with the matrix of the one before is at round-off after it: where the last
+/// full iteration has squared an error e, the matrix is off by about e, and e·e² is below 1e-16.
+const CLOSE_FROZEN: f64 = 1e-11;
+
+/// What a step gives.
+struct Outputs {
+    outputs: Vec<Node>,
+    /// The pivots of watched systems over the step's length, of the first substep.
+    pivots: Vec<Node>,
+}
+
+impl Written {
+    /// Writes the step as a map of (x, largest deviations, largest residual, what is carried, number) to itself.
+    fn step(&mut self, of: &Ingredients, reference: Option<&[f64]>) -> Outputs {
+        let (trace, n, own) = (of.trace, of.trace.dimension, of.own_parameters);
+        let constraints = of.field.constraints;
+        let mut watched = of.field.clone();
+        let delta = deviation(&mut watched, |g, row| g.parameter(own + row - constraints));
+        let watching = Watching::of(of.field);
+        let (nodes, members) = watching.deviations(&mut watched, &delta);
+        let watch = Formula::unfused(&watched.graph, &nodes);
+
+        let (g, frozen) = (&mut self.graph, self.frozen);
+        let (h, t0) = (g.parameter(of.parameters.len() - 2), g.parameter(of.parameters.len() - 1));
+        let mut x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
+        let groups = of.field.groups.len();
+        let mut largest: Vec<Node> = (0..groups).map(|k| g.state(n + k)).collect();
+        let mut residual = g.state(n + groups);
+        let mut carried: Vec<Node> = (0..trace.carried.len()).map(|k| g.state(n + groups + 1 + k)).collect();
+        let counts = watch.reads_time() || trace.reads_time();
+        let (number, one) = (if counts { g.state(n + groups + 1 + carried.len()) } else { g.zero() }, g.one());
+        let t = g.fma(number, h, t0);
+        for (deviation, group) in watch.at(g, t, &x).into_iter().zip(members) {
+            largest[group] = g.largest(deviation, largest[group]);
+        }
+        let (mut made, mut pivots) = (0.0, Vec::new());
+        for (k, &gamma) in of.substeps.iter().enumerate() {
+            let (before, part) = (g.constant(made), g.constant(gamma));
+            let (t, h) = (g.fma(before, h, t), g.mul(part, h));
+            let mut known: FxHashMap<Node, Node> = FxHashMap::default();
+            for (&input, &node) in trace.inputs.iter().zip(x.iter().chain([&t, &h])) {
+                known.insert(input, node);
+            }
+            known.extend(trace.carried.iter().zip(&carried).map(|(&(input, _), &node)| (input, node)));
+            let mut taken = 0;
+            for (system, &count) in trace.systems.iter().zip(of.iterations) {
+                let inverse_pivots = solve(g, trace, system, count, frozen, &mut known, &mut residual);
+                if system.watched {
+                    for (inverse, rows) in inverse_pivots {
+                        // The equations hold h once in every row.
+                        let per_length = (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h));
+                        if k == 0 {
+                            pivots.push(g.div(one, per_length));
+                        }
+                        if let Some(reference) = reference {
+                            let reference = g.constant(reference[taken]);
+                            let ratio = g.mul(reference, per_length);
+                            residual = remember(g, ratio, residual);
+                        }
+                        taken += 1;
+                    }
+                }
+            }
+            x = g.copy_from(&trace.graph, &trace.result, &known);
+            let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
+            carried = g.copy_from(&trace.graph, &next, &known);
+            made += gamma;
+        }
+        let mut outputs = [&x[..], &largest, &[residual], &carried].concat();
+        if counts {
+            outputs.push(g.add(number, one));
+        }
+        Outputs { outputs, pivots }
+    }
+
+    /// Some nodes at the start of the run.
+    fn at_start(&self, of: &Ingredients, nodes: &[Node]) -> Vec<f64> {
+        let mut state = of.start.to_vec();
+        state.resize(of.start.len() + of.field.groups.len() + 2 + of.trace.carried.len(), 0.0);
+        holonome_model::treatment::structure::evaluate(&self.graph, nodes, 0.0, &state, of.parameters)
+    }
+}
+
+/// Adds to the largest residual how near a pivot is to being lost: `ratio` is that at the start over it.
+fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
+    let (zero, lost, infinite) = (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
+    let positive = g.binary(Binary::Less, zero, ratio);
+    let near = g.mul(lost, ratio);
+    let bad = g.select(positive, near, infinite);
+    g.largest(bad, residual)
+}
+
+/// Writes out the Newton iterations of a system and makes its solution known; gives the inverse pivots of the last matrix.
+fn solve(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    count: u32,
+    frozen: bool,
+    known: &mut FxHashMap<Node, Node>,
+    residual: &mut Node,
+) -> Vec<(Node, usize)> {
+    let m = system.rows.len();
+    let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
+    let mut unknowns = g.copy_from(&trace.graph, &system.guesses, known);
+    let mut inverse = None;
+    for iteration in 0..count {
+        known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
+        let residuals = g.copy_from(&trace.graph, &system.residuals, known);
+        let last = iteration + 1 == count;
+        let reuses = last && frozen && inverse.is_some();
+        if last && !system.linear {
+            let sizes = g.copy_from(&trace.graph, &system.sizes, known);
+            let close = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
+            for (&r, &size) in residuals.iter().zip(&sizes) {
+                let allowed = g.mul(close, size);
+                let relative = g.div(r, allowed);
+                *residual = g.largest(relative, *residual);
+            }
+        }
+        if !reuses {
+            let values = g.copy_from(&trace.graph, &entries, known);
+            let mut matrix = Matrix::zeros(g, m);
+            for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
+                matrix.set(i as usize, j as usize, value);
+            }
+            inverse = Some(Inverse::new(g, matrix));
+        }
+        let steps = inverse.as_ref().map_or(Vec::new(), |inverse| inverse.times(g, &residuals));
+        for (unknown, step) in unknowns.iter_mut().zip(steps) {
+            *unknown = g.sub(*unknown, step);
+        }
+    }
+    known.extend(system.unknowns.iter().copied().zip(unknowns));
+    inverse.map_or(Vec::new(), |inverse| inverse.pivots())
+}
+
+/// The inverse of a Newton matrix: of one or two rows by its determinant, which takes one division after the other less;
+/// of more by its factors.
+enum Inverse {
+    /// 1/a
+    One(Node),
+    /// The matrix and 1/det
+    Two(Matrix, Node),
+    More(Factors),
+}
+
+impl Inverse {
+    fn new(g: &mut Graph, matrix: Matrix) -> Inverse {
+        let one = g.one();
+        match matrix.size() {
+            1 => Inverse::One(g.div(one, matrix.get(0, 0))),
+            2 => {
+                let (ad, bc) = (g.mul(matrix.get(0, 0), matrix.get(1, 1)), g.mul(matrix.get(0, 1), matrix.get(1, 0)));
+                let determinant = g.sub(ad, bc);
+                let inverse = g.div(one, determinant);
+                Inverse::Two(matrix, inverse)
+            }
+            _ => Inverse::More(Factors::general(g, &matrix)),
+        }
+    }
+
+    /// The solution for a right-hand side.
+    fn times(&self, g: &mut Graph, r: &[Node]) -> Vec<Node> {
+        match self {
+            Inverse::One(inverse) => vec![g.mul(r[0], *inverse)],
+            Inverse::Two(a, inverse) => {
+                let mut cramer = |a: Node, r: Node, b: Node, s: Node| {
+                    let (ar, bs) = (g.mul(a, r), g.mul(b, s));
+                    let difference = g.sub(ar, bs);
+                    g.mul(difference, *inverse)
+                };
+                vec![cramer(a.get(1, 1), r[0], a.get(0, 1), r[1]), cramer(a.get(0, 0), r[1], a.get(1, 0), r[0])]
+            }
+            Inverse::More(factors) => factors.solve(g, r),
+        }
+    }
+
+    /// The inverses of numbers that vanish where the matrix is singular, each with the number of rows that it is made of.
+    fn pivots(&self) -> Vec<(Node, usize)> {
+        match self {
+            Inverse::One(inverse) => vec![(*inverse, 1)],
+            Inverse::Two(_, inverse) => vec![(*inverse, 2)],
+            Inverse::More(factors) => factors.inverse_pivots().iter().map(|&inverse| (inverse, 1)).collect(),
+        }
+    }
+}
