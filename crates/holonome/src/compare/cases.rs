@@ -1,0 +1,159 @@
+//! Which runs a comparison consists of.
+
+use super::budget;
+use super::trial::Monitor;
+use super::{CompareOptions, Failed, Measured, Row};
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::problem::Problem;
+use crate::simulation::Simulation;
+use holonome_integrate::method::{Method, Treatment};
+
+/// A method and how it steps.
+pub(super) struct Case {
+    pub(super) method: Method,
+    pub(super) steps: Steps,
+}
+
+/// Where a case's steps come from.
+#[derive(Clone, Copy)]
+pub(super) enum Steps {
+    Fixed(f64),
+    Tolerance(f64, f64),
+    Budget(u64),
+}
+
+/// The cases: each method with everything that it can use. A method with an error estimate takes the tolerances, and
+/// the fixed steps only where there are no tolerances; the others take the steps.
+pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
+    let methods = methods(&options.methods)?;
+    if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
+        return Err(Error::option("--budget must be positive, but it is 0"));
+    }
+    if !options.budgets.is_empty() {
+        if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
+            let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
+            return Err(Error::option(message));
+        }
+        return Ok(product(&methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
+    }
+    let tolerances = tolerances(options)?;
+    let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
+    if let (Some(method), true) = (methods.iter().find(|m| !m.scheme.adaptive), fixed.is_empty()) {
+        return Err(Error::option(format!(
+            "--method {method}: it has no error estimate and needs fixed steps: add --step h1,h2,… or --budget b1,b2,…"
+        )));
+    }
+    if let (false, None) = (options.rtol.is_empty(), methods.iter().find(|m| m.scheme.adaptive)) {
+        return Err(Error::option("--rtol has no effect: none of the methods has an error estimate; leave it out"));
+    }
+    Ok(product(&methods, |method| match method.scheme.adaptive && (fixed.is_empty() || !tolerances.is_empty()) {
+        true => tolerances.clone(),
+        false => fixed.clone(),
+    }))
+}
+
+fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
+    let mut methods: Vec<Method> = Vec::new();
+    for name in names {
+        let method: Method = name.parse()?;
+        if methods.contains(&method) {
+            return Err(Error::option(format!("--method {method} is there twice: leave one out")));
+        }
+        methods.push(method);
+    }
+    if methods.is_empty() {
+        return Err(Error::option("there is nothing to compare: name methods, for example --method corrected:dop853"));
+    }
+    Ok(methods)
+}
+
+fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> {
+    methods.iter().flat_map(|&method| of(&method).into_iter().map(move |steps| Case { method, steps })).collect()
+}
+
+/// The tolerances; those of a run where neither they nor steps are given.
+fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
+    let defaults = RunOptions::default();
+    let (mut rtol, atol) = (options.rtol.clone(), &options.atol);
+    if rtol.is_empty() {
+        rtol = match (atol.len(), options.steps.len()) {
+            (0, 1..) => return Ok(Vec::new()),
+            (0, 0) => vec![defaults.rtol],
+            (many, _) => vec![defaults.rtol; many],
+        };
+    }
+    let pair = |(k, &relative): (usize, &f64)| match atol.len() {
+        0 => Ok(Steps::Tolerance(relative, relative)),
+        1 => Ok(Steps::Tolerance(relative, atol[0])),
+        many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
+        many => Err(Error::option(format!(
+            "--atol has {many} values and --rtol {}: give one for all, or one for each",
+            rtol.len()
+        ))),
+    };
+    rtol.iter().enumerate().map(pair).collect()
+}
+
+impl Case {
+    /// The options of this case's run; of a budget, without steps.
+    pub(super) fn options(&self, common: &RunOptions) -> RunOptions {
+        let treatment = self.method.treatment;
+        let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
+        // What another method of the comparison wants is no mistake here.
+        if treatment != Treatment::Feedback {
+            (options.gain, options.allow_unstable) = (None, false);
+        }
+        if treatment != Treatment::Projection {
+            options.projection_tolerance = None;
+        }
+        if treatment == Treatment::Plain {
+            options.reference = None;
+        }
+        match self.steps {
+            Steps::Fixed(h) => options.step = Some(h),
+            Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),
+            Steps::Budget(_) => {}
+        }
+        options
+    }
+
+    /// Compiles it. Whether a gain or a budget is refused depends on the step, so that is a result like others.
+    ///
+    /// # Errors
+    /// When the options make no sense for the model, whatever the step.
+    pub(super) fn prepare(
+        &self,
+        problem: &Problem,
+        common: &RunOptions,
+        monitor: &Monitor<'_>,
+    ) -> Result<Result<Simulation, Failed>, Error> {
+        let options = self.options(common);
+        let made = match self.steps {
+            Steps::Budget(budget) if self.method.scheme.adaptive => {
+                budget::tolerance(problem, options, budget, monitor)
+            }
+            Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
+            _ => Simulation::new(problem.clone(), options).map(Ok),
+        };
+        match made {
+            Err(error @ Error::Gain { .. }) => {
+                Ok(Err(Failed { kind: error.kind(), message: error.to_string(), t: None }))
+            }
+            made => made,
+        }
+    }
+
+    /// Its row; `used` is what a budget came to.
+    pub(super) fn row(&self, used: Option<&RunOptions>, outcome: Result<Measured, Failed>) -> Row {
+        let (step, tolerance, budget) = match self.steps {
+            Steps::Fixed(h) => (Some(h), None, None),
+            Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
+            Steps::Budget(budget) if self.method.scheme.adaptive => {
+                (None, used.map(|options| (options.rtol, options.atol)), Some(budget))
+            }
+            Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
+        };
+        Row { method: self.method.to_string(), step, tolerance, budget, outcome }
+    }
+}
