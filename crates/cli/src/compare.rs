@@ -70,6 +70,7 @@ fn describe(comparison: &Comparison) -> String {
             out.push_str(&format!("  failed: {} at {}: {}\n", row.method, steps(row), failed.message));
         }
     }
+    out.push_str("  work: 4 for each field evaluation, 1 for each gradient\n");
     out.push_str(&drifts(comparison));
     out
 }
@@ -78,17 +79,15 @@ fn describe(comparison: &Comparison) -> String {
 fn reference(comparison: &Comparison) -> String {
     let r = &comparison.reference;
     let names = format!("{} at {:.0e}, checked by {} at {:.0e}", r.method, r.rtol, r.checked_by, r.checked_at);
-    let why = match &r.failure {
-        Some(failure) => failure.clone(),
-        None => "the two part there, as where trajectories separate exponentially".to_string(),
-    };
+    let why = r.reason.as_deref().unwrap_or_default();
     match r.good_until {
-        Some(t) if t == comparison.t => format!("  reference: {names}; they agree to {}\n", small(r.error)),
+        Some(t) if t == comparison.t => format!("  reference: {names}: they agree to {}\n", small(r.error)),
         Some(t) => format!(
-            "  reference: {names}; they agree to {} until t = {t:.4} and no longer:\n    {why}\n  errors are those up to t = {t:.4}; drifts and costs are those of the whole run\n",
-            small(r.error)
+            "  reference: {names}: they agree to {}, but only until t = {}:\n    {why}\n  errors are those up to there; drifts and costs are of the whole run\n",
+            small(r.error),
+            short(t)
         ),
-        None => format!("  reference: {names}; no use from the start: {why}\n  so there are no errors, only drifts\n"),
+        None => format!("  reference: {names}: of no use\n    {why}\n  so no errors are known, only drifts\n"),
     }
 }
 
@@ -114,7 +113,8 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     let header = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
     let mut head = header(&["", "", "steps"]);
     if known {
-        head.extend(header(&["last error", "largest error", "order"]));
+        let end = if comparison.reference.good_until == Some(comparison.t) { "error at T" } else { "last error" };
+        head.extend(header(&[end, "largest", "order"]));
     }
     head.extend(header(&["field", "work"]));
     if newton {
@@ -180,7 +180,7 @@ fn drifts(comparison: &Comparison) -> String {
         out.push_str(&columns(&rows));
     }
     if secular {
-        out.push_str("  (s t): grows steadily, by s per unit of time; the others oscillate or wander\n");
+        out.push_str("  (s t): it grows all the time, by s per unit of time; the others oscillate or wander\n");
     }
     out
 }

@@ -31,6 +31,10 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
         return Err(Error::option("--budget must be positive, but it is 0"));
     }
     if !options.budgets.is_empty() {
+        if options.run.every.is_some() {
+            let message = "--every asks for steps of its own, and --budget for others: take --samples";
+            return Err(Error::option(message));
+        }
         if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
             let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
             return Err(Error::option(message));
@@ -44,13 +48,24 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
             "--method {method}: it has no error estimate and needs fixed steps: add --step h1,h2,… or --budget b1,b2,…"
         )));
     }
-    if let (false, None) = (options.rtol.is_empty(), methods.iter().find(|m| m.scheme.adaptive)) {
-        return Err(Error::option("--rtol has no effect: none of the methods has an error estimate; leave it out"));
-    }
     Ok(product(&methods, |method| match method.scheme.adaptive && (fixed.is_empty() || !tolerances.is_empty()) {
         true => tolerances.clone(),
         false => fixed.clone(),
     }))
+}
+
+/// What is said but used by no method.
+pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
+    if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
+        warnings.push("--rtol or --atol has no effect: no method here has an error estimate".to_string());
+    }
+    if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
+        let what = "every method here chooses its steps from the tolerances; without --rtol and --atol they are fixed";
+        warnings.push(format!("--step has no effect: {what}"));
+    }
+    warnings
 }
 
 fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
@@ -97,17 +112,19 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
 
 impl Case {
     /// The options of this case's run; of a budget, without steps.
-    pub(super) fn options(&self, common: &RunOptions) -> RunOptions {
+    fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
         let treatment = self.method.treatment;
         let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
-        // What another method of the comparison wants is no mistake here.
-        if treatment != Treatment::Feedback {
+        // What another method here uses is no mistake; what none of them uses is a warning of each.
+        let another =
+            |with: &dyn Fn(Treatment) -> bool| !with(treatment) && all.iter().any(|c| with(c.method.treatment));
+        if another(&|t| t == Treatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
         }
-        if treatment != Treatment::Projection {
+        if another(&|t| t == Treatment::Projection) {
             options.projection_tolerance = None;
         }
-        if treatment == Treatment::Plain {
+        if another(&|t| t != Treatment::Plain) {
             options.reference = None;
         }
         match self.steps {
@@ -126,9 +143,10 @@ impl Case {
         &self,
         problem: &Problem,
         common: &RunOptions,
+        all: &[Case],
         monitor: &Monitor<'_>,
     ) -> Result<Result<Simulation, Failed>, Error> {
-        let options = self.options(common);
+        let options = self.options(common, all);
         let made = match self.steps {
             Steps::Budget(budget) if self.method.scheme.adaptive => {
                 budget::tolerance(problem, options, budget, monitor)

@@ -8,10 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A folder that is made before the comparison, so that a mistake in its name shows early, and filled after it. Unless
-/// it is filled it goes away again.
+/// it is filled it goes away again, and so do the folders above it that were made for it.
 pub struct Folder {
     path: PathBuf,
-    keep: bool,
+    /// What was made, outermost first.
+    made: Vec<PathBuf>,
 }
 
 impl Folder {
@@ -21,28 +22,25 @@ impl Folder {
     /// When it cannot be made, or holds something.
     pub fn create(out: Option<&Path>, name: &str) -> Result<Folder, Error> {
         let Some(path) = out else { return Folder::numbered("runs".as_ref(), name) };
-        let unwritable = |error| Error::store(StoreError::write(path, error));
-        let path_buf = path.to_path_buf();
         match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-            Ok(true) => Ok(Folder { path: path_buf, keep: true }),
-            Ok(false) => Err(Error::store(StoreError::NotEmpty { path: path_buf })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(path).map_err(unwritable)?;
-                Ok(Folder { path: path_buf, keep: false })
-            }
-            Err(error) => Err(unwritable(error)),
+            Ok(false) => Err(Error::store(StoreError::NotEmpty { path: path.to_path_buf() })),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, error)),
+            _ => Ok(Folder { path: path.to_path_buf(), made: make_all(path)? }),
         }
     }
 
     fn numbered(parent: &Path, name: &str) -> Result<Folder, Error> {
-        fs::create_dir_all(parent).map_err(|error| Error::store(StoreError::write(parent, error)))?;
+        let mut made = make_all(parent)?;
         let mut number: u64 = 1;
         loop {
             let path = parent.join(format!("{name}-compare-{number}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Folder { path, keep: false }),
+                Ok(()) => {
+                    made.push(path.clone());
+                    return Ok(Folder { path, made });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(Error::store(StoreError::write(&path, error))),
+                Err(error) => return Err(unwritable(&path, error)),
             }
         }
     }
@@ -57,7 +55,7 @@ impl Folder {
     /// # Errors
     /// When a file cannot be written.
     pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
-        self.keep = true;
+        self.made.clear();
         let json = format!("{:#}\n", comparison.to_json(&self.path));
         let files = [("compare.json", Some(json)), ("compare.csv", Some(comparison.to_csv()))];
         for (name, text) in files.into_iter().chain([("work-precision.svg", comparison.to_svg())]) {
@@ -70,9 +68,22 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.keep {
-            // Only an empty folder can be removed like this, and `runs` may be older than this.
-            let _ = fs::remove_dir(&self.path);
+        for path in self.made.iter().rev() {
+            // A folder that someone else uses by now is not empty and stays.
+            let _ = fs::remove_dir(path);
         }
     }
+}
+
+/// Makes a folder and those above it, and says which were missing, outermost first.
+fn make_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let mut made: Vec<PathBuf> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+    made.reverse();
+    fs::create_dir_all(path).map_err(|error| unwritable(path, error))?;
+    Ok(made)
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    Error::store(StoreError::write(path, error))
 }

@@ -29,7 +29,7 @@ mod trial;
 
 pub use errors::{Errors, Size};
 pub use folder::Folder;
-pub use reference::Reference;
+pub use reference::{Reference, USEFUL};
 pub use trend::Trend;
 
 use crate::error::Error;
@@ -154,7 +154,7 @@ pub fn compare(
     let cases = cases::cases(options)?;
     let common = common(problem, options, cases.len());
     let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len());
-    let prepared: Vec<_> = cases.par_iter().map(|case| case.prepare(problem, &common, &monitor)).collect();
+    let prepared: Vec<_> = cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
     let runs: Vec<Result<Simulation, Failed>> = prepared.into_iter().collect::<Result<_, Error>>()?;
     let times = sample_times(runs.iter().flatten(), common.until);
     let record = |run: &Result<Simulation, Failed>| {
@@ -181,11 +181,25 @@ pub fn compare(
         return Ok(None);
     }
     errors::measure_orders(&mut rows);
-    let mut warnings: Vec<String> = runs.iter().flatten().flat_map(|run| run.warnings.iter().cloned()).collect();
-    warnings.sort();
-    warnings.dedup();
+    let mut warnings = cases::unused(options, &cases);
+    warnings.extend(warnings_of(&runs));
     let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
     Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings }))
+}
+
+/// The runs' warnings, each once: what all of them say by itself, the rest after the method.
+fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    for run in runs.iter().flatten() {
+        for warning in &run.warnings {
+            let of_all = runs.iter().flatten().all(|other| other.warnings.contains(warning));
+            let text = if of_all { warning.clone() } else { format!("{}: {warning}", run.options.method) };
+            if !warnings.contains(&text) {
+                warnings.push(text);
+            }
+        }
+    }
+    warnings
 }
 
 /// What all runs have in common, the number of samples settled.

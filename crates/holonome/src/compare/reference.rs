@@ -29,18 +29,23 @@ pub struct Reference {
     pub good_until: Option<f64>,
     /// The largest distance between the two up to there.
     pub error: f64,
-    /// Why a computation ended early.
-    pub failure: Option<String>,
-    pub(super) times: Vec<f64>,
+    /// Why it is not good until the end.
+    pub reason: Option<String>,
+    end: f64,
+    times: Vec<f64>,
     states: Vec<Vec<f64>>,
 }
 
 /// A reference is of use while its relative error is below this.
 pub const USEFUL: f64 = 1e-6;
 
-/// Tolerances of the two computations. The first pair leaves rounding alone; the second is for fields that do not let
-/// their error estimates become that small.
-const TOLERANCES: [(f64, f64); 2] = [(1e-15, 3e-15), (1e-12, 3e-12)];
+/// Tolerances of the two computations. The first pair leaves little but rounding, of which more steps would only bring
+/// more; the second is for fields that do not let their error estimates become that small.
+const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
+
+/// Why the computations part although neither failed.
+const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
+const PARTED_AT_ONCE: &str = "the start is not where --reference aims, and each computation takes its own way there";
 
 impl Reference {
     /// Pieces of work that [`Reference::make`] reports.
@@ -56,11 +61,12 @@ impl Reference {
         let mut best: Option<Reference> = None;
         for tolerances in TOLERANCES {
             let reference = Reference::attempt(problem, common, &times, tolerances, monitor)?;
+            let complete = reference.times.len() == times.len();
             let further = best.as_ref().is_none_or(|best| reference.times.len() > best.times.len());
             if further {
                 best = Some(reference);
             }
-            if monitor.stopped() || best.as_ref().is_some_and(|best| best.failure.is_none()) {
+            if complete || monitor.stopped() {
                 break;
             }
         }
@@ -86,7 +92,8 @@ impl Reference {
             checked_at,
             good_until: None,
             error: 0.0,
-            failure: failed.map(|why| format!("{method}: {why}")).or(also.map(|why| format!("{checked_by}: {why}"))),
+            end: common.until,
+            reason: failed.map(|why| format!("{method}: {why}")).or(also.map(|why| format!("{checked_by}: {why}"))),
             times: first.t[..common_count].to_vec(),
             states: first.x,
             method,
@@ -98,6 +105,8 @@ impl Reference {
             size = size.max(distance(state, &vec![0.0; state.len()]));
             error = error.max(distance(state, other));
             if error > USEFUL * size {
+                let parted = if common.reference.is_some() { PARTED_AT_ONCE } else { PARTED };
+                reference.reason.get_or_insert(parted.to_string());
                 break;
             }
             (reference.good_until, reference.error) = (Some(reference.times[k]), error);
@@ -109,13 +118,18 @@ impl Reference {
 
     /// The distance of `x` at `t`, which is one of the times, from the reference; none where it is no longer good.
     pub(super) fn distance(&self, t: f64, x: &[f64]) -> Option<f64> {
+        Some(distance(self.at(t)?, x))
+    }
+
+    /// The state at `t`, if that is one of the samples' times and the reference is good there.
+    pub fn at(&self, t: f64) -> Option<&[f64]> {
         // k·h may lie a rounding beyond the end.
-        let t = t.min(self.times.last().copied().filter(|_| self.failure.is_none()).unwrap_or(f64::INFINITY));
+        let t = t.min(self.end);
         if t > self.good_until? {
             return None;
         }
         let k = self.times.binary_search_by(|time| time.total_cmp(&t)).ok()?;
-        Some(distance(&self.states[k], x))
+        Some(&self.states[k])
     }
 }
 

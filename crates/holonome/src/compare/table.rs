@@ -17,7 +17,7 @@ impl Comparison {
                 "method": reference.method, "rtol": reference.rtol,
                 "checked_by": reference.checked_by, "checked_at": reference.checked_at,
                 "error": reference.good_until.map(|_| reference.error), "good_until": reference.good_until,
-                "failure": reference.failure,
+                "reason": reference.reason,
             },
             "rows": self.rows.iter().map(|row| row_json(row, self.hamiltonian)).collect::<Vec<_>>(),
             "warnings": self.warnings,
