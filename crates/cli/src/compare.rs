@@ -43,6 +43,9 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         if !output.quiet {
             say!("stopped; a comparison that is not complete is not stored\n");
         }
+        if output.json {
+            print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
+        }
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let path = folder.path().to_path_buf();

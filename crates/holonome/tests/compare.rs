@@ -29,7 +29,7 @@ fn measured(row: &Row) -> &Measured {
 }
 
 /// One period of the planar pendulum from rest at the height of its pivot, 4 K(1/2).
-const PERIOD: f64 = 7.416_298_709_205_487_67;
+const PERIOD: f64 = 7.416_298_709_205_487_5; // 7.41629870920548767, rounded
 
 #[test]
 fn the_reference_is_as_good_as_it_says() {

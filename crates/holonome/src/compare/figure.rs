@@ -7,10 +7,10 @@ use holonome_model::treatment::feedback::gain_name;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 500.0;
 const LEFT: f64 = 84.0;
-const RIGHT: f64 = 220.0;
+/// The right edge of the plot; the legend stands beside it.
+const RIGHT: f64 = 580.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 64.0;
 
@@ -19,6 +19,8 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00
 
 /// Markers differ too, so that nothing depends on colour alone.
 const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Down];
+
+const FLOOR_LABEL: &str = "error of the reference";
 
 /// Labels of an axis at most, before only every second, third, … power of ten has one.
 const MOST_LABELS: i32 = 9;
@@ -148,12 +150,15 @@ fn power_label(value: f64) -> String {
 fn draw(title: &str, label: &str, series: &[Series<'_>], floor: Option<f64>) -> Option<String> {
     let points = || series.iter().flat_map(|s| &s.points);
     points().next()?;
-    let x = Axis::around(points().map(|p| p.0), (LEFT, WIDTH - RIGHT));
+    let x = Axis::around(points().map(|p| p.0), (LEFT, RIGHT));
     let y = Axis::around(points().map(|p| p.1.number()), (HEIGHT - BOTTOM, TOP));
+    // A letter is up to 0.6 em wide in most fonts.
+    let letters = series.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).max(FLOOR_LABEL.len());
+    let width = (RIGHT + 50.0 + 0.6 * 13.0 * letters as f64 + 10.0).round();
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" \
          font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"13\" fill=\"#222222\">\n\
-         <title>{0}</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
+         <title>{0}</title>\n<rect width=\"{width}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
          <text x=\"{LEFT}\" y=\"30\" font-size=\"16\" font-weight=\"bold\">{0}</text>\n",
         escape(title)
     );
@@ -161,7 +166,7 @@ fn draw(title: &str, label: &str, series: &[Series<'_>], floor: Option<f64>) -> 
     let floor = floor.filter(|f| *f > 0.0 && f.log10() > y.from);
     if let Some(floor) = floor {
         let (at, bottom) = (y.at(floor), HEIGHT - BOTTOM);
-        let (width, height) = (WIDTH - RIGHT - LEFT, bottom - at);
+        let (width, height) = (RIGHT - LEFT, bottom - at);
         _ = writeln!(
             svg,
             "<rect x=\"{LEFT}\" y=\"{at:.1}\" width=\"{width}\" height=\"{height:.1}\" fill=\"#000000\" fill-opacity=\"0.09\"/>"
@@ -177,7 +182,7 @@ fn draw(title: &str, label: &str, series: &[Series<'_>], floor: Option<f64>) -> 
 }
 
 fn grid(svg: &mut String, x: &Axis, y: &Axis) {
-    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let (bottom, right) = (HEIGHT - BOTTOM, RIGHT);
     for v in x.labels() {
         let (at, label) = (x.at(v), power_label(v));
         _ = writeln!(svg, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e3e3\"/>");
@@ -197,7 +202,7 @@ fn grid(svg: &mut String, x: &Axis, y: &Axis) {
 }
 
 fn axes(svg: &mut String, label: &str) {
-    let (width, height) = (WIDTH - RIGHT - LEFT, HEIGHT - BOTTOM - TOP);
+    let (width, height) = (RIGHT - LEFT, HEIGHT - BOTTOM - TOP);
     let (x_middle, y_middle) = (LEFT + width / 2.0, TOP + height / 2.0);
     _ = writeln!(
         svg,
@@ -244,7 +249,7 @@ fn marker(svg: &mut String, k: usize, x: f64, y: f64, filled: bool) {
 }
 
 fn legend(svg: &mut String, series: &[Series<'_>], floor: bool) {
-    let x = WIDTH - RIGHT + 16.0;
+    let x = RIGHT + 16.0;
     let mut y = TOP + 12.0;
     for (k, one) in series.iter().enumerate() {
         let (colour, dashes) = (colour(k), dashes(k));
@@ -260,7 +265,7 @@ fn legend(svg: &mut String, series: &[Series<'_>], floor: bool) {
             "<rect x=\"{x}\" y=\"{}\" width=\"26\" height=\"14\" fill=\"#000000\" fill-opacity=\"0.09\"/>",
             y - 7.0
         );
-        _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">error of the reference</text>", x + 34.0, y + 4.5);
+        _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{FLOOR_LABEL}</text>", x + 34.0, y + 4.5);
     }
     if series.iter().flat_map(|s| &s.points).any(|(_, size)| size.known().is_none()) {
         y += 22.0;
