@@ -168,6 +168,9 @@ pub struct CompareArguments {
     /// Largest residual that `projection` accepts [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
+    /// Residual at which Newton iterations within a step stop [default: round-off]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    pub newton_tolerance: Option<f64>,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -187,6 +190,7 @@ impl CompareArguments {
             gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
             reference: self.reference.clone(),
             projection_tolerance: self.projection_tolerance,
+            newton_tolerance: self.newton_tolerance,
             allow_unstable: self.allow_unstable,
             ..RunOptions::default()
         };

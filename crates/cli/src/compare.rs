@@ -7,6 +7,7 @@ use crate::{INTERRUPTED, print_json};
 use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
+use holonome::summary::Cost;
 use holonome::{Comparison, Control, Error, Problem, Settings};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -112,18 +113,19 @@ fn short(value: f64) -> String {
 
 fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     let known = comparison.reference.good_until.is_some();
-    let newton = comparison.rows.iter().flat_map(|r| &r.outcome).any(|m| m.cost.newton_iterations > 0);
+    type Count = fn(&Cost) -> u64;
+    let counts: [(&str, Count); 3] =
+        [("field", |c| c.field), ("gradient", |c| c.gradient), ("Newton", |c| c.newton_iterations)];
+    let used = |of: Count| comparison.rows.iter().flat_map(|r| &r.outcome).any(|m| of(&m.cost) > 0);
+    let optional: Vec<_> = counts.into_iter().filter(|(_, of)| used(*of)).collect();
     let header = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
     let mut head = header(&["", "", "steps"]);
     if known {
         let end = if comparison.reference.good_until == Some(comparison.t) { "error at T" } else { "last error" };
         head.extend(header(&[end, "largest", "order"]));
     }
-    head.extend(header(&["field", "work"]));
-    if newton {
-        head.extend(header(&["Newton"]));
-    }
-    head.extend(header(&["time"]));
+    head.extend(optional.iter().map(|(name, _)| name.to_string()));
+    head.extend(header(&["work", "time"]));
     let mut rows = vec![head];
     for row in &comparison.rows {
         let mut cells = vec![row.method.clone(), steps(row)];
@@ -134,11 +136,8 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
                 if known {
                     cells.extend(error_cells(m));
                 }
-                cells.extend([count(m.cost.field), count(budget_of(&m.cost))]);
-                if newton {
-                    cells.push(count(m.cost.newton_iterations));
-                }
-                cells.push(format!("{:.1e} s", m.wall_seconds));
+                cells.extend(optional.iter().map(|(_, of)| count(of(&m.cost))));
+                cells.extend([count(budget_of(&m.cost)), format!("{:.1e} s", m.wall_seconds)]);
             }
         }
         rows.push(cells);

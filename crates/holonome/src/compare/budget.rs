@@ -7,20 +7,19 @@ use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::simulation::Simulation;
 use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use std::convert::Infallible;
 
-/// A method whose steps cost different amounts is asked again for the steps that this gave, so often at most.
-const ROUNDS: u32 = 4;
-
-/// Steps from which their price is taken.
-const PILOT_STEPS: u64 = 64;
+/// Runs that are tried for a step. One that costs the same at every step needs three, and Newton iterations a few more.
+const ROUNDS: u32 = 12;
 
 /// Tolerances that are tried, as powers of ten, and halvings of this range: to 0.3 % of a decade.
 const TOLERANCES: (f64, f64) = (-15.0, -1.0);
 const HALVINGS: u32 = 12;
 
-/// The run with the shortest step h, T/h being an integer, that the budget pays for.
+/// The run with the shortest step h, T/h being an integer, that the budget pays for. What a step costs may depend on it,
+/// because of Newton iterations: of the runs that are tried the best one is taken.
 pub(super) fn step(
     problem: &Problem,
     options: RunOptions,
@@ -28,21 +27,33 @@ pub(super) fn step(
     monitor: &Monitor<'_>,
 ) -> Result<Result<Simulation, Failed>, Error> {
     // No step costs less than a gradient.
-    let mut steps = budget;
-    for round in 1.. {
+    let (mut untried, mut steps) = (1..budget + 1, budget);
+    let (mut best, mut price) = (None, 0);
+    for _ in 0..ROUNDS {
         let options = RunOptions { step: Some(options.until / steps as f64), ..options.clone() };
         let simulation = Simulation::new(problem.clone(), options)?;
-        let Some((start, each)) = price(&simulation, monitor) else { return Ok(Ok(simulation)) };
-        let affordable = (budget as f64 - start) / each;
-        if affordable < 1.0 {
-            return Ok(Err(unaffordable(budget, "a single step", (start + each) as u64)));
-        }
-        if affordable as u64 == steps || round == ROUNDS {
+        let Spent { steps: made, spent, complete } = spent(&simulation, 2 * budget, monitor);
+        if made == 0 {
+            // It fails at once, and will say why.
             return Ok(Ok(simulation));
         }
-        steps = affordable as u64;
+        price = spent.div_ceil(made);
+        let affordable = (budget as f64 * made as f64 / spent.max(1) as f64) as u64;
+        if spent <= budget {
+            // A run that fails is cheap; it counts where there is no other, to say why there is none.
+            if complete || best.is_none() {
+                best = Some(simulation);
+            }
+            untried.start = steps + 1;
+        } else {
+            untried.end = steps;
+        }
+        if untried.is_empty() {
+            break;
+        }
+        steps = affordable.clamp(untried.start, untried.end - 1);
     }
-    unreachable!("the rounds are counted")
+    Ok(best.ok_or_else(|| unaffordable(budget, "a single step", price)))
 }
 
 /// The run with the tightest tolerance, relative and absolute, that the budget pays for.
@@ -56,7 +67,7 @@ pub(super) fn tolerance(
         let tolerance = 10f64.powf(power);
         let options = RunOptions { rtol: tolerance, atol: tolerance, ..options.clone() };
         let simulation = Simulation::new(problem.clone(), options)?;
-        let spent = spent(&simulation, budget, monitor);
+        let Spent { spent, .. } = spent(&simulation, budget, monitor);
         Ok((simulation, spent))
     };
     let (mut tight, mut loose) = TOLERANCES;
@@ -85,12 +96,11 @@ fn unaffordable(budget: u64, what: &str, price: u64) -> Failed {
     Failed { kind: "budget", message, t: None }
 }
 
-/// Costs at the first and the last look at a run that ends early.
+/// Steps and costs of a run, which ends where it has cost more than it may.
 struct Pilot<'a> {
-    first: Option<(u64, u64)>,
-    last: (u64, u64),
-    most_steps: u64,
-    most_spent: u64,
+    steps: u64,
+    spent: u64,
+    most: u64,
     monitor: &'a Monitor<'a>,
 }
 
@@ -102,31 +112,24 @@ impl Observer for Pilot<'_> {
     }
 
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
-        self.last = (state.step, budget_of(&state.cost));
-        self.first.get_or_insert(self.last);
-        let enough = self.last.0 >= self.most_steps && self.first != Some(self.last);
-        let enough = enough || self.last.1 > self.most_spent;
-        Ok(if enough { Control::Stop } else { self.monitor.look() })
+        (self.steps, self.spent) = (state.step, budget_of(&state.cost));
+        Ok(if self.spent > self.most { Control::Stop } else { self.monitor.look() })
     }
 }
 
-fn pilot<'a>(simulation: &Simulation, most_steps: u64, most_spent: u64, monitor: &'a Monitor<'a>) -> Pilot<'a> {
+/// What became of a trial.
+struct Spent {
+    steps: u64,
+    spent: u64,
+    /// Whether it came to its end.
+    complete: bool,
+}
+
+/// Runs until it ends or has spent more than `most`.
+fn spent(simulation: &Simulation, most: u64, monitor: &Monitor<'_>) -> Spent {
     let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
-    let mut pilot = Pilot { first: None, last: (0, 0), most_steps, most_spent, monitor };
+    let mut pilot = Pilot { steps: 0, spent: 0, most, monitor };
     // A failure will show in the run itself.
-    drop(simulation.run_unstored(&ends, &mut simulation.state().clone(), &mut pilot));
-    pilot
-}
-
-/// What a fixed-step run costs before its first step, and for each step; none where it makes none.
-fn price(simulation: &Simulation, monitor: &Monitor<'_>) -> Option<(f64, f64)> {
-    let pilot = pilot(simulation, PILOT_STEPS, u64::MAX, monitor);
-    let ((n1, c1), (n2, c2)) = (pilot.first?, pilot.last);
-    let each = if n2 > n1 { (c2 - c1) as f64 / (n2 - n1) as f64 } else { c1 as f64 / n1 as f64 };
-    Some(((c1 as f64 - each * n1 as f64).max(0.0), each))
-}
-
-/// What an adaptive run spends, counted to a little beyond the budget.
-fn spent(simulation: &Simulation, budget: u64, monitor: &Monitor<'_>) -> u64 {
-    pilot(simulation, u64::MAX, budget, monitor).last.1
+    let outcome = simulation.run_unstored(&ends, &mut simulation.state().clone(), &mut pilot);
+    Spent { steps: pilot.steps, spent: pilot.spent, complete: matches!(outcome, Ok(Outcome::Finished)) }
 }

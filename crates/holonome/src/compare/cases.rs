@@ -113,18 +113,19 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
 impl Case {
     /// The options of this case's run; of a budget, without steps.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
-        let treatment = self.method.treatment;
         let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
         // What another method here uses is no mistake; what none of them uses is a warning of each.
-        let another =
-            |with: &dyn Fn(Treatment) -> bool| !with(treatment) && all.iter().any(|c| with(c.method.treatment));
-        if another(&|t| t == Treatment::Feedback) {
+        let another = |uses: &dyn Fn(&Method) -> bool| !uses(&self.method) && all.iter().any(|c| uses(&c.method));
+        if another(&|m| m.treatment == Treatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
         }
-        if another(&|t| t == Treatment::Projection) {
+        if another(&|m| m.treatment == Treatment::Projection) {
             options.projection_tolerance = None;
         }
-        if another(&|t| t != Treatment::Plain) {
+        if another(&|m| !m.scheme.explicit) {
+            options.newton_tolerance = None;
+        }
+        if another(&|m| m.treatment != Treatment::Plain) {
             options.reference = None;
         }
         match self.steps {

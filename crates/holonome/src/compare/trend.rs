@@ -1,13 +1,19 @@
 //! Whether an invariant grows along a run, or only oscillates or wanders.
 //!
 //! A least-squares line through the samples always has a slope, and neither an oscillation nor the random walk of
-//! roundings makes it zero. What a growth is worth shows in means over tenths of the run: only one that is there all
-//! the time moves each of them the same way. A random walk does so in about one of a hundred cases, an oscillation
-//! only if its period exceeds twice the run. The slope's usual standard error would claim much more: the deviations
-//! of successive samples are anything but independent.
+//! roundings makes it zero. The slope's usual standard error would claim far too much: the deviations of successive
+//! samples are anything but independent. A growth counts here if it passes two tests.
+//!
+//! - It is there all the time: the means over tenths of the run all rise, or all fall. A random walk does so in about
+//!   one of a hundred cases.
+//! - It is more than the oscillation could pretend. k periods of a sine with the amplitude a tilt the line by up to
+//!   6a/(πk) over the run, and where a tenth of the run is nearly a whole number of periods, the means creep one way.
+//!
+//! An oscillation whose period exceeds twice the run passes both, and nothing in the run could tell it from a growth.
 
 use super::trial::Samples;
 use holonome_model::treatment::InvariantGroup;
+use std::f64::consts::PI;
 
 /// The trend of an invariant over a run; of one with components, that of the component that grows most.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +24,7 @@ pub struct Trend {
     pub growth: f64,
     /// Half the range of what is left when the line is subtracted.
     pub oscillation: f64,
-    /// Whether the means over the tenths of the run rise all the way, or fall all the way.
+    /// Whether the growth is there all the time, and more than the oscillation could pretend.
     pub secular: bool,
 }
 
@@ -48,11 +54,17 @@ impl Trend {
             variance += (t - t_mean) * (t - t_mean);
         }
         let slope = covariance / variance;
-        let residues = t.iter().zip(values).map(|(t, v)| v - v_mean - slope * (t - t_mean));
-        let (low, high) = residues.fold((f64::MAX, f64::MIN), |(low, high), r| (r.min(low), r.max(high)));
+        let growth = slope * (t[n - 1] - t[0]);
+        let residues: Vec<f64> = t.iter().zip(values).map(|(t, v)| v - v_mean - slope * (t - t_mean)).collect();
+        let (low, high) = residues.iter().fold((f64::MAX, f64::MIN), |(low, high), r| (r.min(low), r.max(high)));
+        let oscillation = (high - low) / 2.0;
+        let crossings = residues.windows(2).filter(|pair| (pair[0] > 0.0) != (pair[1] > 0.0)).count();
+        // A curve without an oscillation crosses its line at most twice; that is no period.
+        let periods = crossings as f64 / 2.0;
+        let pretended = if periods > 1.0 { 6.0 * oscillation / (PI * periods) } else { 0.0 };
         let means: Vec<f64> = (0..BLOCKS).map(|k| mean(&values[k * n / BLOCKS..(k + 1) * n / BLOCKS])).collect();
-        let secular = means.is_sorted_by(|a, b| a < b) || means.is_sorted_by(|a, b| a > b);
-        Some(Trend { slope, growth: slope * (t[n - 1] - t[0]), oscillation: (high - low) / 2.0, secular })
+        let steady = means.is_sorted_by(|a, b| a < b) || means.is_sorted_by(|a, b| a > b);
+        Some(Trend { slope, growth, oscillation, secular: steady && growth.abs() > pretended })
     }
 }
 
@@ -82,6 +94,11 @@ mod tests {
     #[test]
     fn oscillations_and_transients_are_no_trends() {
         for periods in [1.5, 3.0, 7.3, 40.0] {
+            let found = trend(|t| (t * std::f64::consts::TAU * periods / 100.0).sin());
+            assert!(!found.secular, "{periods}: {found:?}");
+        }
+        // Tenths that are nearly whole periods: their means creep one way, by what is no growth.
+        for periods in [9.99, 10.01, 20.01, 30.02] {
             let found = trend(|t| (t * std::f64::consts::TAU * periods / 100.0).sin());
             assert!(!found.secular, "{periods}: {found:?}");
         }
