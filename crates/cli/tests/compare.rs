@@ -97,6 +97,9 @@ fn tolerances_steps_and_budgets_go_to_who_can_use_them() {
     assert_eq!(rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-8"), [adaptive(1e-4, 1e-8), adaptive(1e-6, 1e-8)]);
     assert_eq!(rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-5,1e-8"), [adaptive(1e-4, 1e-5), adaptive(1e-6, 1e-8)]);
     assert_eq!(rows("--method tsit5 --atol 1e-5,1e-8"), [adaptive(1e-9, 1e-5), adaptive(1e-9, 1e-8)]);
+    // Some treatments need equal steps, whatever the base could do.
+    let both = rows("--method tsit5,symmetric-projection:tsit5 --rtol 1e-4 --step 0.1");
+    assert_eq!(both, [adaptive(1e-4, 1e-4), fixed(0.1)]);
     // 800 pay for 50 steps of rk4.
     assert_eq!(rows("--method rk4 --budget 800"), [fixed(1.0 / 50.0)]);
 }

@@ -23,7 +23,12 @@ pub(super) enum Steps {
     Budget(u64),
 }
 
-/// The cases: each method with everything that it can use. A method with an error estimate takes the tolerances, and
+/// Whether a method chooses its steps where it may.
+fn adapts(method: &Method) -> bool {
+    method.scheme.adaptive && !method.treatment.needs_equal_steps()
+}
+
+/// The cases: each method with everything that it can use. A method that can choose its steps takes the tolerances, and
 /// the fixed steps only where there are no tolerances; the others take the steps.
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = methods(&options.methods)?;
@@ -43,12 +48,12 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     }
     let tolerances = tolerances(options)?;
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
-    if let (Some(method), true) = (methods.iter().find(|m| !m.scheme.adaptive), fixed.is_empty()) {
+    if let (Some(method), true) = (methods.iter().find(|m| !adapts(m)), fixed.is_empty()) {
         return Err(Error::option(format!(
-            "--method {method}: it has no error estimate and needs fixed steps: add --step h1,h2,… or --budget b1,b2,…"
+            "--method {method}: it does not choose its steps, they are fixed: add --step h1,h2,… or --budget b1,b2,…"
         )));
     }
-    Ok(product(&methods, |method| match method.scheme.adaptive && (fixed.is_empty() || !tolerances.is_empty()) {
+    Ok(product(&methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
         true => tolerances.clone(),
         false => fixed.clone(),
     }))
@@ -59,7 +64,7 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
     if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
-        warnings.push("--rtol or --atol has no effect: no method here has an error estimate".to_string());
+        warnings.push("--rtol or --atol has no effect: no method here chooses its steps".to_string());
     }
     if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
         let what = "every method here chooses its steps from the tolerances; without --rtol and --atol they are fixed";
@@ -119,7 +124,7 @@ impl Case {
         if another(&|m| m.treatment == Treatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
         }
-        if another(&|m| m.treatment == Treatment::Projection) {
+        if another(&|m| m.treatment.iterates()) {
             options.projection_tolerance = None;
         }
         if another(&|m| !m.scheme.explicit) {
@@ -149,9 +154,7 @@ impl Case {
     ) -> Result<Result<Simulation, Failed>, Error> {
         let options = self.options(common, all);
         let made = match self.steps {
-            Steps::Budget(budget) if self.method.scheme.adaptive => {
-                budget::tolerance(problem, options, budget, monitor)
-            }
+            Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
             Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
             _ => Simulation::new(problem.clone(), options).map(Ok),
         };
@@ -168,7 +171,7 @@ impl Case {
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
-            Steps::Budget(budget) if self.method.scheme.adaptive => {
+            Steps::Budget(budget) if adapts(&self.method) => {
                 (None, used.map(|options| (options.rtol, options.atol)), Some(budget))
             }
             Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
