@@ -1,7 +1,7 @@
 //! The flags of every command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holonome::{Error, Gains, RunOptions, Settings, SweepOptions};
+use holonome::{CompareOptions, Error, Gains, RunOptions, Settings, SweepOptions};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -25,6 +25,11 @@ pub enum Command {
         after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json"
     )]
     Run(RunArguments),
+    /// Compare methods on one system: errors against a converged reference, drifts, costs.
+    #[command(
+        after_help = "Methods with an error estimate take the tolerances, or fixed steps where no tolerance is given; the others take the steps.\n\nExamples:\n  holonome compare models/spherical-pendulum.holo --method euler,rk4,corrected:rk4 --step 0.02,0.01,0.005\n  holonome compare models/kepler.holo --method rk4 --method dop853 --step 0.01 --rtol 1e-6,1e-9 --until 70.248\n  holonome compare models/planar-pendulum.holo --method corrected:rk4,dop853 --budget 1000,5000 --until 7.416"
+    )]
+    Compare(CompareArguments),
     /// Integrate an ensemble: many initial values or parameters, all cores.
     #[command(
         after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1"
@@ -123,6 +128,76 @@ pub struct RunArguments {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// BASE or TREATMENT:BASE (repeatable, or a list); `holonome methods` lists them
+    #[arg(long = "method", value_name = "METHOD,…", value_delimiter = ',', required = true)]
+    pub methods: Vec<String>,
+    /// Fixed steps
+    #[arg(long = "step", value_name = "H,…", value_delimiter = ',', allow_hyphen_values = true)]
+    pub steps: Vec<f64>,
+    /// Relative tolerances [default: 1e-9 where there is no --step]
+    #[arg(long, value_name = "RTOL,…", value_delimiter = ',', allow_hyphen_values = true)]
+    pub rtol: Vec<f64>,
+    /// Absolute tolerances, one for each relative one or one for all [default: those of --rtol]
+    #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
+    pub atol: Vec<f64>,
+    /// Budgets, 4 for each field evaluation and 1 for each gradient: every method takes the step or the tolerance that
+    /// spends them
+    #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
+    pub budgets: Vec<u64>,
+    /// Time at the end
+    #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
+    pub until: f64,
+    /// Spacing of the samples (a multiple of every fixed step)
+    #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
+    pub every: Option<f64>,
+    /// Number of samples, for the largest error and the trends [default: 1001]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub samples: Option<u64>,
+    /// Gains of the feedback methods, as for `run`
+    #[arg(long, value_name = "GAIN", allow_hyphen_values = true)]
+    pub gain: Option<String>,
+    /// Take the invariants' targets from this state: "q=(0,1,0),p=(1,0,-1)"
+    #[arg(long, value_name = "STATE")]
+    pub reference: Option<String>,
+    /// Largest residual that `projection` accepts [default: round-off]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    pub projection_tolerance: Option<f64>,
+    /// Residual at which Newton iterations within a step stop [default: round-off]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    pub newton_tolerance: Option<f64>,
+    /// Run gains that would be refused as unstable
+    #[arg(long)]
+    pub allow_unstable: bool,
+    /// Folder of the results [default: runs/STEM-compare-k]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+impl CompareArguments {
+    pub fn options(&self) -> Result<CompareOptions, Error> {
+        let run = RunOptions {
+            until: self.until,
+            every: self.every,
+            samples: self.samples,
+            gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
+            reference: self.reference.clone(),
+            projection_tolerance: self.projection_tolerance,
+            newton_tolerance: self.newton_tolerance,
+            allow_unstable: self.allow_unstable,
+            ..RunOptions::default()
+        };
+        let (methods, steps) = (self.methods.clone(), self.steps.clone());
+        let (rtol, atol, budgets) = (self.rtol.clone(), self.atol.clone(), self.budgets.clone());
+        Ok(CompareOptions { methods, steps, rtol, atol, budgets, run })
+    }
 }
 
 #[derive(Args)]

@@ -10,6 +10,7 @@ macro_rules! say {
 
 mod arguments;
 mod check;
+mod compare;
 mod methods;
 mod progress;
 mod run;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Compare(arguments) => compare::compare(arguments),
         Command::Sweep(arguments) => sweep::sweep(arguments),
         Command::Merge(arguments) => sweep::merge(arguments),
         Command::Resume(arguments) => run::resume(arguments),

@@ -16,6 +16,7 @@
 //! half `holonome_integrate`; this crate is where they meet.
 
 mod backend;
+pub mod compare;
 mod compiled;
 pub mod dump;
 pub mod error;
@@ -34,6 +35,7 @@ mod structured;
 pub mod summary;
 pub mod sweep;
 
+pub use compare::{CompareOptions, Comparison};
 pub use error::Error;
 pub use holonome_integrate::method;
 pub use holonome_integrate::observer::Control;

@@ -24,6 +24,7 @@ const STACK: usize = 256 << 20;
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// A checked model.
+#[derive(Clone)]
 pub struct Problem {
     /// The model file's name without its ending.
     pub name: String,

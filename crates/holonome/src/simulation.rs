@@ -52,7 +52,7 @@ pub struct Simulation {
     state: StepState,
     pub(crate) recorded: Recorded,
     gain_text: Option<String>,
-    initial: Vec<Value>,
+    pub(crate) initial: Vec<Value>,
     store: Option<Store>,
 }
 
@@ -282,6 +282,21 @@ impl Simulation {
                 Err(error)
             }
         }
+    }
+
+    /// The state from which the run starts, or goes on.
+    pub(crate) fn state(&self) -> &StepState {
+        &self.state
+    }
+
+    /// Runs `plan` from `state` and stores nothing. The plan is this simulation's, but for its outputs.
+    pub(crate) fn run_unstored<O: Observer>(
+        &self,
+        plan: &Plan,
+        state: &mut StepState,
+        observer: &mut O,
+    ) -> Result<Outcome, Failure<O::Error>> {
+        run_method(self.program.as_ref(), &self.step, plan, &self.system, state, observer)
     }
 
     fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> Summary {

@@ -81,6 +81,18 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
     drift
 }
 
+/// The counts of a cost, under their names in JSON.
+pub(crate) fn counts(cost: &Cost) -> [(&'static str, u64); 6] {
+    [
+        ("field", cost.field),
+        ("gradient", cost.gradient),
+        ("hessian", cost.hessian),
+        ("linear_solves", cost.linear_solves),
+        ("newton_iterations", cost.newton_iterations),
+        ("rejected", cost.rejected),
+    ]
+}
+
 impl Summary {
     pub(crate) fn state_of(variables: &[VariableLayout], x: &[f64]) -> Map<String, Value> {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
@@ -104,13 +116,13 @@ impl Summary {
     /// The object that `run --json` prints.
     pub fn to_json(&self) -> Value {
         let drift = drift_json(&self.drift, self.hamiltonian);
+        let mut cost: Map<String, Value> =
+            counts(&self.cost).into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
+        cost.insert("wall_seconds".to_string(), json!(self.wall_seconds));
         let mut all = json!({
             "model": self.model, "method": self.method, "t": self.t, "steps": self.steps,
             "state": self.state, "drift": drift,
-            "cost": {
-                "field": self.cost.field, "gradient": self.cost.gradient, "hessian": self.cost.hessian, "linear_solves": self.cost.linear_solves,
-                "newton_iterations": self.cost.newton_iterations, "rejected": self.cost.rejected, "wall_seconds": self.wall_seconds,
-            },
+            "cost": cost,
         });
         let object = all.as_object_mut().expect("an object was written");
         object.insert("out".to_string(), json!(self.out.display().to_string()));

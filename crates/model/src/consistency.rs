@@ -25,6 +25,7 @@ const TYPED: f64 = 1e-9;
 const CONSTANT: f64 = 1e-8;
 
 /// A model looked at with its numbers.
+#[derive(Clone, Debug)]
 pub struct Examined {
     /// Findings: errors, and warnings about integrals and observables.
     pub diagnostics: Vec<Diagnostic>,

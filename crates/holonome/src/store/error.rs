@@ -91,7 +91,7 @@ impl StoreError {
     }
 
     /// Sorts a failed write by its remedy.
-    pub(super) fn write(path: &Path, source: io::Error) -> StoreError {
+    pub(crate) fn write(path: &Path, source: io::Error) -> StoreError {
         use io::ErrorKind::*;
         let path = path.to_path_buf();
         match source.kind() {

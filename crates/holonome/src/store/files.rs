@@ -16,7 +16,7 @@ pub(super) fn temporary(target: &Path) -> PathBuf {
 }
 
 /// Replaces `target` by `bytes`; a reader, or a kill, sees the old content or the new.
-pub(super) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace_through(&temporary(target), target, bytes)
 }
 

@@ -46,6 +46,7 @@ mod zarr;
 pub(crate) mod tests;
 
 pub use error::StoreError;
+pub(crate) use files::replace;
 pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::Status;
 pub use reader::{RowReader, StoredRun};

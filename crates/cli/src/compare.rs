@@ -1,0 +1,188 @@
+//! `compare`: several methods on one system.
+
+use crate::arguments::CompareArguments;
+use crate::run::{show_warnings, stop_flag};
+use crate::table::{columns, count, small};
+use crate::{INTERRUPTED, print_json};
+use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
+use holonome::model::treatment::InvariantKind;
+use holonome::model::treatment::feedback::gain_name;
+use holonome::summary::Cost;
+use holonome::{Comparison, Control, Error, Problem, Settings};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Invariants in one table at most: more would not fit a terminal.
+const INVARIANTS_ABREAST: usize = 4;
+
+pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
+    let output = arguments.output;
+    let options = arguments.options()?;
+    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let problem = Problem::load(&arguments.model.model, &settings)?;
+    show_warnings(&problem, output);
+    let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
+    let stop = stop_flag();
+    let bar = (!output.quiet && std::io::stderr().is_terminal()).then(|| {
+        let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len}  {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(0).with_style(style.progress_chars("=> "))
+    });
+    let compared = run_all(&problem, &options, &|progress| {
+        if let Some(bar) = &bar {
+            bar.set_length(progress.of as u64);
+            bar.set_position(progress.done as u64);
+        }
+        if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let Some(comparison) = compared? else {
+        if !output.quiet {
+            say!("stopped; a comparison that is not complete is not stored\n");
+        }
+        if output.json {
+            print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
+        }
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let path = folder.path().to_path_buf();
+    folder.fill(&comparison)?;
+    if !output.quiet {
+        for warning in &comparison.warnings {
+            say!("warning: {warning}\n");
+        }
+        say!("{}  stored in {}\n", describe(&comparison), path.display());
+    }
+    if output.json {
+        print_json(&comparison.to_json(&path));
+    }
+    let none = comparison.rows.iter().all(|row| row.outcome.is_err());
+    Ok(ExitCode::from(u8::from(none)))
+}
+
+/// The tables.
+fn describe(comparison: &Comparison) -> String {
+    let mut out = format!("{} to t = {}\n", comparison.model, comparison.t);
+    out.push_str(&reference(comparison));
+    out.push_str(&columns(&errors(comparison)));
+    for row in &comparison.rows {
+        if let Err(failed) = &row.outcome {
+            out.push_str(&format!("  failed: {} at {}: {}\n", row.method, steps(row), failed.message));
+        }
+    }
+    out.push_str("  work: 4 for each field evaluation, 1 for each gradient\n");
+    out.push_str(&drifts(comparison));
+    out
+}
+
+/// What the errors are measured against.
+fn reference(comparison: &Comparison) -> String {
+    let r = &comparison.reference;
+    let names = format!("{} at {:.0e}, checked by {} at {:.0e}", r.method, r.rtol, r.checked_by, r.checked_at);
+    let why = r.reason.as_deref().unwrap_or_default();
+    match r.good_until {
+        Some(t) if t == comparison.t => format!("  reference: {names}: they agree to {}\n", small(r.error)),
+        Some(t) => format!(
+            "  reference: {names}: they agree to {}, but only until t = {}:\n    {why}\n  errors are those up to there; drifts and costs are of the whole run\n",
+            small(r.error),
+            short(t)
+        ),
+        None => format!("  reference: {names}: of no use\n    {why}\n  so no errors are known, only drifts\n"),
+    }
+}
+
+/// A method's fixed step or its tolerance.
+fn steps(row: &Row) -> String {
+    match (row.step, row.tolerance, row.budget) {
+        (Some(h), ..) => format!("h = {}", short(h)),
+        (None, Some((rtol, _)), _) => format!("tol {}", short(rtol)),
+        (None, None, Some(budget)) => format!("budget {}", count(budget)),
+        (None, None, None) => String::new(),
+    }
+}
+
+/// As it was written, if that is short.
+fn short(value: f64) -> String {
+    let exact = if (1e-3..1e4).contains(&value) { format!("{value}") } else { format!("{value:e}") };
+    if exact.len() <= 7 { exact } else { format!("{value:.3e}") }
+}
+
+fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
+    let known = comparison.reference.good_until.is_some();
+    type Count = fn(&Cost) -> u64;
+    let counts: [(&str, Count); 3] =
+        [("field", |c| c.field), ("gradient", |c| c.gradient), ("Newton", |c| c.newton_iterations)];
+    let used = |of: Count| comparison.rows.iter().flat_map(|r| &r.outcome).any(|m| of(&m.cost) > 0);
+    let optional: Vec<_> = counts.into_iter().filter(|(_, of)| used(*of)).collect();
+    let header = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+    let mut head = header(&["", "", "steps"]);
+    if known {
+        let end = if comparison.reference.good_until == Some(comparison.t) { "error at T" } else { "last error" };
+        head.extend(header(&[end, "largest", "order"]));
+    }
+    head.extend(optional.iter().map(|(name, _)| name.to_string()));
+    head.extend(header(&["work", "time"]));
+    let mut rows = vec![head];
+    for row in &comparison.rows {
+        let mut cells = vec![row.method.clone(), steps(row)];
+        match &row.outcome {
+            Err(_) => cells.push("failed".to_string()),
+            Ok(m) => {
+                cells.push(count(m.steps));
+                if known {
+                    cells.extend(error_cells(m));
+                }
+                cells.extend(optional.iter().map(|(_, of)| count(of(&m.cost))));
+                cells.extend([count(budget_of(&m.cost)), format!("{:.1e} s", m.wall_seconds)]);
+            }
+        }
+        rows.push(cells);
+    }
+    rows
+}
+
+fn error_cells(measured: &Measured) -> [String; 3] {
+    let size = |size: Size| match size {
+        Size::Known(size) => small(size),
+        Size::AtMost(size) => format!("<= {}", small(size)),
+    };
+    let order = measured.order.map(|p| format!("{p:.2}")).unwrap_or_default();
+    match measured.errors {
+        Some(Errors { last, max, .. }) => [size(last), size(max), order],
+        None => Default::default(),
+    }
+}
+
+/// The largest drift of every invariant, and its growth where that is secular.
+fn drifts(comparison: &Comparison) -> String {
+    let runs = || comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
+    let Some((_, first)) = runs().next() else { return String::new() };
+    let mut out = String::new();
+    let mut secular = false;
+    // H first, the rest as in the model.
+    let mut order: Vec<usize> = (0..first.drift.len()).collect();
+    order.sort_by_key(|&k| first.drift[k].kind != InvariantKind::Hamiltonian);
+    for part in order.chunks(INVARIANTS_ABREAST) {
+        let name = |&k: &usize| gain_name(&first.drift[k].name, first.drift[k].kind);
+        let head = ["largest drift".to_string(), String::new()].into_iter();
+        let mut rows = vec![head.chain(part.iter().map(name)).collect::<Vec<_>>()];
+        for (row, measured) in runs() {
+            let cells = part.iter().map(|&k| {
+                let (drift, trend) = (&measured.drift[k], &measured.trend[k]);
+                let growing = trend.filter(|t: &Trend| t.secular);
+                secular |= growing.is_some();
+                growing.map_or(small(drift.max), |t| format!("{} ({:+.1e} t)", small(drift.max), t.slope))
+            });
+            rows.push([row.method.clone(), steps(row)].into_iter().chain(cells).collect());
+        }
+        out.push_str(&columns(&rows));
+    }
+    if secular {
+        out.push_str("  (s t): it grows all the time, by s per unit of time; the others oscillate or wander\n");
+    }
+    out
+}

@@ -1,0 +1,181 @@
+//! Which runs a comparison consists of.
+
+use super::budget;
+use super::trial::Monitor;
+use super::{CompareOptions, Failed, Measured, Row};
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::problem::Problem;
+use crate::simulation::Simulation;
+use holonome_integrate::method::{Method, Treatment};
+
+/// A method and how it steps.
+pub(super) struct Case {
+    pub(super) method: Method,
+    pub(super) steps: Steps,
+}
+
+/// Where a case's steps come from.
+#[derive(Clone, Copy)]
+pub(super) enum Steps {
+    Fixed(f64),
+    Tolerance(f64, f64),
+    Budget(u64),
+}
+
+/// Whether a method chooses its steps where it may.
+fn adapts(method: &Method) -> bool {
+    method.scheme.adaptive && !method.treatment.needs_equal_steps()
+}
+
+/// The cases: each method with everything that it can use. A method that can choose its steps takes the tolerances, and
+/// the fixed steps only where there are no tolerances; the others take the steps.
+pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
+    let methods = methods(&options.methods)?;
+    if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
+        return Err(Error::option("--budget must be positive, but it is 0"));
+    }
+    if !options.budgets.is_empty() {
+        if options.run.every.is_some() {
+            let message = "--every asks for steps of its own, and --budget for others: take --samples";
+            return Err(Error::option(message));
+        }
+        if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
+            let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
+            return Err(Error::option(message));
+        }
+        return Ok(product(&methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
+    }
+    let tolerances = tolerances(options)?;
+    let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
+    if let (Some(method), true) = (methods.iter().find(|m| !adapts(m)), fixed.is_empty()) {
+        return Err(Error::option(format!(
+            "--method {method}: it does not choose its steps, they are fixed: add --step h1,h2,… or --budget b1,b2,…"
+        )));
+    }
+    Ok(product(&methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
+        true => tolerances.clone(),
+        false => fixed.clone(),
+    }))
+}
+
+/// What is said but used by no method.
+pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
+    if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
+        warnings.push("--rtol or --atol has no effect: no method here chooses its steps".to_string());
+    }
+    if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
+        let what = "every method here chooses its steps from the tolerances; without --rtol and --atol they are fixed";
+        warnings.push(format!("--step has no effect: {what}"));
+    }
+    warnings
+}
+
+fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
+    let mut methods: Vec<Method> = Vec::new();
+    for name in names {
+        let method: Method = name.parse()?;
+        if methods.contains(&method) {
+            return Err(Error::option(format!("--method {method} is there twice: leave one out")));
+        }
+        methods.push(method);
+    }
+    if methods.is_empty() {
+        return Err(Error::option("there is nothing to compare: name methods, for example --method corrected:dop853"));
+    }
+    Ok(methods)
+}
+
+fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> {
+    methods.iter().flat_map(|&method| of(&method).into_iter().map(move |steps| Case { method, steps })).collect()
+}
+
+/// The tolerances; those of a run where neither they nor steps are given.
+fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
+    let defaults = RunOptions::default();
+    let (mut rtol, atol) = (options.rtol.clone(), &options.atol);
+    if rtol.is_empty() {
+        rtol = match (atol.len(), options.steps.len()) {
+            (0, 1..) => return Ok(Vec::new()),
+            (0, 0) => vec![defaults.rtol],
+            (many, _) => vec![defaults.rtol; many],
+        };
+    }
+    let pair = |(k, &relative): (usize, &f64)| match atol.len() {
+        0 => Ok(Steps::Tolerance(relative, relative)),
+        1 => Ok(Steps::Tolerance(relative, atol[0])),
+        many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
+        many => Err(Error::option(format!(
+            "--atol has {many} values and --rtol {}: give one for all, or one for each",
+            rtol.len()
+        ))),
+    };
+    rtol.iter().enumerate().map(pair).collect()
+}
+
+impl Case {
+    /// The options of this case's run; of a budget, without steps.
+    fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
+        let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
+        // What another method here uses is no mistake; what none of them uses is a warning of each.
+        let another = |uses: &dyn Fn(&Method) -> bool| !uses(&self.method) && all.iter().any(|c| uses(&c.method));
+        if another(&|m| m.treatment == Treatment::Feedback) {
+            (options.gain, options.allow_unstable) = (None, false);
+        }
+        if another(&|m| m.treatment.iterates()) {
+            options.projection_tolerance = None;
+        }
+        if another(&|m| !m.scheme.explicit) {
+            options.newton_tolerance = None;
+        }
+        if another(&|m| m.treatment != Treatment::Plain) {
+            options.reference = None;
+        }
+        match self.steps {
+            Steps::Fixed(h) => options.step = Some(h),
+            Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),
+            Steps::Budget(_) => {}
+        }
+        options
+    }
+
+    /// Compiles it. Whether a gain or a budget is refused depends on the step, so that is a result like others.
+    ///
+    /// # Errors
+    /// When the options make no sense for the model, whatever the step.
+    pub(super) fn prepare(
+        &self,
+        problem: &Problem,
+        common: &RunOptions,
+        all: &[Case],
+        monitor: &Monitor<'_>,
+    ) -> Result<Result<Simulation, Failed>, Error> {
+        let options = self.options(common, all);
+        let made = match self.steps {
+            Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
+            Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
+            _ => Simulation::new(problem.clone(), options).map(Ok),
+        };
+        match made {
+            Err(error @ Error::Gain { .. }) => {
+                Ok(Err(Failed { kind: error.kind(), message: error.to_string(), t: None }))
+            }
+            made => made,
+        }
+    }
+
+    /// Its row; `used` is what a budget came to.
+    pub(super) fn row(&self, used: Option<&RunOptions>, outcome: Result<Measured, Failed>) -> Row {
+        let (step, tolerance, budget) = match self.steps {
+            Steps::Fixed(h) => (Some(h), None, None),
+            Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
+            Steps::Budget(budget) if adapts(&self.method) => {
+                (None, used.map(|options| (options.rtol, options.atol)), Some(budget))
+            }
+            Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
+        };
+        Row { method: self.method.to_string(), step, tolerance, budget, outcome }
+    }
+}

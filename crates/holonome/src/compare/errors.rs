@@ -1,0 +1,81 @@
+//! The errors of a run, and the order that they show.
+
+use super::Row;
+use super::reference::Reference;
+use super::trial::Samples;
+
+/// How large an error is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// This.
+    Known(f64),
+    /// At most this: it is not far enough above the reference's own error to be told from it.
+    AtMost(f64),
+}
+
+/// An error is known where it is this many times the reference's, to a tenth then.
+const KNOWN_ABOVE: f64 = 10.0;
+
+impl Size {
+    fn new(distance: f64, reference: f64) -> Size {
+        if distance > KNOWN_ABOVE * reference { Size::Known(distance) } else { Size::AtMost(distance + reference) }
+    }
+
+    /// The error itself, where it is known.
+    pub fn known(self) -> Option<f64> {
+        match self {
+            Size::Known(size) => Some(size),
+            Size::AtMost(_) => None,
+        }
+    }
+
+    /// The number, whatever it means.
+    pub fn number(self) -> f64 {
+        match self {
+            Size::Known(size) | Size::AtMost(size) => size,
+        }
+    }
+}
+
+/// Errors of a run: Euclidean distances of its states from the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    /// At which time the last one is: the end, or the last sample for which the reference is good.
+    pub t: f64,
+    /// The error there.
+    pub last: Size,
+    /// The largest over the samples up to there.
+    pub max: Size,
+}
+
+impl Errors {
+    pub(super) fn of(samples: &Samples, reference: &Reference) -> Option<Errors> {
+        let all = samples.t.iter().zip(&samples.x).map_while(|(&t, x)| Some((t, reference.distance(t, x)?)));
+        let (mut last, mut max) = (None, 0.0);
+        for (t, distance) in all {
+            last = Some((t, distance));
+            max = f64::max(max, distance);
+        }
+        let (t, distance) = last.filter(|(t, _)| *t > 0.0)?;
+        Some(Errors { t, last: Size::new(distance, reference.error), max: Size::new(max, reference.error) })
+    }
+}
+
+/// The order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), both errors being known.
+pub(super) fn measure_orders(rows: &mut [Row]) {
+    let point = |row: &Row| {
+        let error = row.outcome.as_ref().ok()?.errors?.last.known()?;
+        Some((row.step?, error))
+    };
+    for k in 1..rows.len() {
+        let order = match (point(&rows[k - 1]), point(&rows[k])) {
+            (Some((h1, e1)), Some((h2, e2))) if rows[k - 1].method == rows[k].method && h1 != h2 => {
+                Some((e1 / e2).ln() / (h1 / h2).ln())
+            }
+            _ => None,
+        };
+        if let Ok(measured) = &mut rows[k].outcome {
+            measured.order = order;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The folder of a comparison.
+
+use super::Comparison;
+use crate::error::Error;
+use crate::store::StoreError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A folder that is made before the comparison, so that a mistake in its name shows early, and filled after it. Unless
+/// it is filled it goes away again, and so do the folders above it that were made for it.
+pub struct Folder {
+    path: PathBuf,
+    /// What was made, outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Makes the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the smallest k that is free.
+    ///
+    /// # Errors
+    /// When it cannot be made, or holds something.
+    pub fn create(out: Option<&Path>, name: &str) -> Result<Folder, Error> {
+        let Some(path) = out else { return Folder::numbered("runs".as_ref(), name) };
+        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+            Ok(false) => Err(Error::store(StoreError::NotEmpty { path: path.to_path_buf() })),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, error)),
+            _ => Ok(Folder { path: path.to_path_buf(), made: make_all(path)? }),
+        }
+    }
+
+    fn numbered(parent: &Path, name: &str) -> Result<Folder, Error> {
+        let mut made = make_all(parent)?;
+        let mut number: u64 = 1;
+        loop {
+            let path = parent.join(format!("{name}-compare-{number}"));
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    made.push(path.clone());
+                    return Ok(Folder { path, made });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(unwritable(&path, error)),
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `compare.json`, `compare.csv` and, where there is something to draw, `work-precision.svg`.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
+        self.made.clear();
+        let json = format!("{:#}\n", comparison.to_json(&self.path));
+        let files = [("compare.json", Some(json)), ("compare.csv", Some(comparison.to_csv()))];
+        for (name, text) in files.into_iter().chain([("work-precision.svg", comparison.to_svg())]) {
+            let Some(text) = text else { continue };
+            crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for path in self.made.iter().rev() {
+            // A folder that someone else uses by now is not empty and stays.
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+/// Makes a folder and those above it, and says which were missing, outermost first.
+fn make_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let mut made: Vec<PathBuf> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+    made.reverse();
+    fs::create_dir_all(path).map_err(|error| unwritable(path, error))?;
+    Ok(made)
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    Error::store(StoreError::write(path, error))
+}

@@ -1,0 +1,242 @@
+//! One system by several methods: errors against a converged solution, drifts, costs.
+//!
+//! Every run is made twice. Once with samples, and these run side by side on all cores: they tell of errors and trends.
+//! Then once without, one after the other, with nothing beside them: these give the times, and costs that hold no
+//! interpolation of samples. Samples do not influence the steps, so both are the same run.
+//!
+//! ```no_run
+//! use holonome::compare::{CompareOptions, compare};
+//! use holonome::{Control, Problem, Settings};
+//!
+//! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
+//! let methods = vec!["euler".to_string(), "corrected:rk4".to_string()];
+//! let options = CompareOptions { methods, steps: vec![1e-2, 5e-3], ..CompareOptions::default() };
+//! if let Some(comparison) = compare(&problem, &options, &|_| Control::Continue)? {
+//!     print!("{}", comparison.to_csv());
+//! }
+//! # Ok::<(), holonome::Error>(())
+//! ```
+
+mod budget;
+mod cases;
+mod errors;
+mod figure;
+mod folder;
+mod reference;
+mod table;
+mod trend;
+mod trial;
+
+pub use errors::{Errors, Size};
+pub use folder::Folder;
+pub use reference::{Reference, USEFUL};
+pub use trend::Trend;
+
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::problem::Problem;
+use crate::simulation::Simulation;
+use crate::summary::{Cost, Drift, Summary, counts};
+use holonome_integrate::observer::Control;
+use rayon::prelude::*;
+use trial::{Monitor, Trial};
+
+/// What is compared, and how.
+#[derive(Clone, Debug, Default)]
+pub struct CompareOptions {
+    /// The methods.
+    pub methods: Vec<String>,
+    /// Fixed steps.
+    pub steps: Vec<f64>,
+    /// Relative tolerances, for methods that choose their steps.
+    pub rtol: Vec<f64>,
+    /// Absolute tolerances, one for each relative one or one for all; equal to the relative ones where there are none.
+    pub atol: Vec<f64>,
+    /// Budgets, in place of steps and tolerances: each method takes the step or the tolerance that spends it.
+    pub budgets: Vec<u64>,
+    /// What all runs have in common: the end, the outputs, gains, targets. The rest of it is not used.
+    pub run: RunOptions,
+}
+
+/// How far a comparison is, for a progress bar.
+#[derive(Clone, Copy, Debug)]
+pub struct CompareProgress {
+    /// Pieces of work done: computations of the reference, runs, timings.
+    pub done: usize,
+    /// Pieces in all.
+    pub of: usize,
+}
+
+/// A comparison's result.
+pub struct Comparison {
+    /// The model's name.
+    pub model: String,
+    /// Whether the model is Hamiltonian.
+    pub hamiltonian: bool,
+    /// The end of every run.
+    pub t: f64,
+    /// What the errors are measured against.
+    pub reference: Reference,
+    /// The runs, in the order of the methods, and for each in that of its steps or tolerances.
+    pub rows: Vec<Row>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// One method with one step or tolerance.
+pub struct Row {
+    /// The method's name.
+    pub method: String,
+    /// Its fixed step.
+    pub step: Option<f64>,
+    /// Its tolerances, relative and absolute.
+    pub tolerance: Option<(f64, f64)>,
+    /// The budget that it was given.
+    pub budget: Option<u64>,
+    /// What it came to.
+    pub outcome: Result<Measured, Failed>,
+}
+
+/// What is known of a run that reached its end.
+pub struct Measured {
+    /// Accepted steps.
+    pub steps: u64,
+    /// The errors; none where there is no reference.
+    pub errors: Option<Errors>,
+    /// The order measured between this run and the one above it.
+    pub order: Option<f64>,
+    /// The drift of every invariant, in the model's order.
+    pub drift: Vec<Drift>,
+    /// The trend of each; none of a run with too few samples.
+    pub trend: Vec<Option<Trend>>,
+    /// Evaluations.
+    pub cost: Cost,
+    /// Time in the stepping loop.
+    pub wall_seconds: f64,
+}
+
+/// Why a run is not there.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// A word for programs.
+    pub kind: &'static str,
+    /// For people.
+    pub message: String,
+    /// How far it came.
+    pub t: Option<f64>,
+}
+
+/// A field evaluation in units of a gradient (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
+/// consists of four gradients).
+const GRADIENTS_OF_A_FIELD: u64 = 4;
+
+/// What a cost is in the units of the 2022 paper: 4 for a field, 1 for a gradient.
+pub fn budget_of(cost: &Cost) -> u64 {
+    let count = |wanted: &str| counts(cost).iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count);
+    GRADIENTS_OF_A_FIELD * count("field") + count("gradient")
+}
+
+/// Outputs of each run unless asked otherwise; fewer where they would take too much memory.
+const SAMPLES: u64 = 1001;
+
+/// Numbers that all samples together may have: half a gigabyte.
+const SAMPLED_NUMBERS: u64 = 1 << 26;
+
+/// Compares. `watch` is called now and then, from several threads; None is what comes of its saying stop.
+///
+/// # Errors
+/// When the options make no sense, or a method does not suit the model. A run that fails is a row like others.
+pub fn compare(
+    problem: &Problem,
+    options: &CompareOptions,
+    watch: &(dyn Fn(CompareProgress) -> Control + Sync),
+) -> Result<Option<Comparison>, Error> {
+    let cases = cases::cases(options)?;
+    let common = common(problem, options, cases.len());
+    let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len());
+    let prepared: Vec<_> = cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
+    let runs: Vec<Result<Simulation, Failed>> = prepared.into_iter().collect::<Result<_, Error>>()?;
+    let times = sample_times(runs.iter().flatten(), common.until);
+    let record = |run: &Result<Simulation, Failed>| {
+        let trial = run.as_ref().map(|simulation| Trial::record(simulation, &simulation.plan, &monitor));
+        monitor.finish_one();
+        trial.map_err(Failed::clone)
+    };
+    let (reference, trials) = rayon::join(
+        || Reference::make(problem, &common, times, &monitor),
+        || runs.par_iter().map(record).collect::<Vec<_>>(),
+    );
+    let reference = reference?;
+    let mut rows = Vec::new();
+    for ((case, run), trial) in cases.iter().zip(&runs).zip(trials) {
+        let outcome = match (run, trial) {
+            (Ok(run), Ok(trial)) => measure(run, trial, &reference, &monitor),
+            (Err(failed), _) => Err(failed.clone()),
+            (_, Err(failed)) => Err(failed),
+        };
+        monitor.finish_one();
+        rows.push(case.row(run.as_ref().ok().map(|run| &run.options), outcome));
+    }
+    if monitor.stopped() {
+        return Ok(None);
+    }
+    errors::measure_orders(&mut rows);
+    let mut warnings = cases::unused(options, &cases);
+    warnings.extend(warnings_of(&runs));
+    let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
+    Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings }))
+}
+
+/// The runs' warnings, each once: what all of them say by itself, the rest after the method.
+fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    for run in runs.iter().flatten() {
+        for warning in &run.warnings {
+            let of_all = runs.iter().flatten().all(|other| other.warnings.contains(warning));
+            let text = if of_all { warning.clone() } else { format!("{}: {warning}", run.options.method) };
+            if !warnings.contains(&text) {
+                warnings.push(text);
+            }
+        }
+    }
+    warnings
+}
+
+/// What all runs have in common, the number of samples settled.
+fn common(problem: &Problem, options: &CompareOptions, cases: usize) -> RunOptions {
+    let mut common = options.run.clone();
+    if common.samples.is_none() && common.every.is_none() {
+        // Of each sample are kept: the state, F, and two reference states.
+        let (field, rows) = (&problem.examined.field, &problem.examined.rows);
+        let invariants = field.as_ref().map_or(0, |f| f.0.invariants.len()) + rows.as_ref().map_or(0, |r| r.count());
+        let numbers = (cases * (3 * problem.model.dimension() + invariants)).max(1);
+        common.samples = Some((SAMPLED_NUMBERS / numbers as u64).clamp(2, SAMPLES));
+    }
+    common
+}
+
+/// Every time at which one of the runs has a sample, ascending; k·h may lie a rounding beyond the end.
+fn sample_times<'a>(runs: impl Iterator<Item = &'a Simulation>, until: f64) -> Vec<f64> {
+    let of = |run: &Simulation| (0..run.plan.sample_count()).map(|i| run.plan.sample_time(i)).collect::<Vec<_>>();
+    let mut times: Vec<f64> = runs.flat_map(of).map(|t| t.min(until)).chain([0.0, until]).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    times
+}
+
+/// What a run came to, with the time that it takes by itself.
+fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Monitor<'_>) -> Result<Measured, Failed> {
+    if let Some(failed) = trial.failed {
+        return Err(failed);
+    }
+    let (wall_seconds, state) = trial::time(run, monitor)?;
+    Ok(Measured {
+        steps: state.step,
+        errors: Errors::of(&trial.samples, reference),
+        order: None,
+        drift: Summary::drift_of(&run.groups, &run.initial, &state),
+        trend: run.groups.iter().map(|group| Trend::of(group, &trial.samples)).collect(),
+        cost: state.cost,
+        wall_seconds,
+    })
+}

@@ -1,0 +1,173 @@
+//! The solution that errors are measured against, and how good it is.
+//!
+//! It is computed twice, by two methods that have nothing in common but the field: their distance, the largest so far,
+//! is what is claimed of its accuracy. The second method is the worse one, so the claim is a cautious one. Both hold
+//! the known invariants, which makes errors grow with T instead of T²; but where one of these varies along the flow
+//! they would hold what is not constant, and both run without.
+//!
+//! Where trajectories separate exponentially no tolerance helps for long: the two computations part, and errors are
+//! measured up to there.
+
+use super::trial::{Monitor, Samples, Trial};
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::problem::Problem;
+use crate::simulation::Simulation;
+use holonome_integrate::plan::Stepping;
+
+/// A solution at the samples' times, computed twice.
+pub struct Reference {
+    /// The method.
+    pub method: String,
+    /// Its relative tolerance; the absolute one is this times the size of the initial state.
+    pub rtol: f64,
+    /// The method of the second computation.
+    pub checked_by: String,
+    /// Its relative tolerance.
+    pub checked_at: f64,
+    /// The last sample up to which the two agree to [`USEFUL`] of the state's size; none where they never do.
+    pub good_until: Option<f64>,
+    /// The largest distance between the two up to there.
+    pub error: f64,
+    /// Why it is not good until the end.
+    pub reason: Option<String>,
+    end: f64,
+    times: Vec<f64>,
+    states: Vec<Vec<f64>>,
+}
+
+/// A reference is of use while its relative error is below this.
+pub const USEFUL: f64 = 1e-6;
+
+/// Tolerances of the two computations. The first pair leaves little but rounding, of which more steps would only bring
+/// more; the second is for fields that do not let their error estimates become that small.
+const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
+
+/// Why the computations part although neither failed.
+const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
+const PARTED_AT_ONCE: &str = "the start is not where --reference aims, and each computation takes its own way there";
+
+impl Reference {
+    /// Pieces of work that [`Reference::make`] reports.
+    pub(super) const COMPUTATIONS: usize = 2;
+
+    /// Computes it at `times`, ascending from the start to the end.
+    pub(super) fn make(
+        problem: &Problem,
+        common: &RunOptions,
+        times: Vec<f64>,
+        monitor: &Monitor<'_>,
+    ) -> Result<Reference, Error> {
+        let mut best: Option<Reference> = None;
+        for tolerances in TOLERANCES {
+            let reference = Reference::attempt(problem, common, &times, tolerances, monitor)?;
+            let complete = reference.times.len() == times.len();
+            let further = best.as_ref().is_none_or(|best| reference.times.len() > best.times.len());
+            if further {
+                best = Some(reference);
+            }
+            if complete || monitor.stopped() {
+                break;
+            }
+        }
+        (0..Reference::COMPUTATIONS).for_each(|_| monitor.finish_one());
+        Ok(best.expect("there are tolerances to try"))
+    }
+
+    fn attempt(
+        problem: &Problem,
+        common: &RunOptions,
+        times: &[f64],
+        (rtol, checked_at): (f64, f64),
+        monitor: &Monitor<'_>,
+    ) -> Result<Reference, Error> {
+        let treatment = if invariants_hold(problem) { "corrected:" } else { "" };
+        let [method, checked_by] = ["dop853", "tsit5"].map(|scheme| format!("{treatment}{scheme}"));
+        let run = |(method, rtol): (&str, f64)| solve(problem, common, method, rtol, times, monitor);
+        let (first, second) = rayon::join(|| run((&method, rtol)), || run((&checked_by, checked_at)));
+        let ((first, failed), (second, also)) = (first?, second?);
+        let common_count = first.t.len().min(second.t.len());
+        let mut reference = Reference {
+            rtol,
+            checked_at,
+            good_until: None,
+            error: 0.0,
+            end: common.until,
+            reason: failed.map(|why| format!("{method}: {why}")).or(also.map(|why| format!("{checked_by}: {why}"))),
+            times: first.t[..common_count].to_vec(),
+            states: first.x,
+            method,
+            checked_by,
+        };
+        let (mut error, mut size): (f64, f64) = (0.0, 0.0);
+        for (k, other) in second.x[..common_count].iter().enumerate() {
+            let state = &reference.states[k];
+            size = size.max(distance(state, &vec![0.0; state.len()]));
+            error = error.max(distance(state, other));
+            if error > USEFUL * size {
+                let parted = if common.reference.is_some() { PARTED_AT_ONCE } else { PARTED };
+                reference.reason.get_or_insert(parted.to_string());
+                break;
+            }
+            (reference.good_until, reference.error) = (Some(reference.times[k]), error);
+        }
+        // Without any motion yet, agreement says nothing.
+        reference.good_until = reference.good_until.filter(|&t| t > 0.0);
+        Ok(reference)
+    }
+
+    /// The distance of `x` at `t`, which is one of the times, from the reference; none where it is no longer good.
+    pub(super) fn distance(&self, t: f64, x: &[f64]) -> Option<f64> {
+        Some(distance(self.at(t)?, x))
+    }
+
+    /// The state at `t`, if that is one of the samples' times and the reference is good there.
+    pub fn at(&self, t: f64) -> Option<&[f64]> {
+        // k·h may lie a rounding beyond the end.
+        let t = t.min(self.end);
+        if t > self.good_until? {
+            return None;
+        }
+        let k = self.times.binary_search_by(|time| time.total_cmp(&t)).ok()?;
+        Some(&self.states[k])
+    }
+}
+
+/// Whether the model has invariants, none of which is known to vary.
+fn invariants_hold(problem: &Problem) -> bool {
+    let examined = &problem.examined;
+    let straight = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
+    let by_rows = examined.rows.as_ref().is_some_and(|rows| !rows.groups.is_empty());
+    (straight || by_rows) && examined.varying.is_empty()
+}
+
+/// The states at `times` as far as they were reached, and why no further.
+fn solve(
+    problem: &Problem,
+    common: &RunOptions,
+    method: &str,
+    rtol: f64,
+    times: &[f64],
+    monitor: &Monitor<'_>,
+) -> Result<(Samples, Option<String>), Error> {
+    let largest = problem.model.initial.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let options = RunOptions {
+        method: method.to_string(),
+        rtol,
+        atol: if largest > 0.0 { rtol * largest } else { rtol },
+        until: common.until,
+        reference: common.reference.clone(),
+        ..RunOptions::default()
+    };
+    let simulation = Simulation::new(problem.clone(), options)?;
+    let mut plan = simulation.plan.clone();
+    if let Stepping::Adaptive(adaptive) = &mut plan.stepping {
+        adaptive.samples = times.to_vec();
+    }
+    let trial = Trial::record(&simulation, &plan, monitor);
+    Ok((trial.samples, trial.failed.map(|failed| failed.message)))
+}
+
+pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}

@@ -1,0 +1,157 @@
+//! A run that stores nothing.
+
+use super::{CompareProgress, Failed};
+use crate::simulation::Simulation;
+use holonome_integrate::failure::Failure;
+use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::Plan;
+use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Shows how far a comparison is, and hears when it is to stop.
+pub(super) struct Monitor<'a> {
+    watch: &'a (dyn Fn(CompareProgress) -> Control + Sync),
+    done: AtomicUsize,
+    of: usize,
+    stopped: AtomicBool,
+}
+
+impl<'a> Monitor<'a> {
+    pub(super) fn new(watch: &'a (dyn Fn(CompareProgress) -> Control + Sync), of: usize) -> Monitor<'a> {
+        Monitor { watch, done: AtomicUsize::new(0), of, stopped: AtomicBool::new(false) }
+    }
+
+    /// Whether to go on.
+    pub(super) fn look(&self) -> Control {
+        let control = (self.watch)(CompareProgress { done: self.done.load(Ordering::Relaxed), of: self.of });
+        if control == Control::Stop {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        control
+    }
+
+    pub(super) fn finish_one(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+        self.look();
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// The samples of a run.
+#[derive(Default)]
+pub(super) struct Samples {
+    pub(super) t: Vec<f64>,
+    pub(super) x: Vec<Vec<f64>>,
+    /// F − F₀, row by row.
+    pub(super) deviations: Vec<Vec<f64>>,
+}
+
+/// A run with its samples.
+pub(super) struct Trial {
+    pub(super) samples: Samples,
+    pub(super) failed: Option<Failed>,
+}
+
+impl Failed {
+    fn of(failure: &Failure<Infallible>) -> Failed {
+        Failed { kind: failure.kind(), message: failure.to_string(), t: failure.t() }
+    }
+}
+
+impl Trial {
+    /// Runs `plan`, which is the simulation's own but for its outputs.
+    pub(super) fn record(simulation: &Simulation, plan: &Plan, monitor: &Monitor<'_>) -> Trial {
+        let system = &simulation.system;
+        let mut state = simulation.state().clone();
+        let target = state.target.clone();
+        let work = vec![0.0; system.work_len()];
+        let mut recorder = Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
+        let outcome = simulation.run_unstored(plan, &mut state, &mut recorder);
+        Trial { samples: recorder.samples, failed: outcome.err().map(|failure| Failed::of(&failure)) }
+    }
+}
+
+struct Recorder<'a> {
+    system: &'a dyn System,
+    target: Vec<f64>,
+    samples: Samples,
+    work: Vec<f64>,
+    steps: u64,
+    monitor: &'a Monitor<'a>,
+}
+
+impl Observer for Recorder<'_> {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
+        let mut values = vec![0.0; self.target.len()];
+        self.system.invariant_values(t, x, &mut values, &mut self.work);
+        for (value, target) in values.iter_mut().zip(&self.target) {
+            *value -= target;
+        }
+        self.samples.t.push(t);
+        self.samples.x.push(x.to_vec());
+        self.samples.deviations.push(values);
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        look_now_and_then(&mut self.steps, state, self.monitor)
+    }
+}
+
+/// A look costs nothing against this many steps of a small system, or one of a large one.
+const STEPS_BETWEEN_LOOKS: u64 = 64;
+
+fn look_now_and_then(steps: &mut u64, state: &StepState, monitor: &Monitor<'_>) -> Result<Control, Infallible> {
+    *steps += 1;
+    let soon = !steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096;
+    Ok(if soon { Control::Continue } else { monitor.look() })
+}
+
+/// Watches nothing but whether to go on.
+struct Clocked<'a> {
+    steps: u64,
+    monitor: &'a Monitor<'a>,
+}
+
+impl Observer for Clocked<'_> {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        look_now_and_then(&mut self.steps, state, self.monitor)
+    }
+}
+
+/// A short run is repeated, up to this long and this often: the least of several times is near what the run itself takes.
+const REPEAT_SECONDS: f64 = 0.05;
+const REPEATS: u32 = 5;
+
+/// The time of a run that samples its ends only, and the state at its end.
+pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<(f64, StepState), Failed> {
+    let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
+    let (mut least, mut sum) = (f64::INFINITY, 0.0);
+    let mut state = simulation.state().clone();
+    for _ in 0..REPEATS {
+        state = simulation.state().clone();
+        let started = Instant::now();
+        let outcome = simulation.run_unstored(&ends, &mut state, &mut Clocked { steps: 0, monitor });
+        let seconds = started.elapsed().as_secs_f64();
+        outcome.map_err(|failure| Failed::of(&failure))?;
+        (least, sum) = (seconds.min(least), sum + seconds);
+        if sum > REPEAT_SECONDS || monitor.stopped() {
+            break;
+        }
+    }
+    Ok((least, state))
+}

@@ -1,0 +1,259 @@
+//! Comparisons: is the reference as good as it says, are orders and budgets those of the methods, are limits told of?
+
+mod common;
+
+use common::{distance, model};
+use holonome::compare::{CompareOptions, Comparison, Folder, Measured, Row, Size, USEFUL, budget_of, compare};
+use holonome::model::treatment::InvariantKind;
+use holonome::{Control, Problem, RunOptions, Settings};
+use std::collections::BTreeMap;
+
+fn options(methods: &[&str], steps: &[f64], until: f64) -> CompareOptions {
+    let methods = methods.iter().map(|name| name.to_string()).collect();
+    let run = RunOptions { until, ..RunOptions::default() };
+    CompareOptions { methods, steps: steps.to_vec(), run, ..CompareOptions::default() }
+}
+
+#[track_caller]
+fn run(problem: &Problem, options: &CompareOptions) -> Comparison {
+    compare(problem, options, &|_| Control::Continue).unwrap().expect("nobody stops it")
+}
+
+fn text_model(text: &str) -> Problem {
+    Problem::from_text("inline", text, &BTreeMap::new(), &Settings::default()).unwrap()
+}
+
+#[track_caller]
+fn measured(row: &Row) -> &Measured {
+    row.outcome.as_ref().unwrap_or_else(|failed| panic!("{}: {}", row.method, failed.message))
+}
+
+/// One period of the planar pendulum from rest at the height of its pivot, 4 K(1/2).
+const PERIOD: f64 = 7.416_298_709_205_487_5; // 7.41629870920548767, rounded
+
+#[test]
+fn the_reference_is_as_good_as_it_says() {
+    // After a period the planar pendulum is where it was. T is rounded, by half an ulp of 7.4, 4.4e-16, at most, and
+    // moves the state by that times its velocity, which is 1 there.
+    let planar = run(&model("planar-pendulum", &[]), &options(&["rk4"], &[PERIOD / 1000.0], PERIOD));
+    let (reference, end) = (&planar.reference, planar.reference.at(PERIOD).unwrap());
+    let error = distance(end, &[1.0, 0.0, 0.0, 0.0]);
+    assert!(error <= reference.error + 4.4e-16, "{error:e}, claimed are {:e}", reference.error);
+    assert!(reference.error < 1e-12 && reference.good_until == Some(PERIOD));
+    // The spherical pendulum, from an independent computation with 12 decimals: rounding them is half a unit in each of
+    // six components, 0.5e-12·√6 in all.
+    let spherical = run(&model("spherical-pendulum", &[]), &options(&["rk4"], &[0.1], 100.0));
+    let printed = [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
+    let error = distance(spherical.reference.at(100.0).unwrap(), &printed);
+    assert!(error <= spherical.reference.error + 1.3e-12, "{error:e}, claimed are {:e}", spherical.reference.error);
+    assert!(spherical.reference.error < 1e-11, "{:e}", spherical.reference.error);
+}
+
+#[test]
+fn orders_are_those_of_the_methods() {
+    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions on
+    // the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
+    let steps = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0];
+    let comparison = run(&model("spherical-pendulum", &[]), &options(&["euler", "heun", "rk4"], &steps, 1.0));
+    for (rows, expected) in comparison.rows.chunks(3).zip([1.0, 2.0, 4.0]) {
+        assert_eq!(measured(&rows[0]).order, None, "there is no row above it");
+        for row in &rows[1..] {
+            let order = measured(row).order.unwrap();
+            assert!((order - expected).abs() < 0.02, "{} at {:?}: {order}", row.method, row.step);
+        }
+    }
+}
+
+#[test]
+fn the_errors_of_the_literature() {
+    // Chang, Perlmutter, Vankerschaver 2022, recomputed: 2.28 and 2.22e-3 are given to three digits.
+    let gain = Some("rod=50,rod.hidden=12.5,H=50,J=50".parse().unwrap());
+    let mut options = options(&["euler", "feedback:euler"], &[1e-3], 100.0);
+    options.run.gain = gain;
+    let comparison = run(&model("spherical-pendulum", &[]), &options);
+    for (row, expected) in comparison.rows.iter().zip([2.28, 2.22e-3]) {
+        let error = measured(row).errors.unwrap().last.known().unwrap();
+        assert!((error / expected - 1.0).abs() < 0.003, "{}: {error:e}, expected {expected:e}", row.method);
+    }
+    // Euler's drift grows all the time; with feedback it stays.
+    let [plain, feedback] = [0, 1].map(|k| {
+        let m = measured(&comparison.rows[k]);
+        let energy = m.drift.iter().position(|d| d.kind == InvariantKind::Hamiltonian).unwrap();
+        (m.drift[energy].max, m.trend[energy].unwrap())
+    });
+    assert!(plain.1.secular && !feedback.1.secular, "{plain:?} {feedback:?}");
+    // Growth and drift are the same thing there: the oscillation is what the line leaves.
+    assert!((plain.1.growth.abs() - plain.0).abs() < 2.0 * plain.1.oscillation, "{plain:?}");
+}
+
+#[test]
+fn what_the_reference_cannot_tell_is_a_bound() {
+    let mut options = options(&["rk4", "corrected:dop853"], &[PERIOD / 50.0], PERIOD);
+    options.rtol = vec![1e-4, 1e-14];
+    let comparison = run(&model("planar-pendulum", &[]), &options);
+    let own = comparison.reference.error;
+    let names: Vec<_> = comparison.rows.iter().map(|row| (row.method.as_str(), row.step, row.tolerance)).collect();
+    let expected = [
+        ("rk4", Some(PERIOD / 50.0), None),
+        ("corrected:dop853", None, Some((1e-4, 1e-4))),
+        ("corrected:dop853", None, Some((1e-14, 1e-14))),
+    ];
+    assert_eq!(names, expected, "steps for the one that needs them, tolerances for the other");
+    for row in &comparison.rows[..2] {
+        let errors = measured(row).errors.unwrap();
+        let Size::Known(error) = errors.last else { panic!("{errors:?}") };
+        assert!(error > 10.0 * own && errors.max.number() >= error && errors.t == PERIOD, "{errors:?}");
+    }
+    let tight = measured(&comparison.rows[2]).errors.unwrap();
+    let Size::AtMost(bound) = tight.last else { panic!("{tight:?}, the reference has {own:e}") };
+    assert!((own..=11.0 * own).contains(&bound), "{bound:e} and {own:e}");
+    assert_eq!(measured(&comparison.rows[2]).order, None);
+}
+
+#[test]
+fn where_trajectories_separate_the_comparison_says_how_far_it_goes() {
+    let lorenz = "state x = 1\nstate y = 1\nstate z = 20\nx' = 10*(y - x)\ny' = x*(28 - z) - y\nz' = x*y - 8/3*z\n";
+    let problem = text_model(lorenz);
+    let comparison = run(&problem, &options(&["rk4"], &[0.005], 100.0));
+    let reference = &comparison.reference;
+    // Errors of 1e-16…1e-13 of the size grow by e^{0.906 t} in the mean: they pass 1e-6 after (14…23)/0.906 = 18…25
+    // units of time; the growth is uneven, so twice that is allowed for.
+    let until = reference.good_until.unwrap();
+    assert!((9.0..50.0).contains(&until), "{until}");
+    // The state stays within 60 of the origin.
+    assert!(reference.error <= USEFUL * 60.0 && reference.reason.is_some());
+    assert!(reference.at(100.0).is_none());
+    let row = measured(&comparison.rows[0]);
+    // 1001 samples are 0.1 apart.
+    assert!((row.errors.unwrap().t - until).abs() < 0.11, "{row:?}", row = row.errors);
+    assert_eq!(row.steps, 20_000, "the run itself goes on");
+}
+
+#[test]
+fn a_run_that_fails_is_a_row() {
+    // x = 1/(1-t) ends at t = 1: the reference and every run do.
+    let problem = text_model("state x = 1\nx' = x^2\n");
+    let comparison = run(&problem, &options(&["rk4", "euler"], &[0.001], 2.0));
+    assert!(comparison.reference.reason.is_some() && comparison.reference.good_until.unwrap() < 1.0);
+    let failed = comparison.rows[0].outcome.as_ref().err().unwrap();
+    assert_eq!((failed.kind, failed.t.is_some_and(|t| t > 1.0 && t < 1.1)), ("non-finite", true));
+    // A gain that one step cannot take is no reason to give up the others.
+    let mut options = options(&["feedback:euler", "rk4"], &[0.1, 1e-3], 1.0);
+    options.run.gain = Some("50".parse().unwrap());
+    let comparison = run(&model("spherical-pendulum", &[]), &options);
+    let ended: Vec<bool> = comparison.rows.iter().map(|row| row.outcome.is_ok()).collect();
+    assert_eq!(ended, [false, true, true, true]);
+    assert_eq!(comparison.rows[0].outcome.as_ref().err().unwrap().kind, "gain");
+}
+
+#[test]
+fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
+    let text = "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
+    let comparison = run(&text_model(text), &options(&["rk4"], &[0.01], 10.0));
+    assert_eq!((&*comparison.reference.method, &*comparison.reference.checked_by), ("dop853", "tsit5"));
+    let error = distance(comparison.reference.at(10.0).unwrap(), &[10f64.cos(), -10f64.sin()]);
+    assert!(error <= comparison.reference.error + 1e-15, "{error:e}, claimed are {:e}", comparison.reference.error);
+}
+
+#[test]
+fn budgets_are_spent_and_not_exceeded() {
+    let (small, large) = (1000, 5000);
+    let methods = ["heun", "rk4", "corrected:dop853"];
+    let options = CompareOptions { budgets: vec![small, large], ..options(&methods, &[], PERIOD) };
+    let comparison = run(&model("planar-pendulum", &[]), &options);
+    // Of a step: 2 and 4 fields of 4 gradients each.
+    for (rows, price) in comparison.rows.chunks(2).zip([8, 16]) {
+        for (row, budget) in rows.iter().zip([small, large]) {
+            let m = measured(row);
+            assert_eq!((m.steps, budget_of(&m.cost)), (budget / price, budget / price * price), "{}", row.method);
+            let steps = PERIOD / row.step.unwrap();
+            assert!((steps - m.steps as f64).abs() < 1e-9 * steps, "T/h is the number of steps: {steps}");
+        }
+    }
+    // An adaptive run takes fewer or more whole steps of 12 fields, the tolerance is found to 0.3 % of a decade: a few
+    // steps of 48 are what may be left.
+    for (row, budget) in comparison.rows[4..].iter().zip([small, large]) {
+        let (m, tolerance) = (measured(row), row.tolerance.unwrap());
+        let spent = budget_of(&m.cost);
+        assert!(spent <= budget && spent + 200 > budget, "{spent} of {budget} with {tolerance:?}");
+        assert!(tolerance.0 == tolerance.1 && row.step.is_none() && row.budget == Some(budget));
+    }
+    // At equal budgets the higher order is better here, as in the paper.
+    let error = |k: usize| measured(&comparison.rows[k]).errors.unwrap().last.number();
+    assert!(error(5) < error(3) && error(3) < error(1));
+    // Newton iterations depend on the step, so what is left may be more than a step's price; it is hardly a tenth.
+    let options = CompareOptions { methods: vec!["suzuki4(rattle)".into()], budgets: vec![1000, 20_000], ..options };
+    for row in run(&model("planar-pendulum", &[]), &options).rows {
+        let (spent, budget) = (budget_of(&measured(&row).cost), row.budget.unwrap());
+        assert!(spent <= budget && spent > budget / 10 * 9, "{spent} of {budget}");
+    }
+    let options = CompareOptions { methods: methods.map(String::from).to_vec(), ..options };
+    let poor = CompareOptions { budgets: vec![10], ..options };
+    for row in run(&model("planar-pendulum", &[]), &poor).rows {
+        assert_eq!(row.outcome.err().map(|failed| failed.kind), (row.method != "heun").then_some("budget"));
+    }
+}
+
+#[test]
+fn costs_hold_no_samples_and_stopping_stops() {
+    let problem = model("kepler", &[]);
+    let mut options = options(&["dop853"], &[], 50.0);
+    let mut cost = |samples| {
+        options.run.samples = samples;
+        measured(&run(&problem, &options).rows[0]).cost.clone()
+    };
+    assert_eq!(cost(None), cost(Some(2)), "interpolated samples do not count");
+    assert!(compare(&problem, &options, &|_| Control::Stop).unwrap().is_none());
+}
+
+#[test]
+fn json_csv_and_figure_have_every_row() {
+    let mut options = options(&["rk4", "feedback:euler", "dop853"], &[0.1, 1e-3], 1.0);
+    options.rtol = vec![1e-6];
+    options.run.gain = Some("50".parse().unwrap());
+    let comparison = run(&model("spherical-pendulum", &[]), &options);
+    let out = std::env::temp_dir().join(format!("holonome-compare-{}", std::process::id()));
+    let folder = Folder::create(Some(&out), "pendulum").unwrap();
+    folder.fill(&comparison).unwrap();
+    assert!(Folder::create(Some(&out), "pendulum").is_err(), "it is not empty");
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read("compare.json")).unwrap();
+    assert_eq!(json, comparison.to_json(&out));
+    let (csv, svg) = (read("compare.csv"), read("work-precision.svg"));
+    std::fs::remove_dir_all(&out).unwrap();
+    // A line for each run, as long as the header; the message of the refused gain has a comma and stands in quotes.
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines.len(), json["rows"].as_array().unwrap().len()), (6, 5));
+    let columns = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+    assert!(lines.iter().all(|line| columns(line) == columns(lines[0])), "{csv}");
+    assert!(lines[0].starts_with("method,step,rtol,atol,"), "{csv}");
+    assert!(lines[3].starts_with("feedback:euler,0.1,") && lines[3].contains("\"the gains are too large"), "{csv}");
+    // Read back, a number is the same.
+    let at = lines[0].split(',').position(|name| name == "error").unwrap();
+    let error: f64 = lines[1].split(',').nth(at).unwrap().parse().unwrap();
+    assert_eq!(Some(error), json["rows"][0]["error"]["final"].as_f64());
+    // Four runs have a point, and each of three methods one in the legend.
+    assert_eq!(svg.matches("stroke-width=\"1.6\"").count(), 4 + 3, "{svg}");
+    for text in ["spherical-pendulum, T = 1<", ">error in (q, p) at T<", ">work: 4 for", ">feedback:euler<"] {
+        assert!(svg.contains(text), "no {text} in {svg}");
+    }
+}
+
+#[test]
+fn a_model_without_invariants_has_errors_and_no_drifts() {
+    let comparison = run(&text_model("state x = 1\nx' = -x\n"), &options(&["rk4", "euler"], &[0.1, 0.05], 1.0));
+    assert_eq!(comparison.reference.method, "dop853");
+    for row in &comparison.rows {
+        let m = measured(row);
+        let (h, steps) = (row.step.unwrap(), m.steps as i32);
+        // What the methods do to x' = -x in closed form: powers of their stability functions. Both errors round by a few
+        // ulps of 1, against errors of 1e-8 and more.
+        let factor =
+            if row.method == "rk4" { 1.0 - h + h * h / 2.0 - h.powi(3) / 6.0 + h.powi(4) / 24.0 } else { 1.0 - h };
+        let expected = (factor.powi(steps) - (-1f64).exp()).abs();
+        let error = m.errors.unwrap().last.known().unwrap();
+        assert!((error - expected).abs() < 1e-14, "{}: {error:e} {expected:e}", row.method);
+        assert!(m.drift.is_empty() && m.trend.is_empty());
+    }
+    assert!(comparison.to_svg().is_some() && comparison.warnings.is_empty());
+}
