@@ -64,6 +64,19 @@ struct Row {
     measure: fn(&Limit) -> f64,
 }
 
+/// Time per step of a run of the double pendulum over that of C's RATTLE with these arguments.
+fn double_pendulum(method: &str, arguments: &[&str]) -> f64 {
+    let Some(limit) = Limit::compile("limit_double") else { return f64::NAN };
+    let (h, steps) = (0.01, 100_000);
+    let options = fixed(method, h, h * steps as f64);
+    let (c, ours) = in_turns(
+        ROUNDS,
+        || limit.seconds_per_step(arguments),
+        || wall(&run("double-pendulum", &Settings::default(), &options)) / steps as f64,
+    );
+    ours / c
+}
+
 const PENDULUM: &str = "spherical-pendulum";
 
 /// Time per step of a fixed-step run over that of a kernel.
@@ -153,6 +166,21 @@ const ROWS: &[Row] = &[
         measure: |_| watching("plain:euler"),
     },
     Row { name: "rk4, watched, over a model with nothing to watch", target: 1.1, measure: |_| watching("plain:rk4") },
+    Row {
+        name: "rattle on the spherical pendulum, watched, over closed-form C that watches",
+        target: 3.0,
+        measure: |c| per_step(c, "rattle-diag", "rattle"),
+    },
+    Row {
+        name: "rattle on the double pendulum, watched, over C that watches",
+        target: 3.0,
+        measure: |_| double_pendulum("rattle", &["0.01", "1000"]),
+    },
+    Row {
+        name: "suzuki4(rattle) on the double pendulum, watched, over C that watches",
+        target: 3.0,
+        measure: |_| double_pendulum("suzuki4(rattle)", &["0.01", "1000", "4"]),
+    },
     Row {
         name: "plain:dop853 at 1e-10, per evaluation, over C's rk4",
         target: 1.3,

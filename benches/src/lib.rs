@@ -40,6 +40,18 @@ impl Limit {
         }
     }
 
+    /// Runs a program that takes these arguments and says how long a step took: seconds per step.
+    ///
+    /// # Panics
+    /// If it does not say that.
+    pub fn seconds_per_step(&self, arguments: &[&str]) -> f64 {
+        let output =
+            Command::new(&self.program).args(arguments).output().expect("a program that was just compiled runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let word = text.split_whitespace().find_map(|word| word.strip_prefix("us/step="));
+        1e-6 * word.and_then(|word| word.parse::<f64>().ok()).expect("microseconds per step")
+    }
+
     /// Runs a kernel for `count` steps of length `h`: seconds per step.
     ///
     /// # Panics
