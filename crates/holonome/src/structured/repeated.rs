@@ -20,10 +20,10 @@ use rustc_hash::FxHashMap;
 const LONGEST_STEP: usize = 4000;
 
 /// Steps by which a loop is tried.
-const TRIAL_STEPS: u64 = 64;
+const TRIAL_STEPS: u64 = 1024;
 
 /// Systems up to this size are eliminated in formulas.
-const LARGEST_SYSTEM: usize = 6;
+const LARGEST_SYSTEM: usize = 16;
 
 /// Equal steps in a loop.
 pub struct Repeated {
@@ -69,8 +69,13 @@ impl Repeated {
         if reference.iter().any(|pivot| !pivot.is_finite()) {
             return None;
         }
-        // The last iteration with the matrix of the one before it, if that is enough.
-        [true, false].into_iter().find_map(|frozen| Repeated::written(of, &reference, frozen))
+        // The last iteration with the matrix of the one before it, if that is enough; one iteration more, if need be.
+        let attempts = [(0, true), (0, false), (1, true), (1, false)];
+        attempts.into_iter().find_map(|(more, frozen)| {
+            let count = |(system, &count): (&System, &u32)| if system.linear { count } else { count + more };
+            let iterations: Vec<u32> = of.trace.systems.iter().zip(of.iterations).map(count).collect();
+            Repeated::written(&Ingredients { iterations: &iterations, ..*of }, &reference, frozen)
+        })
     }
 
     fn written(of: &Ingredients, reference: &[f64], frozen: bool) -> Option<Repeated> {

@@ -9,7 +9,7 @@ use holonome_model::graph::{Graph, Input, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How often a piece of a step evaluates the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Calls {
     /// The field.
     pub field: u64,
@@ -114,7 +114,15 @@ pub struct Tracer<'a> {
     systems: Vec<System>,
     carried: Vec<(Node, Node)>,
     multipliers: (Vec<Node>, Vec<Node>),
-    calls: Calls,
+    calls: Vec<Call>,
+}
+
+/// A function of the model that a step has asked for.
+struct Call {
+    /// What it counts as.
+    counts: Calls,
+    arguments: Vec<Node>,
+    values: Vec<Node>,
 }
 
 fn nodes(values: &[Value]) -> Vec<Node> {
@@ -136,7 +144,7 @@ impl<'a> Tracer<'a> {
             systems: Vec::new(),
             carried: Vec::new(),
             multipliers: (Vec::new(), Vec::new()),
-            calls: Calls::default(),
+            calls: Vec::new(),
         }
     }
 
@@ -146,6 +154,7 @@ impl<'a> Tracer<'a> {
         let x: Vec<Node> = (0..n).map(|i| self.graph.state(i)).collect();
         let (t, h) = (self.graph.state(n), self.graph.state(n + 1));
         let result = step(&mut self, Value(t.0), Value(h.0), &values(&x));
+        let calls = self.count();
         Trace {
             graph: self.graph,
             dimension: n,
@@ -154,8 +163,31 @@ impl<'a> Tracer<'a> {
             systems: self.systems,
             carried: self.carried,
             multipliers: self.multipliers,
-            calls: self.calls,
+            calls,
         }
+    }
+
+    /// Counts what every system evaluates in an iteration; gives what the step evaluates once. A function that does not
+    /// depend on a system's unknowns is not evaluated in its iterations, nor is one that is a constant.
+    fn count(&mut self) -> Calls {
+        // The same function at the same place is one.
+        let mut seen = FxHashSet::default();
+        self.calls.retain(|call| seen.insert((call.counts, call.arguments.clone())));
+        let reached =
+            |graph: &Graph, roots: &[Node]| -> FxHashSet<Node> { graph.reachable(roots).into_iter().collect() };
+        for system in &mut self.systems {
+            let entries = system.jacobian.iter().map(|&(_, _, node)| node);
+            let roots: Vec<Node> = system.residuals.iter().copied().chain(entries).collect();
+            let needed = reached(&self.graph, &roots);
+            for call in &self.calls {
+                let varies = |node: &Node| self.graph.reachable(&[*node]).iter().any(|n| system.unknowns.contains(n));
+                if call.values.iter().any(|value| needed.contains(value) && varies(value)) {
+                    let hessian = if system.linear { 0 } else { 1 };
+                    system.calls = system.calls.plus(Calls { hessian, ..call.counts });
+                }
+            }
+        }
+        self.calls.iter().fold(Calls::default(), |sum, call| sum.plus(call.counts))
     }
 
     /// A new input.
@@ -167,6 +199,14 @@ impl<'a> Tracer<'a> {
     /// A formula at (t, x).
     pub fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
         values(&formula.at(&mut self.graph, Node(t.0), &nodes(x)))
+    }
+
+    /// A formula at (t, x) that counts.
+    fn called(&mut self, counts: Calls, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
+        let values = self.at(formula, t, x);
+        let arguments = [&[Node(t.0)], &nodes(x)[..]].concat();
+        self.calls.push(Call { counts, arguments, values: nodes(&values) });
+        values
     }
 
     /// `a` where `condition` is not 0, else `b`.
@@ -209,7 +249,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Turns a complete frame into a system to solve.
-    fn close(&mut self, frame: Frame, watched: bool, calls: Calls) {
+    fn close(&mut self, frame: Frame, watched: bool) {
         // The equations' own guesses first: those of equations inside may depend on them.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
@@ -234,7 +274,6 @@ impl<'a> Tracer<'a> {
         let entries: Vec<Node> = jacobian.iter().map(|&(_, _, node)| node).collect();
         let depends: FxHashSet<Node> = self.graph.reachable(&entries).into_iter().collect();
         let linear = !frame.unknowns.iter().any(|unknown| depends.contains(unknown));
-        let hessian = if linear { 0 } else { calls.field + calls.gradient };
         self.systems.push(System {
             unknowns: frame.unknowns,
             rows: frame.rows,
@@ -244,7 +283,7 @@ impl<'a> Tracer<'a> {
             jacobian,
             linear,
             watched,
-            calls: Calls { hessian, ..calls },
+            calls: Calls::default(),
         });
     }
 }
@@ -292,13 +331,11 @@ impl PhaseSpace for Tracer<'_> {
     }
 
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        self.calls.field += 1;
-        self.at(&self.functions.field, t, x)
+        self.called(Calls { field: 1, ..Calls::default() }, &self.functions.field, t, x)
     }
 
     fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        self.calls.gradient += 1;
-        self.at(&self.functions.h_q, t, x)
+        self.called(Calls { gradient: 1, ..Calls::default() }, &self.functions.h_q, t, x)
     }
 
     fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
@@ -334,7 +371,7 @@ impl PhaseSpace for Tracer<'_> {
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
         let m = equations.rows.len();
         let unknowns: Vec<Node> = (0..m).map(|_| self.fresh()).collect();
-        let before = self.calls;
+        let before = self.calls.len();
         self.frames.push(Frame::default());
         let residuals = residual(self, &values(&unknowns));
         let inner = self.frames.pop().expect("pushed above");
@@ -354,9 +391,9 @@ impl PhaseSpace for Tracer<'_> {
             && let Some(solution) = self.explicit(&frame)
         {
             // What the residual computes besides is wanted at the solution.
-            let (solution, once) = (values(&solution), self.calls);
+            let solution = values(&solution);
+            self.calls.truncate(before);
             residual(self, &solution);
-            self.calls = once;
             return solution;
         }
         let solution = values(&frame.unknowns);
@@ -373,15 +410,7 @@ impl PhaseSpace for Tracer<'_> {
                 outer.guesses.extend(frame.guesses);
                 outer.residuals.extend(frame.residuals);
             }
-            None => {
-                let calls = Calls {
-                    field: self.calls.field - before.field,
-                    gradient: self.calls.gradient - before.gradient,
-                    hessian: 0,
-                };
-                self.calls = before;
-                self.close(frame, equations.watched, calls);
-            }
+            None => self.close(frame, equations.watched),
         }
         solution
     }
