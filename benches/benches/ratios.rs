@@ -226,10 +226,11 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
-        name: "4096 adaptive pendula to T = 10 at 1e-10, per core, over C's rk4 with h = 1e-3 (at most 0.1)",
+        // At this tolerance the median of the errors is below 1e-10.
+        name: "4096 adaptive pendula to T = 10 at 7e-11, per core, over C's rk4 with h = 1e-3 (at most 0.1)",
         target: 0.1,
         measure: |c| {
-            let options = adaptive("corrected:dop853", 1e-10, 10.0);
+            let options = adaptive("corrected:dop853", 7e-11, 10.0);
             let (limit, ours) = in_turns(
                 5,
                 || 10_000.0 * c.seconds("ensemble-vec", 1e-3, 500).min(c.seconds("ensemble-soa", 1e-3, 500)),
