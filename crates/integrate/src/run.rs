@@ -108,7 +108,7 @@ struct Engine<'a> {
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
     weights: Vec<f64>,
-    /// What the map carried before the step.
+    /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
     work: Vec<f64>,
 }
@@ -144,7 +144,7 @@ impl<'a> Engine<'a> {
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
             weights: vec![0.0; tableau.map_or(0, stage_count)],
-            memory: vec![0.0; map.memory_len()],
+            memory: state.memory.clone(),
             work: vec![0.0; system.work_len().max(map.work_len())],
             state,
         }
@@ -184,8 +184,9 @@ impl<'a> Engine<'a> {
                 self.first_stage()?;
             }
             let StepState { x, memory, cost, .. } = &mut *self.state;
+            self.memory.copy_from_slice(memory);
             self.map
-                .fixed_step((t, h), x, &mut self.stages, memory, &mut self.x1, cost, &mut self.work)
+                .fixed_step((t, h), x, &mut self.stages, &mut self.memory, &mut self.x1, cost, &mut self.work)
                 .map_err(|reason| self.no_step(t, reason))?;
         }
         self.field_known = false;
@@ -281,7 +282,6 @@ impl<'a> Engine<'a> {
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);
         }
-        self.state.memory.copy_from_slice(&self.memory);
         self.field_known = false;
         self.advance(first + count, t1);
         Ok(())
@@ -310,6 +310,7 @@ impl<'a> Engine<'a> {
         }
         state.values.copy_from_slice(&self.values);
         state.x.copy_from_slice(&self.x1);
+        state.memory.copy_from_slice(&self.memory);
         state.first_stage.known = self.field_known;
         if self.field_known {
             state.first_stage.value.copy_from_slice(&self.field);

@@ -8,9 +8,12 @@ use common::*;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Observer, Recorder};
 use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::run::{Outcome, run};
-use holonome_integrate::state::StepState;
+use holonome_integrate::run::{Outcome, run, run_map};
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants, System};
+use holonome_integrate::tableau::Tableau;
 
 fn fail(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Failure<Infallible>) {
     let mut state = StepState::new(plan, system, x0, None);
@@ -217,4 +220,54 @@ fn a_failing_observer_can_be_satisfied_later() {
             assert_eq!(disk.recorder, expected, "each sample once, in order, sample {refuse} refused");
         }
     }
+}
+
+/// Counts its steps in what it carries, and moves by them.
+struct Counting;
+
+impl StepMap for Counting {
+    fn tableau(&self) -> Option<&'static Tableau> {
+        None
+    }
+
+    fn work_len(&self) -> usize {
+        0
+    }
+
+    fn memory_len(&self) -> usize {
+        1
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        false
+    }
+
+    fn fixed_step(
+        &self,
+        _t_and_h: (f64, f64),
+        x: &Vec<f64>,
+        _stages: &mut Stages<Vec<f64>>,
+        memory: &mut [f64],
+        x1: &mut Vec<f64>,
+        _cost: &mut Cost,
+        _work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        memory[0] += 1.0;
+        x1.iter_mut().zip(x).for_each(|(x1, x)| *x1 = x + 1e-3 * memory[0]);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_map_carries_stays_with_the_state() {
+    let plan = Plan::fixed(method("rk4"), 0.0, 1.0, 0.1).unwrap().with_samples(11).unwrap();
+    let system = pendulum();
+    let start = || StepState::new(&plan, &system, &PENDULUM_START, None);
+    let mut expected = FullDisk { recorder: Recorder::default(), refuse: None };
+    run_map(&plan, &system, &Counting, &mut start(), &mut expected).unwrap();
+    let (mut state, mut disk) = (start(), FullDisk { recorder: Recorder::default(), refuse: Some(4) });
+    run_map(&plan, &system, &Counting, &mut state, &mut disk).unwrap_err();
+    assert_eq!((state.step, state.memory[0]), (3, 3.0), "the step whose sample is refused has not been made");
+    run_map(&plan, &system, &Counting, &mut state, &mut disk).unwrap();
+    assert_eq!(disk.recorder, expected.recorder);
 }

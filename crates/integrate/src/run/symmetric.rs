@@ -21,9 +21,8 @@ impl Engine<'_> {
     pub(super) fn surrounded_step<E>(&mut self, (t, t1): (f64, f64), h: f64) -> Result<bool, Failure<E>> {
         let Treatment::SymmetricProjection(projection) = &mut self.treatment else { return Ok(false) };
         let (system, map, stages) = (self.system, self.map, &mut self.stages);
-        let StepState { x, target, cost, memory, step, .. } = &mut *self.state;
-        let (step, before) = (*step, &mut self.memory);
-        before.copy_from_slice(memory);
+        let StepState { x, target, cost, memory: before, step, .. } = &mut *self.state;
+        let (step, memory) = (*step, &mut self.memory);
         let (x1, values, work) = (&mut self.x1, &mut self.values, &mut self.work);
         let made = projection.step(system, (t, t1), target, x, x1, values, work, cost, |x, x1, work, cost| {
             if map.takes_first_stage() {
