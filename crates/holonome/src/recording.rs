@@ -5,7 +5,7 @@ use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
-use holonome_model::elaborate::model::{Model, Quantity};
+use holonome_model::elaborate::model::{Model, Quantity, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
@@ -165,13 +165,13 @@ pub(crate) struct RecordedArray {
     pub(crate) description: String,
     pub(crate) family: Members,
     pub(crate) shape: Shape,
-    /// Where its numbers are: in the state, or among the outputs of the kernel.
+    /// Where its numbers are: in the state (or behind it: multipliers), or among the outputs of the kernel.
     pub(crate) from_state: bool,
     pub(crate) first: usize,
     pub(crate) len: usize,
 }
 
-/// What a sample stores: the variables, H, the integrals, the observables.
+/// What a sample stores: the variables, H, the integrals, the observables, the multipliers.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Quantities,
@@ -179,8 +179,9 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// What a model records; by rows where it has no `field` that is written out.
-    pub(crate) fn new<'m>(model: &'m Model, field: Option<&Field>) -> Recorded {
+    /// What a model records; by rows where it has no `field` that is written out. Behind the state the samples have so
+    /// many multipliers: those of the constraints, or none.
+    pub(crate) fn new<'m>(model: &'m Model, field: Option<&Field>, multiplier_count: usize) -> Recorded {
         let mut arrays = Vec::new();
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
@@ -212,19 +213,7 @@ impl Recorded {
                        quantity: Option<&Quantity>,
                        functional: &'m Functional,
                        shape: Shape| {
-            let family = match quantity {
-                Some(q) if !q.indices.is_empty() => {
-                    let k = q.indices.len();
-                    let labels = (0..k)
-                        .map(|i| Label {
-                            name: q.indices[i].clone(),
-                            values: q.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect(),
-                        })
-                        .collect();
-                    Members::List(format!("{name}_member"), labels)
-                }
-                _ => Members::Box(Vec::new()),
-            };
+            let family = quantity.map_or(Members::Box(Vec::new()), |quantity| members(&name, quantity));
             // Of two quantities of one name (a variable called H), the variable keeps it.
             let name =
                 if arrays.iter().any(|a: &RecordedArray| a.name == name) { format!("{name}_value") } else { name };
@@ -253,6 +242,7 @@ impl Recorded {
         let kernel = match field {
             Some(field) => {
                 let mut field = field.clone();
+                field.dimension += multiplier_count;
                 let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
                 Quantities::Straight(Bound::of(&field, &nodes, &model.parameter_values))
             }
@@ -266,8 +256,35 @@ impl Recorded {
                 Quantities::of_rows(&program, &model.parameter_values)
             }
         };
+        let constraints = if multiplier_count == 0 { &[][..] } else { &model.constraints };
+        for (constraint, first) in multipliers(constraints, model.dimension()) {
+            let name = format!("lambda.{}", constraint.name);
+            arrays.push(RecordedArray {
+                family: members(&name, constraint),
+                name,
+                role: "multiplier",
+                description: format!("multiplier of constraint {}", constraint.name),
+                shape: constraint.shape,
+                from_state: true,
+                first,
+                len: constraint.functional.outputs,
+            });
+        }
         Recorded { arrays, kernel, outputs }
     }
+}
+
+/// The members of a quantity that is recorded as `name`.
+fn members(name: &str, quantity: &Quantity) -> Members {
+    let k = quantity.indices.len();
+    if k == 0 {
+        return Members::Box(Vec::new());
+    }
+    let label = |i: usize| Label {
+        name: quantity.indices[i].clone(),
+        values: quantity.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect(),
+    };
+    Members::List(format!("{name}_member"), (0..k).map(label).collect())
 }
 
 impl Recorded {
@@ -339,6 +356,10 @@ impl Observer for Recorder<'_> {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
         self.store.append(&rows)
+    }
+
+    fn wants_multipliers(&self) -> bool {
+        true
     }
 
     fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {

@@ -14,8 +14,10 @@ use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
+use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
+use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -101,7 +103,11 @@ impl Simulation {
         let mut warnings = unused_options(&options, &method);
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
-        let recorded = Recorded::new(&problem.model, field);
+        let multipliers = structured.as_ref().map_or(0, |(program, _)| program.multiplier_count());
+        if multipliers == 0 {
+            refuse_multipliers(&problem, &method)?;
+        }
+        let recorded = Recorded::new(&problem.model, field, multipliers);
         let mut plan = plan(&options, method, &mut warnings)?;
         let groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
@@ -407,6 +413,17 @@ impl Form<'_> {
             Form::Rows(field) => &field.groups,
         }
     }
+}
+
+/// Refuses observables that use multipliers, for a method that has none.
+fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
+    let Some(observable) = problem.model.observables.iter().find(|q| q.depends & MULTIPLIER != 0) else {
+        return Ok(());
+    };
+    let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
+    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method")
+        .help("methods that have them: shake and rattle over any base, and compositions of rattle");
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }
 
 /// Options that the chosen method does not use.

@@ -16,8 +16,14 @@ pub trait Observer {
     /// What can go wrong while watching.
     type Error;
 
-    /// Output `index` of the plan. Outputs come in order, each once.
+    /// Output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows them.
+    /// Outputs come in order, each once.
     fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error>;
+
+    /// Whether samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
+    fn wants_multipliers(&self) -> bool {
+        false
+    }
 
     /// After each accepted step, when its samples are written. The state is complete: stored now, it resumes exactly.
     fn step(&mut self, state: &StepState) -> Result<Control, Self::Error> {

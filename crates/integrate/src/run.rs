@@ -104,6 +104,7 @@ struct Engine<'a> {
     /// The field at x1, where `field_known`.
     field: Vec<f64>,
     field_known: bool,
+    /// A state of dense output; or the state with the multipliers there.
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
@@ -140,7 +141,7 @@ impl<'a> Engine<'a> {
             controller: state.controller,
             field: vec![0.0; n],
             field_known: false,
-            sample: vec![0.0; n],
+            sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
             weights: vec![0.0; tableau.map_or(0, stage_count)],

@@ -1,7 +1,7 @@
 //! What has to be caught before a run starts: numbers that do not exist, a start off the constraint set,
 //! redundant constraints, integrals that are not.
 
-use crate::elaborate::expression::TIME;
+use crate::elaborate::expression::{MULTIPLIER, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::{Source, Template, work_len};
 use crate::graph::aligned::Aligned;
@@ -169,7 +169,8 @@ fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
     let lists =
         [(&model.constraints, "constraint"), (&model.integrals, "integral"), (&model.observables, "observable")];
     for (list, what) in lists {
-        for quantity in list {
+        // Multipliers are known where a method has found them.
+        for quantity in list.iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
             let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());

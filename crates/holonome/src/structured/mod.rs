@@ -6,6 +6,7 @@
 mod fibre;
 mod flows;
 mod functions;
+mod multipliers;
 mod program;
 mod repeated;
 mod tracing;

@@ -5,6 +5,7 @@
 //! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
 //! not depend on these is computed once, before the iteration.
 
+use super::multipliers::Multipliers;
 use super::repeated::{Ingredients, Repeated};
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::Bound;
@@ -44,6 +45,7 @@ pub struct Program {
     result: usize,
     /// Where the next values of what is carried stand.
     carried: Vec<usize>,
+    multipliers: Multipliers,
     registers: usize,
     /// γ₁ … γ_s.
     substeps: Vec<f64>,
@@ -83,6 +85,7 @@ impl Program {
             solves: Vec::new(),
             result: 0,
             carried: Vec::new(),
+            multipliers: Multipliers::new(Vec::new(), Vec::new(), model),
             registers: trace.dimension + 2 + trace.carried.len(),
             substeps,
             tolerance,
@@ -108,8 +111,14 @@ impl Program {
         let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
         let calls = if last == 0 { trace.calls } else { Calls::default() };
         program.result = program.registers;
-        let outputs = [&trace.result[..], &next].concat();
+        let (start, end) = &trace.multipliers;
+        // Multipliers that are unknowns stand among the registers already.
+        let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
+        let outputs = [&trace.result[..], &next, &others].concat();
         program.push(&mut cut, last, &outputs, parameters, calls);
+        cut.place(&others, program.result + program.dimension + next.len());
+        let start = start.iter().map(|node| cut.place[node]).collect();
+        program.multipliers = Multipliers::new(start, end.clone(), model);
         program.carried = (0..next.len()).map(|k| program.result + program.dimension + k).collect();
         program
     }
@@ -128,6 +137,7 @@ impl Program {
             segments: self.segments.iter().map(segment).collect(),
             solves: self.solves.iter().map(solve).collect(),
             carried: self.carried.clone(),
+            multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
             constraint_names: self.constraint_names.clone(),
             component_names: self.component_names.clone(),
@@ -363,7 +373,8 @@ impl StepMap for Program {
     }
 
     fn work_len(&self) -> usize {
-        (self.registers + self.beyond()).max(self.repeated.as_ref().map_or(0, Repeated::work_len))
+        let trial = 2 * self.watched();
+        (self.registers + trial + self.beyond()).max(self.repeated.as_ref().map_or(0, Repeated::work_len))
     }
 
     fn memory_len(&self) -> usize {
@@ -390,6 +401,39 @@ impl StepMap for Program {
     ) -> Result<(), NoStep> {
         x1.copy_from_slice(x);
         self.step(t_and_h, x1, memory, cost, work, &mut [])
+    }
+
+    fn multiplier_count(&self) -> usize {
+        self.multipliers.count()
+    }
+
+    fn multipliers(
+        &self,
+        t: f64,
+        (before, after): (f64, f64),
+        x: &[f64],
+        memory: &[f64],
+        lambda: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let n = self.dimension;
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (scale, work) = work.split_at_mut(2 * self.watched());
+        let after = self.multipliers.step((before, after));
+        if after != 0.0 {
+            // The first substep as it will be made: what it finds at its start acts here.
+            let (carried, known) = memory.split_at(self.carried.len());
+            scale.copy_from_slice(known);
+            registers[..n].copy_from_slice(x);
+            registers[n] = t;
+            registers[n + 1] = self.substeps[0] * after;
+            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
+            if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
+                lambda.fill(f64::NAN);
+                return;
+            }
+        }
+        self.multipliers.put((before, after), registers, memory, lambda);
     }
 }
 
@@ -456,7 +500,10 @@ impl<'a> Cut<'a> {
             let mut roots: Vec<Node> = needed[level].iter().copied().collect();
             match trace.systems.get(level) {
                 Some(system) => roots.extend(system.sizes.iter().chain(&system.guesses)),
-                None => roots.extend(trace.result.iter().chain(trace.carried.iter().map(|(_, next)| next))),
+                None => {
+                    let next = trace.carried.iter().map(|(_, next)| next);
+                    roots.extend(trace.result.iter().chain(next).chain(&trace.multipliers.0));
+                }
             }
             // The residuals of the system before depend on its unknowns.
             if level > 0 {

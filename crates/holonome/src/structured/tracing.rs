@@ -34,9 +34,8 @@ pub struct Trace {
     pub systems: Vec<System>,
     /// What is carried to the next step: the input here and its next value.
     pub carried: Vec<(Node, Node)>,
-    /// The multipliers at the start and at the end of the step.
-    #[expect(dead_code)]
-    pub multipliers: (Vec<Node>, Vec<Node>),
+    /// The multipliers at the start of the step, and the places of those at its end among what is carried.
+    pub multipliers: (Vec<Node>, Vec<usize>),
     /// What is evaluated once.
     pub calls: Calls,
 }
@@ -113,7 +112,7 @@ pub struct Tracer<'a> {
     frames: Vec<Frame>,
     systems: Vec<System>,
     carried: Vec<(Node, Node)>,
-    multipliers: (Vec<Node>, Vec<Node>),
+    multipliers: (Vec<Node>, Vec<usize>),
     calls: Vec<Call>,
 }
 
@@ -431,6 +430,16 @@ impl PhaseSpace for Tracer<'_> {
     }
 
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]) {
-        self.multipliers = (nodes(start), nodes(end));
+        // Those at the end are asked for after the step. As guesses for the next one they are carried already.
+        let mut carry = |node: Node| match self.carried.iter().position(|&(_, next)| next == node) {
+            Some(place) => place,
+            None => {
+                let input = self.fresh();
+                self.carried.push((input, node));
+                self.carried.len() - 1
+            }
+        };
+        let end = nodes(end).into_iter().map(&mut carry).collect();
+        self.multipliers = (nodes(start), end);
     }
 }

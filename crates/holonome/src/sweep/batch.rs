@@ -215,6 +215,10 @@ impl Observer for Single<'_, '_> {
         self.collector.sample(self.number, index, x);
         Ok(())
     }
+
+    fn wants_multipliers(&self) -> bool {
+        true
+    }
 }
 
 /// Several trajectories at a time.

@@ -13,18 +13,22 @@ impl Engine<'_> {
         if self.state.step > 0 || self.state.next_sample > 0 {
             return Ok(());
         }
-        let at_start = match &self.plan.stepping {
-            Stepping::Fixed(fixed) => fixed.samples.first() == Some(&0),
-            Stepping::Adaptive(adaptive) => adaptive.samples.first().is_some_and(|&t| t <= self.state.t),
-        };
-        if at_start {
-            observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
-            self.state.next_sample = 1;
+        match &self.plan.stepping {
+            Stepping::Fixed(fixed) => {
+                self.x1.copy_from_slice(&self.state.x);
+                self.sample_fixed(fixed, 0, self.state.t, observer)
+            }
+            Stepping::Adaptive(adaptive) => {
+                if adaptive.samples.first().is_some_and(|&t| t <= self.state.t) {
+                    observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
+                    self.state.next_sample = 1;
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
-    /// Writes the sample after step number `end`, if there is one.
+    /// Writes the sample at x₁ after `end` steps, if there is one.
     pub(super) fn sample_fixed<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -34,10 +38,26 @@ impl Engine<'_> {
     ) -> Result<(), Failure<O::Error>> {
         let index = self.state.next_sample;
         if fixed.samples.get(index).is_some_and(|&step| step == end) {
-            observer.sample(index, t1, &self.x1).map_err(Failure::Observer)?;
+            let sample = if observer.wants_multipliers() && self.map.multiplier_count() > 0 {
+                self.add_multipliers(fixed, end, t1);
+                &self.sample
+            } else {
+                &self.x1
+            };
+            observer.sample(index, t1, sample).map_err(Failure::Observer)?;
             self.state.next_sample += 1;
         }
         Ok(())
+    }
+
+    /// Puts x₁ and the multipliers there into `sample`.
+    fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
+        let length = |step| fixed.length(self.plan.t0, step);
+        let before = if end == 0 { 0.0 } else { length(end - 1) };
+        let after = if end == fixed.count() { 0.0 } else { length(end) };
+        let (x, lambda) = self.sample.split_at_mut(self.x1.len());
+        x.copy_from_slice(&self.x1);
+        self.map.multipliers(t1, (before, after), x, &self.memory, lambda, &mut self.work);
     }
 
     /// Writes the samples up to t₁.

@@ -79,6 +79,25 @@ pub trait StepMap: Sync {
         work: &mut [f64],
     ) -> Result<(), NoStep>;
 
+    /// How many Lagrange multipliers it knows at a state.
+    fn multiplier_count(&self) -> usize {
+        0
+    }
+
+    /// Puts the multipliers at (t, x), a state between steps of the lengths `before` and `after`; 0 where there is none,
+    /// at the start of a run and at its end. `memory` is what it is there. NaN where the step that would tell them has no
+    /// solution.
+    fn multipliers(
+        &self,
+        _t: f64,
+        (_before, _after): (f64, f64),
+        _x: &[f64],
+        _memory: &[f64],
+        _lambda: &mut [f64],
+        _work: &mut [f64],
+    ) {
+    }
+
     /// Several whole steps of a run with equal steps at once, treatment and monitoring included, if this map can do
     /// that: see [`Blocks`].
     fn blocks(&self) -> Option<&dyn Blocks> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub type Ex = Arc<Expression>;
 
 /// What an expression may depend on, as a set of bits.
-pub type Depends = u8;
+pub type Depends = u16;
 /// Positions.
 pub const POSITION: Depends = 1;
 /// Momenta.
@@ -27,6 +27,8 @@ pub const INDEX: Depends = 32;
 pub const DRAW: Depends = 64;
 /// Tables.
 pub const TABLE: Depends = 128;
+/// Multipliers of constraints: a method finds them on its way.
+pub const MULTIPLIER: Depends = 256;
 /// Everything that moves along a trajectory.
 pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
 
@@ -94,6 +96,8 @@ pub enum Kind {
     Variable(usize, Vec<Ex>),
     /// A member of a parameter's family.
     Parameter(usize, Vec<Ex>),
+    /// The multiplier of a member of constraint number `.0`.
+    Multiplier(usize, Vec<Ex>),
     /// Row `.2` (1-based) of column `.1` of table `.0`.
     Table(usize, usize, Ex),
     /// A member of a `let` family: its index values with their ranges, and its body.
@@ -141,6 +145,7 @@ impl Expression {
             Kind::Index(_) => INDEX,
             Kind::Parameter(..) => PARAMETER,
             Kind::Table(..) => TABLE,
+            Kind::Multiplier(..) => MULTIPLIER,
             Kind::Draw(_) | Kind::Trajectory => DRAW,
             _ => 0,
         };
@@ -184,9 +189,11 @@ impl Kind {
         };
         match self {
             Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) | Kind::Trajectory => {}
-            Kind::Variable(_, list) | Kind::Parameter(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => {
-                list.iter().for_each(f)
-            }
+            Kind::Variable(_, list)
+            | Kind::Parameter(_, list)
+            | Kind::Multiplier(_, list)
+            | Kind::Stack(list)
+            | Kind::Linear(_, list) => list.iter().for_each(f),
             Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),
             Kind::Binary(_, a, b) | Kind::Scale(a, b) | Kind::Divide(a, b) | Kind::Product(a, b) => {
                 f(a);

@@ -6,7 +6,7 @@
 //! is a *decision*; rows that decide alike share a template.
 
 use super::expression::{Draw, Ex, Expression, IndexVariable, Kind, Range, Ranges};
-use super::model::{Family, Table};
+use super::model::{Family, Quantity, Table};
 use super::shape::Shape;
 use crate::functional::{Functional, Source, Term};
 use crate::graph::aligned::Aligned;
@@ -41,6 +41,8 @@ pub struct Context<'a> {
     pub variables: Vec<(&'a Family, usize)>,
     /// Families of the parameters and the first slot of each.
     pub parameters: Vec<(&'a Family, usize)>,
+    /// The constraints and the place of the first multiplier of each, for observables.
+    pub multipliers: Vec<(&'a Quantity, usize)>,
     /// The tables.
     pub tables: &'a [Table],
     /// Names of the index variables, for messages.
@@ -135,7 +137,8 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
         body: body.clone(),
         offset: around.offset,
     };
-    let linear = |factor: &Ex| factor.depends & super::expression::DYNAMIC == 0 && !factor.has_sum;
+    let moves = super::expression::DYNAMIC | super::expression::MULTIPLIER;
+    let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     match &e.kind {
         Kind::Sum(ranges, body) => {
             let mut piece = with(None, body);
@@ -588,6 +591,7 @@ impl<'a> IndexNames<'a> {
 enum Slot {
     Variable { variable: usize, component: u32, indices: Vec<Node> },
     Parameter { parameter: usize, component: u32, indices: Vec<Node> },
+    Multiplier { constraint: usize, component: u32, indices: Vec<Node> },
     Number(Node),
     Table { table: usize, column: usize, row: Node },
     Trajectory,
@@ -743,7 +747,8 @@ impl Builder<'_> {
             .iter()
             .map(|(slot, _)| match slot {
                 // What a trajectory brings along stands where the state does: a start's formulas read no state.
-                Slot::Variable { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
+                // Multipliers follow the state.
+                Slot::Variable { .. } | Slot::Multiplier { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
                 Slot::Parameter { .. } => Source::Parameter,
                 Slot::Number(_) | Slot::Table { .. } => Source::Number,
             })
@@ -788,6 +793,22 @@ fn resolve(
             let (family, first) = context.parameters[*parameter];
             let member = member(names, family, indices, row, span)?;
             Ok((first + member * family.shape.len()) as u32 + component)
+        }
+        Slot::Multiplier { constraint, component, indices } => {
+            let (quantity, first) = context.multipliers[*constraint];
+            let mut values = Vec::with_capacity(indices.len());
+            for &node in indices {
+                let value = names.evaluate_node(node, row);
+                let what = format!("an index of '{}'", quantity.name);
+                values.push(names.check_whole(value, span, row, &what)? as i64);
+            }
+            let Some(member) = quantity.member(&values) else {
+                let list: Vec<String> = values.iter().map(i64::to_string).collect();
+                let message =
+                    format!("constraint '{}' has no member [{}]{}", quantity.name, list.join(","), names.with(row));
+                return Err(Diagnostic::error(message, span, "no such member").related(quantity.span, "declared here"));
+            };
+            Ok((first + member * quantity.shape.len()) as u32 + component)
         }
         Slot::Number(node) => Ok(number(names.evaluate_node(*node, row))),
         Slot::Trajectory => Ok(start::TRAJECTORY),
@@ -933,6 +954,15 @@ impl Lowering<'_, '_> {
                             Slot::Parameter { parameter: *parameter, component, indices: indices.clone() },
                             e.span,
                         )
+                    })
+                    .collect())
+            }
+            Kind::Multiplier(constraint, list) => {
+                let indices = self.indices(list)?;
+                Ok((0..e.shape.len() as u32)
+                    .map(|component| {
+                        let indices = indices.clone();
+                        self.slot(Slot::Multiplier { constraint: *constraint, component, indices }, e.span)
                     })
                     .collect())
             }

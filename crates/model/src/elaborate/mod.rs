@@ -116,6 +116,14 @@ impl std::ops::Deref for TableEntry {
     }
 }
 
+/// A formula that has been checked but not lowered.
+#[derive(Clone)]
+struct Checked {
+    name: ast::Name,
+    ranges: expression::Ranges,
+    value: Ex,
+}
+
 /// A definition's statement and the addresses of its arguments.
 type Application = (usize, Vec<usize>);
 
@@ -146,6 +154,8 @@ struct Elaborator<'a> {
     tables: Vec<TableEntry>,
     hamiltonian: Option<usize>,
     index_names: Vec<String>,
+    /// Constraints, read once.
+    constraints: FxHashMap<usize, Option<Checked>>,
     /// Definitions without arguments, read once.
     defined: FxHashMap<usize, Option<Ex>>,
     /// Definitions with arguments, by the arguments' addresses; the arguments are kept alive with them.
@@ -180,6 +190,7 @@ impl<'a> Elaborator<'a> {
             tables: Vec::new(),
             hamiltonian: None,
             index_names: Vec::new(),
+            constraints: FxHashMap::default(),
             defined: FxHashMap::default(),
             applied: FxHashMap::default(),
             entered: Vec::new(),

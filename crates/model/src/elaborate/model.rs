@@ -1,9 +1,11 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
+use super::expression::Depends;
 use super::shape::Shape;
 use crate::functional::Functional;
 use crate::start::Start;
 use crate::syntax::span::Span;
+use std::cmp::Ordering;
 
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
 #[derive(Clone, Debug)]
@@ -114,8 +116,8 @@ pub struct Quantity {
     pub members: usize,
     /// The independent components of each member, in order.
     pub components: Vec<Component>,
-    /// What it depends on (bits of `expression::Depends`).
-    pub depends: u8,
+    /// What it depends on.
+    pub depends: Depends,
 }
 
 impl Quantity {
@@ -128,6 +130,35 @@ impl Quantity {
         let list: Vec<String> = self.member_indices[member * k..(member + 1) * k].iter().map(i32::to_string).collect();
         format!("{}[{}]", self.name, list.join(","))
     }
+
+    /// The member with these index values.
+    pub fn member(&self, indices: &[i64]) -> Option<usize> {
+        let k = self.indices.len();
+        let of = |member: usize| self.member_indices[member * k..(member + 1) * k].iter().map(|&i| i64::from(i));
+        // Ranges run upwards, so the members are in order.
+        let (mut low, mut high) = (0, self.members);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match of(middle).cmp(indices.iter().copied()) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+}
+
+/// The constraints with the places of their multipliers. These follow the state: one for each component of each member,
+/// those left out of a symmetric matrix included.
+pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity, usize)> {
+    let mut next = dimension;
+    let mut places = Vec::with_capacity(constraints.len());
+    for quantity in constraints {
+        places.push((quantity, next));
+        next += quantity.functional.outputs;
+    }
+    places
 }
 
 /// What moves the state.

@@ -20,8 +20,8 @@ pub enum Symbol {
     Definition(usize),
     /// A `table`: its number.
     Table(usize),
-    /// A `constraint`.
-    Constraint,
+    /// A `constraint`: the statement.
+    Constraint(usize),
 }
 
 /// A declared name.
@@ -55,6 +55,9 @@ impl Scope {
         self.locals.iter().rev().find(|(n, _)| n == name).map(|(_, e)| e)
     }
 }
+
+/// The multiplier of constraint NAME is `lambda.NAME`, where the file has no `lambda` of its own.
+pub const LAMBDA: &str = "lambda";
 
 /// Functions as other languages call them, with our names.
 pub const ELSEWHERE: &[(&str, &str)] = &[

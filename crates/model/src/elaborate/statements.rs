@@ -2,12 +2,12 @@
 
 use super::expression::{self, Depends, Draw, Ex, Expression, Kind, Ranges};
 use super::lower::{self, Context, Lowered, MOST_NUMBERS, MOST_ROWS};
-use super::model::{Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
+use super::model::{self, Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
 use super::names::{Declared, Scope, Symbol};
 use super::shape::Shape;
 use super::terms::DEEPEST;
 use super::velocity::{self, Velocity};
-use super::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name};
+use super::{Checked, Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name};
 use crate::functional::Functional;
 use crate::start::{Start, Target};
 use crate::syntax::ast::{self, ShapeExpr, StatementKind};
@@ -15,6 +15,8 @@ use crate::syntax::diagnostic::{Diagnostic, Severity, did_you_mean};
 use crate::syntax::span::Span;
 use rustc_hash::FxHashSet;
 
+/// What an observable is called in messages.
+const OBSERVABLE: &str = "an observable";
 /// Largest dimension in `R^k`.
 const LARGEST_DIMENSION: i64 = 1024;
 /// The names of a trajectory's number and of how many there are, in `--vary`.
@@ -112,13 +114,6 @@ fn no_such_value(
     }
 }
 
-/// A formula that has been checked but not lowered.
-struct Checked {
-    name: ast::Name,
-    ranges: Ranges,
-    value: Ex,
-}
-
 impl Elaborator<'_> {
     /// The model, where nothing stands against it.
     pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
@@ -140,14 +135,12 @@ impl Elaborator<'_> {
         let mut observables = Vec::new();
         for statement in 0..self.file.statements.len() {
             match &self.file.statements[statement].kind {
-                StatementKind::Constraint { name, family, left, right } => {
-                    constraints.extend(self.constraint(name, family, left, right))
-                }
+                StatementKind::Constraint { name, .. } => constraints.extend(self.constraint(statement, name.span)),
                 StatementKind::Integral { name, family, value } => {
                     integrals.extend(self.quantity(name, family, value, "an integral"))
                 }
                 StatementKind::Observe { name, family, value } => {
-                    observables.extend(self.quantity(name, family, value, "an observable"))
+                    observables.extend(self.quantity(name, family, value, OBSERVABLE))
                 }
                 // Read even where it is not used, so that its mistakes are found.
                 StatementKind::Let { name, family, parameters, value }
@@ -214,7 +207,7 @@ impl Elaborator<'_> {
                     Symbol::Velocity
                 }
                 State { .. } => self.new_variable(number, name, VariableRole::State, expression::STATE),
-                Constraint { .. } => Symbol::Constraint,
+                Constraint { .. } => Symbol::Constraint(number),
                 Integral { .. } | Let { .. } | Observe { .. } => Symbol::Definition(number),
                 Table { .. } => {
                     let table = super::model::Table { name: name.text.clone(), columns: Vec::new(), rows: 0 };
@@ -841,13 +834,22 @@ impl Elaborator<'_> {
         all
     }
 
-    fn constraint(
-        &mut self,
-        name: &ast::Name,
-        family: &ast::Ranges,
-        left: &ast::Expr,
-        right: &ast::Expr,
-    ) -> Option<Checked> {
+    /// A constraint, read where it stands or where its multiplier is used first.
+    pub(super) fn constraint(&mut self, statement: usize, used: Span) -> Option<Checked> {
+        if let Some(known) = self.constraints.get(&statement) {
+            return known.clone();
+        }
+        self.enter(statement, used)?;
+        let checked = self.read_constraint(statement);
+        self.leave();
+        self.constraints.insert(statement, checked.clone());
+        checked
+    }
+
+    fn read_constraint(&mut self, statement: usize) -> Option<Checked> {
+        let StatementKind::Constraint { name, family, left, right } = &self.file.statements[statement].kind else {
+            unreachable!("asked for constraints only")
+        };
         let mut scope = Scope::new(
             expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
             "a constraint",
@@ -897,6 +899,9 @@ impl Elaborator<'_> {
     ) -> Option<Checked> {
         let mut scope =
             Scope::new(expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE, place);
+        if place == OBSERVABLE {
+            scope.allowed |= expression::MULTIPLIER;
+        }
         let ranges = self.ranges(family, &mut scope);
         let statement = match self.symbols.get(&name.text)?.symbol {
             Symbol::Definition(s) => s,
@@ -930,8 +935,12 @@ impl Elaborator<'_> {
     }
 
     fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {
-        let everything =
-            expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | expression::DRAW;
+        let everything = expression::DYNAMIC
+            | expression::MULTIPLIER
+            | expression::PARAMETER
+            | expression::INDEX
+            | expression::TABLE
+            | expression::DRAW;
         let mut scope = Scope::new(everything, "a let");
         if family.ranges.is_empty() {
             if !self.defined.contains_key(&statement) {
@@ -1080,6 +1089,7 @@ impl Elaborator<'_> {
         let context = Context {
             variables: families.iter().zip(&place).map(|(f, &(_, first))| (f, first)).collect(),
             parameters: parameters.iter().map(|p| (&p.family, p.first)).collect(),
+            multipliers: Vec::new(),
             tables: &tables,
             index_names: &self.index_names,
         };
@@ -1159,9 +1169,27 @@ impl Elaborator<'_> {
         let mut quantities = |list: &[Checked]| -> Vec<Option<Quantity>> {
             list.iter().map(|c| lowered(&c.ranges, &c.value, none).map(|l| quantity(c, l, &context))).collect()
         };
-        let (constraints, integrals, observables) =
-            (quantities(&constraints), quantities(&integrals), quantities(&observables));
+        let (constraints, integrals) = (quantities(&constraints), quantities(&integrals));
+        let constraints: Option<Vec<Quantity>> = constraints.into_iter().collect();
+        // Observables may use the multipliers of the constraints, whose members are known now.
+        let multipliers = model::multipliers(constraints.as_deref().unwrap_or(&[]), dimension);
+        let context = Context { multipliers, ..context };
+        let mut known = Vec::new();
+        for c in &observables {
+            if constraints.is_none() && c.value.depends & expression::MULTIPLIER != 0 {
+                continue; // a constraint is in error
+            }
+            match lower::lower(&context, &c.ranges, &c.value, &mut Vec::new()) {
+                Ok(l) => known.push(quantity(c, l, &context)),
+                Err(d) => diagnostics.push(d),
+            }
+        }
+        if known.len() < observables.len() {
+            self.diagnostics.extend(diagnostics);
+            return None;
+        }
         self.diagnostics.extend(diagnostics);
+        let observables = known;
 
         let mut model = Model {
             variables: order
@@ -1183,9 +1211,9 @@ impl Elaborator<'_> {
             initial: state,
             start,
             dynamics: dynamics?,
-            constraints: constraints.into_iter().collect::<Option<_>>()?,
+            constraints: constraints?,
             integrals: integrals.into_iter().collect::<Option<_>>()?,
-            observables: observables.into_iter().collect::<Option<_>>()?,
+            observables,
             sizes: self.sizes.iter().filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v))).collect(),
             explicit_time,
         };

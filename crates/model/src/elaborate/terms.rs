@@ -1,11 +1,11 @@
 //! Expressions: names resolved, shapes checked, every mistake reported where it stands.
 
-use super::Elaborator;
 use super::expression::{self, Draw, Ex, Expression, Kind, Range, Ranges};
 use super::linear_algebra::FUNCTIONS;
 use super::lower::{LARGEST_INDEX, LARGEST_TEMPLATE};
 use super::names::{self, Scope, Symbol};
 use super::shape::Shape;
+use super::{Elaborator, VariableRole};
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::MAX_DIAGNOSTICS;
 use crate::syntax::ast::{self, BinaryOperator, ExprKind, StatementKind, UnaryOperator};
@@ -354,7 +354,7 @@ impl Elaborator<'_> {
                 );
                 None
             }
-            Symbol::Constraint => {
+            Symbol::Constraint(_) => {
                 self.report(
                     Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
                         .related(declared.span, "declared here"),
@@ -389,6 +389,8 @@ impl Elaborator<'_> {
             .chain(["pi", "t"]);
         if let Some(meant) = split.or_else(|| did_you_mean(name, candidates).map(str::to_string)) {
             diagnostic = diagnostic.help(format!("did you mean '{meant}'?"));
+        } else if name == names::LAMBDA {
+            diagnostic = diagnostic.help("the multiplier of constraint NAME is lambda.NAME");
         } else if names::function_names().contains(&name) {
             diagnostic = diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
         } else {
@@ -402,15 +404,19 @@ impl Elaborator<'_> {
         if what & !scope.allowed == 0 {
             return Some(());
         }
-        self.report(
-            Diagnostic::error(format!("{} cannot be used in {}", name, scope.place), span, "not a constant here").help(
-                match scope.place {
-                    "a size" => "a size is made of numbers and other sizes",
-                    "a parameter" => "a parameter is made of numbers, sizes and other parameters",
-                    _ => "only numbers, sizes and parameters are known before the run starts",
-                },
-            ),
-        );
+        let message = format!("{} cannot be used in {}", name, scope.place);
+        if what & !scope.allowed == expression::MULTIPLIER {
+            self.report(
+                Diagnostic::error(message, span, "not known here")
+                    .help("a method finds the multipliers on its way: only observables may use them"),
+            );
+            return None;
+        }
+        self.report(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
+            "a size" => "a size is made of numbers and other sizes",
+            "a parameter" => "a parameter is made of numbers, sizes and other parameters",
+            _ => "only numbers, sizes and parameters are known before the run starts",
+        }));
         None
     }
 
@@ -513,6 +519,7 @@ impl Elaborator<'_> {
     fn index(&mut self, base: &ast::Expr, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
         match &base.kind {
             ExprKind::Name(name) => self.name(name, indices, span, scope),
+            ExprKind::Member(base, name) if self.is_lambda(base, scope) => self.multiplier(name, indices, span, scope),
             ExprKind::Member(table, column) if self.table_of(table, scope).is_some() => {
                 let number = self.table_of(table, scope).expect("just seen");
                 let name = self.tables[number].name.clone();
@@ -569,7 +576,80 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Whether `e` is the `lambda` of `lambda.NAME`: a name that the file declares hides it.
+    fn is_lambda(&self, e: &ast::Expr, scope: &Scope) -> bool {
+        let hidden = || {
+            scope.find(names::LAMBDA).is_some()
+                || self.symbols.contains_key(names::LAMBDA)
+                || self.poisoned.contains(names::LAMBDA)
+        };
+        matches!(&e.kind, ExprKind::Name(name) if name == names::LAMBDA) && !hidden()
+    }
+
+    /// `lambda.NAME` with the indices that follow it.
+    fn multiplier(
+        &mut self,
+        constraint: &ast::Name,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let name = &constraint.text;
+        self.allow(expression::MULTIPLIER, &format!("the multiplier 'lambda.{name}'"), span, scope)?;
+        let Some(Symbol::Constraint(statement)) = self.symbols.get(name).map(|d| d.symbol) else {
+            if !self.poisoned.contains(name) {
+                self.no_constraint(constraint);
+            }
+            return None;
+        };
+        if self.variables.iter().any(|v| v.role == VariableRole::State) {
+            self.report(
+                Diagnostic::error("the constraints of a vector field have no multipliers", span, "no force acts here")
+                    .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
+            );
+            return None;
+        }
+        if !self.variables_known {
+            self.premature |= expression::MULTIPLIER;
+            return None;
+        }
+        let checked = self.constraint(statement, span)?;
+        let need = checked.ranges.ranges.len();
+        if indices.len() < need {
+            let list: Vec<&str> =
+                checked.ranges.ranges.iter().map(|r| self.index_names[r.index as usize].as_str()).collect();
+            let what = if need == 1 { "index".to_string() } else { format!("{need} indices") };
+            let diagnostic =
+                Diagnostic::error(format!("'{name}' is a family and needs its {what}"), span, "which member?")
+                    .help(format!("write lambda.{name}[{}]", list.join(", ")))
+                    .related(checked.name.span, "declared here");
+            self.report(diagnostic);
+            return None;
+        }
+        let (own, rest) = indices.split_at(need);
+        let own = own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
+        let is_constraint = |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
+        let number = self.file.statements[..statement].iter().filter(is_constraint).count();
+        let e = Expression::new(Kind::Multiplier(number, own), checked.value.shape, span);
+        self.component(e, rest, span, scope)
+    }
+
+    fn no_constraint(&mut self, name: &ast::Name) {
+        let constraints = self.symbols.iter().filter(|(_, d)| matches!(d.symbol, Symbol::Constraint(_)));
+        let known: Vec<&str> = constraints.map(|(name, _)| name.as_str()).collect();
+        let help = match (did_you_mean(&name.text, known.iter().copied()), known.is_empty()) {
+            (Some(meant), _) => format!("did you mean 'lambda.{meant}'?"),
+            (None, true) => "the model has no constraints".to_string(),
+            (None, false) => format!("its constraints are {}", known.join(", ")),
+        };
+        let message = format!("there is no constraint '{}'", name.text);
+        self.report(Diagnostic::error(message, name.span, "no such constraint").help(help));
+    }
+
     fn member(&mut self, base: &ast::Expr, member: &ast::Name, span: Span, scope: &mut Scope) -> Option<Ex> {
+        if self.is_lambda(base, scope) {
+            return self.multiplier(member, &[], span, scope);
+        }
         if self.table_of(base, scope).is_some() {
             self.report(
                 Diagnostic::error("a column of a table needs a row", span, "which row?")
@@ -1023,6 +1103,7 @@ impl Elaborator<'_> {
         self.enter(statement, span)?;
         let mut inner = Scope::new(
             expression::DYNAMIC
+                | expression::MULTIPLIER
                 | expression::PARAMETER
                 | expression::INDEX
                 | expression::TABLE
@@ -1091,10 +1172,8 @@ impl Elaborator<'_> {
                         StatementKind::Let { .. } => expression::DRAW,
                         _ => 0,
                     };
-                    let mut inner = Scope::new(
-                        expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE | draw,
-                        "a definition",
-                    );
+                    let mut inner = self.definition_scope(statement, "a definition");
+                    inner.allowed |= draw;
                     let result = self.value(value, &mut inner);
                     self.leave();
                     self.check_premature(name, span, scope)?;
@@ -1115,10 +1194,7 @@ impl Elaborator<'_> {
             Some((known, _)) => known.clone(),
             None => {
                 self.enter(statement, span)?;
-                let mut inner = Scope::new(
-                    expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE,
-                    "a let",
-                );
+                let mut inner = self.definition_scope(statement, "a let");
                 // The ranges are read with the family's own indices, the body with the values asked for.
                 let ranges = self.ranges(family, &mut inner);
                 inner.locals = family.ranges.iter().map(|r| r.name.text.clone()).zip(values.iter().cloned()).collect();
@@ -1140,6 +1216,16 @@ impl Elaborator<'_> {
         let e = result?;
         self.check_use(&e, name, span, scope)?;
         self.component(e, &indices[need..], span, scope)
+    }
+
+    /// What a `let`, `integral` or `observe` may use. An integral is one along the exact motion, which has no multipliers
+    /// at hand.
+    fn definition_scope(&self, statement: usize, place: &'static str) -> Scope {
+        let all = expression::DYNAMIC | expression::PARAMETER | expression::INDEX | expression::TABLE;
+        match &self.file.statements[statement].kind {
+            StatementKind::Integral { .. } => Scope::new(all, "an integral"),
+            _ => Scope::new(all | expression::MULTIPLIER, place),
+        }
     }
 
     fn hamiltonian_value(&mut self, span: Span, scope: &mut Scope) -> Option<Ex> {
@@ -1175,7 +1261,11 @@ impl Elaborator<'_> {
         }
         if needs & !scope.allowed != 0 {
             self.premature = 0;
-            let what = if needs == expression::PARAMETER { "a parameter" } else { "the state or on time" };
+            let what = match needs {
+                expression::PARAMETER => "a parameter",
+                expression::MULTIPLIER => "a multiplier",
+                _ => "the state or on time",
+            };
             self.allow(needs, &format!("'{name}', which depends on {what},"), span, scope);
         }
         None
@@ -1197,10 +1287,11 @@ impl Elaborator<'_> {
             ));
             return None;
         }
-        self.allow(excess, &format!("'{name}', which depends on the state or on time,"), span, scope)
+        let what = if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
+        self.allow(excess, &format!("'{name}', which depends on {what},"), span, scope)
     }
 
-    fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
+    pub(super) fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
         if let Some(start) = self.entered.iter().position(|&s| s == statement) {
             let mut circle: Vec<(String, Span)> =
                 self.entered[start..].iter().map(|&s| self.statement_name(s)).collect();
@@ -1216,7 +1307,7 @@ impl Elaborator<'_> {
         Some(())
     }
 
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.entered.pop();
     }
 }
