@@ -1,0 +1,12 @@
+//! The structure-preserving methods prove what they are called for: order, symplecticity, symmetry, constraints, values
+//! against independent programs, and failures that say what happened. Every registered method is tried: the lists are made
+//! from the registry.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cases;
+mod maps;
+mod orders;
+mod runs;
+mod values;
