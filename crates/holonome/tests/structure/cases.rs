@@ -143,10 +143,7 @@ pub static CASES: &[Case] = &[
         },
         energy: |x| {
             let (q, p) = x.split_at(3);
-            (1.0 + q[0] * q[0] / 2.0) * dot(p, p) / 2.0
-                + 0.7 * (q[0] * p[1] - q[1] * p[0])
-                + 0.2 * q[2] * p[0]
-                + q[2]
+            (1.0 + q[0] * q[0] / 2.0) * dot(p, p) / 2.0 + 0.7 * (q[0] * p[1] - q[1] * p[0]) + 0.2 * q[2] * p[0] + q[2]
         },
         h: 0.05,
         flows: false,
@@ -183,7 +180,8 @@ pub static CASES: &[Case] = &[
     },
     Case {
         path: "models/hopf-oscillator.holo",
-        set: &[],
+        // Away from |q| = |p|, where its multiplier is not determined.
+        set: &[("q", "(0.96, 0)"), ("p", "(0, 0.28)")],
         restrictions: |_, x| vec![dot(x, x) - 1.0, 2.0 * dot(&x[..2], &x[2..])],
         energy: |x| dot(&x[2..], &x[2..]) / 2.0,
         h: 0.1,

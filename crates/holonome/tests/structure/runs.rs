@@ -5,8 +5,9 @@ use crate::common::{load, repository};
 use holonome::method::Method;
 use holonome::{RunOptions, Simulation};
 
-/// Residuals of the constraints after a step: Newton's method ends at round-off of terms of size 1, a few of them.
-const ON_THE_SET: f64 = 3e-15;
+/// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
+/// constraint depends on the time, which is known to 2e-15.
+const ON_THE_SET: f64 = 1e-14;
 
 #[test]
 fn constraints_stay_at_round_off() {
@@ -56,27 +57,31 @@ fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h:
 fn energies_have_no_trend() {
     let mut wrong = Vec::new();
     for method in bases().into_iter().chain(compositions()) {
-        // Regular orbits, of bounded energy: without constraints, on spheres, in phase space; a pendulum in a plane.
-        let regular = ["henon-heiles", "kepler", "spherical-pendulum", "hopf-oscillator", "curved-fibre", "twisted-pair"];
-        let mut cases = cases_of(&method);
-        cases.retain(|case| regular.contains(&case.name()));
-        if method.composition.is_some() || method.unconstrained.is_some() {
-            cases.retain(|case| ["henon-heiles", "curved-fibre", "spherical-pendulum"].contains(&case.name()));
-        }
-        for case in cases {
+        // Regular orbits: without constraints, on a sphere, in phase space. Where the base map of a slide is named, one in a
+        // field that is not uniform; curved fibres take long.
+        let regular: &[(&str, u64)] = match (method.composition.is_some(), method.unconstrained.is_some()) {
+            (true, true) => &[("hopf-pair", 1_000)],
+            (true, false) => &[("henon-heiles", 2_000), ("spherical-pendulum", 2_000), ("hopf-pair", 2_000)],
+            (false, true) => &[("hopf-pair", 10_000)],
+            (false, false) => &[
+                ("henon-heiles", 100_000),
+                ("kepler", 40_000),
+                ("spherical-pendulum", 100_000),
+                ("hopf-oscillator", 100_000),
+                ("hopf-pair", 40_000),
+                ("curved-fibre", 4_000),
+                ("twisted-pair", 4_000),
+            ],
+        };
+        for case in cases_of(&method) {
+            let Some(&(_, steps)) = regular.iter().find(|(name, _)| *name == case.name()) else { continue };
             let simulation = case.with(&method.to_string());
-            let closing = (method.scheme.name == "shake")
-                .then(|| case.with(&method.to_string().replace("shake", "rattle")));
-            // A composition's step is several; the two methods that the rest is made of run longer.
-            let steps = match method.composition {
-                Some(_) => 4_000,
-                None if method.unconstrained.is_some() || case.name() == "twisted-pair" => 10_000,
-                None => 40_000,
-            };
+            let closing =
+                (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
             let (first, second, change) = halves(case, &simulation, closing.as_ref(), case.h, steps);
             println!("{method} on {}: {first:.2e} {second:.2e} {change:.1e}", case.name());
-            // Rounding: a random walk of a few 1e-16 a step.
-            let walk = 1e-15 * (steps as f64).sqrt();
+            // Rounding: a random walk of a few 1e-16 a substep.
+            let walk = 1e-15 * ((steps as usize * method.substeps().len()) as f64).sqrt();
             if !(second <= 1.1 * first + walk && change <= 0.1 * first + walk) {
                 wrong.push(format!("{method} on {}: {first:e} {second:e}, mean {change:e}", case.name()));
             }
@@ -88,7 +93,7 @@ fn energies_have_no_trend() {
 /// A trend shows in the measure above.
 #[test]
 fn energies_of_other_methods_drift() {
-    for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "curved-fibre")] {
+    for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "hopf-pair")] {
         let case = case(on);
         let (first, second, _) = halves(case, &case.with(name), None, case.h, 40_000);
         println!("{name} on {on}: {first:.2e} {second:.2e}");
@@ -124,7 +129,8 @@ fn gauss_methods_keep_quadratic_invariants() {
 #[test]
 fn runs_go_back() {
     for method in bases().into_iter().chain(compositions()).filter(Method::symmetric) {
-        let reversible = ["kepler", "spherical-pendulum", "two-spheres", "hopf-oscillator", "hopf-pair", "hopf-pendulum"];
+        let reversible =
+            ["kepler", "spherical-pendulum", "two-spheres", "hopf-oscillator", "hopf-pair", "hopf-pendulum"];
         for case in cases_of(&method).into_iter().filter(|case| reversible.contains(&case.name())) {
             let (simulation, start) = (case.with(&method.to_string()), case.start());
             let turned = |x: &[f64]| -> Vec<f64> {
