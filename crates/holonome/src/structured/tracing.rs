@@ -2,7 +2,9 @@
 
 use super::functions::Functions;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value};
+use holonome_integrate::phase_space::{
+    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+};
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -55,7 +57,7 @@ pub struct System {
     /// Whether no entry depends on the unknowns.
     pub linear: bool,
     /// Whether the run ends where its determinant vanishes.
-    pub watched: bool,
+    pub watched: Watched,
     /// What an iteration evaluates.
     pub calls: Calls,
 }
@@ -173,7 +175,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Turns a complete frame into a system to solve.
-    fn close(&mut self, frame: Frame, watched: bool, calls: Calls) {
+    fn close(&mut self, frame: Frame, watched: Watched, calls: Calls) {
         // The equations' own guesses first: those of equations inside may depend on them.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
