@@ -18,8 +18,6 @@ pub struct Case {
     pub h: f64,
     /// Whether H is a sum of parts with known flows.
     pub flows: bool,
-    /// Whether the constraints are on positions, if any.
-    pub holonomic: bool,
 }
 
 impl Case {
@@ -73,7 +71,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(x, x) / 2.0 + x[0] * x[0] * x[1] - x[1].powi(3) / 3.0,
         h: 0.1,
         flows: true,
-        holonomic: true,
     },
     Case {
         path: "../models/kepler.holo",
@@ -82,7 +79,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 1.0 / dot(&x[..3], &x[..3]).sqrt(),
         h: 0.05,
         flows: true,
-        holonomic: true,
     },
     Case {
         path: "models/double-pendulum-angles.holo",
@@ -97,7 +93,6 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
-        holonomic: true,
     },
     Case {
         path: "models/magnetic-particle.holo",
@@ -109,7 +104,6 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
-        holonomic: true,
     },
     Case {
         path: "../models/spherical-pendulum.holo",
@@ -118,7 +112,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 + x[2],
         h: 0.05,
         flows: true,
-        holonomic: true,
     },
     Case {
         path: "../models/double-pendulum.holo",
@@ -131,7 +124,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + x[1] + x[3],
         h: 0.1,
         flows: false,
-        holonomic: true,
     },
     Case {
         path: "structure/metric-pendulum.holo",
@@ -147,7 +139,6 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
-        holonomic: true,
     },
     Case {
         path: "structure/two-spheres.holo",
@@ -163,7 +154,6 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: true,
-        holonomic: true,
     },
     Case {
         path: "models/driven-pendulum.holo",
@@ -176,7 +166,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
-        holonomic: true,
     },
     Case {
         path: "models/hopf-oscillator.holo",
@@ -186,7 +175,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0,
         h: 0.1,
         flows: false,
-        holonomic: false,
     },
     Case {
         path: "models/hopf-pendulum.holo",
@@ -196,7 +184,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
-        holonomic: false,
     },
     Case {
         path: "structure/hopf-pair.holo",
@@ -215,7 +202,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2) - 0.2 * x[0] - 0.1 * x[3],
         h: 0.05,
         flows: false,
-        holonomic: false,
     },
     Case {
         path: "structure/curved-fibre.holo",
@@ -234,7 +220,6 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
-        holonomic: false,
     },
     Case {
         path: "structure/twisted-pair.holo",
@@ -254,7 +239,6 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
         h: 0.05,
         flows: false,
-        holonomic: false,
     },
 ];
 

@@ -6,6 +6,7 @@
 mod common;
 
 mod cases;
+mod failures;
 mod maps;
 mod orders;
 mod runs;
