@@ -176,10 +176,16 @@ def rattle_hlw(m, t, h, x):
 # ---- splittings --------------------------------------------------------------------------------------------------------
 
 def splitting(motion, kick):
-    half = lambda flow: lambda m, h, x: flow(m, h/2, x)
-    chain = lambda *flows: lambda m, t, h, x: reduce(lambda y, flow: flow(m, h, y), flows, x)
-    return {"lie-trotter": chain(kick, motion), "lie-trotter-adjoint": chain(motion, kick),
-            "strang": chain(half(motion), kick, half(motion)), "strang-kdk": chain(half(kick), motion, half(kick))}
+    """HLW II.5 (5.2), (5.3). What depends on the time is taken where the adjoint takes it, too."""
+    def chain(*flows):
+        """Each with the part of the step after which its time is, and the part for which it goes."""
+        return lambda m, t, h, x: reduce(lambda y, f: f[0](m, t + f[1]*h, f[2]*h, y), flows, x)
+
+    half = mpfr("0.5")
+    return {"lie-trotter": chain((kick, 0, 1), (motion, 0, 1)),
+            "lie-trotter-adjoint": chain((motion, 1, 1), (kick, 1, 1)),
+            "strang": chain((motion, 0, half), (kick, half, 1), (motion, 1, half)),
+            "strang-kdk": chain((kick, 0, half), (motion, half, 1), (kick, 1, half))}
 
 
 def spheres(*masses):
@@ -188,7 +194,7 @@ def spheres(*masses):
         moved = [f(i, x[3*i:3*i + 3], x[m.n + 3*i:m.n + 3*i + 3]) for i in range(m.n//3)]
         return sum((q for q, _ in moved), []) + sum((p for _, p in moved), [])
 
-    def circle(m, h, x):
+    def circle(m, _, h, x):
         def f(i, q, p):
             mass, r, s = number(masses[i]), gmpy2.sqrt(dot(q, q)), gmpy2.sqrt(dot(p, p))
             angle = h*s/(mass*r)
@@ -196,8 +202,8 @@ def spheres(*masses):
             return [a*cos + b*r/s*sin for a, b in zip(q, p)], [b*cos - a*s/r*sin for a, b in zip(q, p)]
         return each(m, x, f)
 
-    def kick(m, h, x):
-        V_q = m.H_q(mpfr(0), x[:m.n], x[m.n:])
+    def kick(m, t, h, x):
+        V_q = m.H_q(t, x[:m.n], x[m.n:])
 
         def f(i, q, p):
             v = V_q[3*i:3*i + 3]
@@ -210,17 +216,17 @@ def spheres(*masses):
 
 def oscillators(W_q):
     """Unit oscillators, and kicks by the rest W(q) of the potential."""
-    def turn(m, h, x):
+    def turn(m, _, h, x):
         cos, sin = gmpy2.cos(h), gmpy2.sin(h)
         q, p = x[:m.n], x[m.n:]
         return [a*cos + b*sin for a, b in zip(q, p)] + [b*cos - a*sin for a, b in zip(q, p)]
-    return splitting(turn, lambda m, h, x: x[:m.n] + moved(x[m.n:], -h, W_q(x[:m.n])))
+    return splitting(turn, lambda m, _, h, x: x[:m.n] + moved(x[m.n:], -h, W_q(x[:m.n])))
 
 
 def drift_kick():
     """T(p) and V(q)."""
-    return splitting(lambda m, h, x: moved(x[:m.n], h, m.H_p(0, x[:m.n], x[m.n:])) + x[m.n:],
-                     lambda m, h, x: x[:m.n] + moved(x[m.n:], -h, m.H_q(0, x[:m.n], x[m.n:])))
+    return splitting(lambda m, t, h, x: moved(x[:m.n], h, m.H_p(t, x[:m.n], x[m.n:])) + x[m.n:],
+                     lambda m, t, h, x: x[:m.n] + moved(x[m.n:], -h, m.H_q(t, x[:m.n], x[m.n:])))
 
 
 # ---- compositions ------------------------------------------------------------------------------------------------------
@@ -264,6 +270,15 @@ def models():
         dot(p, p)/2 + dot(q, q)/2 + q[0]**2*q[1] - q[1]**3/3, q, p, [0, y, sp.sqrt(2*E - y**2 + 2*y**3/3), 0])
     x, v = phase(3)
     yield "../models/kepler.holo", Model(dot(v, v)/2 - 1/sp.sqrt(dot(x, x)), x, v, [1, 0, 0, 0, sp.sqrt(Q(9, 5)), 0])
+    q, p = phase(1)
+    yield "structure/sliding-oscillator.holo", Model(
+        p[0]**2/2 + Q(3, 10)*p[0] + q[0]**2 + q[0]**4/4 - q[0]/5, q, p, [Q(7, 10), Q(2, 5)])
+    mass, string = 1 + Q(2, 5)*sp.sin(2*t), 1 + sp.cos(3*t)/2
+    yield "structure/forced-pendulum.holo", Model(mass*p[0]**2/2 - string*sp.cos(q[0]), q, p, [Q(7, 10), Q(2, 5)])
+    q, p = phase(2)
+    yield "structure/forced-metric.holo", Model(
+        mass*(1 + q[0]**2/2)*dot(p, p)/2 + Q(3, 10)*sp.sin(t)*q[1]*p[0] - string*sp.cos(q[0])*sp.cos(q[1]), q, p,
+        [Q(7, 10), Q(-1, 5), Q(2, 5), Q(3, 10)])
     c, L = sp.cos(q[0] - q[1]), [1, sp.sqrt(2)]
     M = sp.Matrix([[2*L[0]**2, L[0]*L[1]*c], [L[0]*L[1]*c, L[1]**2]])
     yield "models/double-pendulum-angles.holo", Model(
@@ -309,7 +324,8 @@ def models():
 def methods(path, model):
     """Names and steps for a model."""
     flows = {"henon-heiles": oscillators(lambda q: [2*q[0]*q[1], q[0]**2 - q[1]**2]),
-             "spherical-pendulum": spheres(1), "two-spheres": spheres(1, 2), "kepler": drift_kick()}
+             "spherical-pendulum": spheres(1), "two-spheres": spheres(1, 2), "kepler": drift_kick(),
+             "forced-pendulum": drift_kick(), "sliding-oscillator": drift_kick()}
     own = flows.get(Path(path).stem, {})
     if not len(model.g(mpfr(0), model.start)):
         own |= MAPS
@@ -320,7 +336,7 @@ def methods(path, model):
             own[f"shake:{name}"], own[f"rattle:{name}"] = shake(base), rattle(base)
         symmetric_ones = ["rattle", "rattle:stormer-verlet-b"]
     yield from own.items()
-    if Path(path).stem in ("henon-heiles", "double-pendulum-angles", "metric-pendulum", "spherical-pendulum", "hopf-oscillator", "driven-pendulum"):
+    if Path(path).stem in ("henon-heiles", "forced-pendulum", "double-pendulum-angles", "metric-pendulum", "spherical-pendulum", "hopf-oscillator", "driven-pendulum"):
         for name, gamma in COMPOSITIONS.items():
             for base in symmetric_ones + [name for name in ("strang", "strang-kdk") if name in own]:
                 yield f"{name}({base})", composed(gamma, own[base])

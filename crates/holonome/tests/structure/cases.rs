@@ -105,6 +105,32 @@ pub static CASES: &[Case] = &[
         h: 0.1,
         flows: false,
     },
+    // H of these is no invariant.
+    Case {
+        path: "structure/forced-pendulum.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: true,
+    },
+    // T(p) with more than squares, and a polynomial V with oscillators in it.
+    Case {
+        path: "structure/sliding-oscillator.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| x[1] * x[1] / 2.0 + 0.3 * x[1] + x[0] * x[0] + x[0].powi(4) / 4.0 - 0.2 * x[0],
+        h: 0.05,
+        flows: true,
+    },
+    Case {
+        path: "structure/forced-metric.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+    },
     Case {
         path: "../models/spherical-pendulum.holo",
         set: &[],

@@ -89,6 +89,32 @@ fn refusals_say_what_to_use() {
     }
 }
 
+/// On a sphere that grows, or with kinetic energies other than Σ p²/2m, the motion goes along no great circles.
+#[test]
+fn splittings_refuse_motions_that_are_not_along_great_circles() {
+    for (p, energy, rod) in [
+        ("(1, 0.2, -1)", "dot(p, p)/2", "dot(q, q) = (1 + 0.2*sin(t))^2"),
+        ("(1, 0, -1)", "dot(p, p)/2", "(1 + t)*(dot(q, q) - 1) = 0"),
+        ("(1, 0, -1)", "dot(p, p)/2 + 0.3*p.x", "dot(q, q) = 1"),
+        ("(1, 0, -1)", "dot(p, p)/2 + p.x*p.y/3", "dot(q, q) = 1"),
+        ("(1, 0, -1)", "dot(p, p)/2 + p.x^4/4", "dot(q, q) = 1"),
+        ("(1, 0, -1)", "(p.x^2 + p.y^2 + 2*p.z^2)/2", "dot(q, q) = 1"),
+        ("(1, 0, -1)", "dot(p, p)/2", "q.x^2 + q.y^2 + 2*q.z^2 = 1"),
+        ("(1, 0, -1)", "dot(p, p)/2", "dot(q, q) + 0.1*q.x = 1"),
+        ("(1, 0, 0)", "dot(p, p)/2", "q.y = 1"),
+    ] {
+        let text = format!(
+            "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = {p}\nhamiltonian {energy} + q.z\nconstraint rod : {rod}\n"
+        );
+        let settings = Settings { start_off_set: true, ..Settings::default() };
+        let problem = Problem::from_text("moving", &text, &BTreeMap::new(), &settings).unwrap();
+        let Err(error) = Simulation::new(problem, options("strang", 0.1)) else {
+            panic!("strang runs {rod}, {energy}")
+        };
+        assert!(error.to_string().contains("rod") && error.to_string().contains("use rattle"), "{error}");
+    }
+}
+
 /// Every method with every model: it runs, or says why not. A few steps of two lengths.
 #[test]
 fn no_method_panics_on_any_model() {
