@@ -304,6 +304,20 @@ pub fn cases_of(method: &Method) -> Vec<&'static Case> {
     cases
 }
 
+/// The cases for looking at a method's map: of compositions and of slides around a named map, whose parts are tried on all,
+/// one of each kind, and none whose fibres are followed by a Gauss method within the Newton iteration of another one.
+pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
+    let mut cases = cases_of(method);
+    if method.composition.is_some() {
+        cases.retain(|case| {
+            ["kepler", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"].contains(&case.name())
+        });
+    } else if method.unconstrained.is_some_and(|base| !base.explicit) {
+        cases.retain(|case| case.name() != "twisted-pair");
+    }
+    cases
+}
+
 /// The largest component of a − b.
 pub fn difference(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
