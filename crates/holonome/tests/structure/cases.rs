@@ -1,7 +1,7 @@
 //! The models that the methods are tried on, with their constraints and energies typed again, and which methods suit them.
 
 use crate::common::{load, repository};
-use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
+use holonome::method::Needs;
 use holonome::{Problem, RunOptions, Simulation};
 
 /// A model at its start.
@@ -272,52 +272,6 @@ pub fn case(name: &str) -> &'static Case {
     CASES.iter().find(|case| case.name() == name).unwrap()
 }
 
-/// The registered schemes that keep a structure.
-pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
-    SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none())
-}
-
-/// Every method without a composition that is made of them: `rattle` also with each map that it takes.
-pub fn bases() -> Vec<Method> {
-    let mut list = Vec::new();
-    for scheme in schemes() {
-        list.push(scheme.name.parse().unwrap());
-        if matches!(scheme.step, Step::Sliding(_)) {
-            let with = |base: &Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
-            list.extend(SCHEMES.iter().filter_map(with));
-        }
-    }
-    list
-}
-
-/// Every composition of these.
-pub fn compositions() -> Vec<Method> {
-    let names = COMPOSITIONS.iter().map(|composition| composition.name);
-    let methods = |name| bases().into_iter().filter_map(move |base| format!("{name}({base})").parse::<Method>().ok());
-    names.flat_map(methods).collect()
-}
-
-/// The cases for a method. There are some for every one that is registered.
-pub fn cases_of(method: &Method) -> Vec<&'static Case> {
-    let cases: Vec<&Case> = CASES.iter().filter(|case| case.serves(method.scheme.needs)).collect();
-    assert!(!cases.is_empty(), "nothing to try {method} on");
-    cases
-}
-
-/// The cases for looking at a method's map: of compositions and of slides around a named map, whose parts are tried on all,
-/// one of each kind, and none whose fibres are followed by a Gauss method within the Newton iteration of another one.
-pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
-    let mut cases = cases_of(method);
-    if method.composition.is_some() {
-        cases.retain(|case| {
-            ["kepler", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"].contains(&case.name())
-        });
-    } else if method.unconstrained.is_some_and(|base| !base.explicit) {
-        cases.retain(|case| case.name() != "twisted-pair");
-    }
-    cases
-}
-
 /// The largest component of a − b.
 pub fn difference(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
@@ -326,4 +280,9 @@ pub fn difference(a: &[f64], b: &[f64]) -> f64 {
 
 pub fn largest(list: &[f64]) -> f64 {
     list.iter().fold(0.0, |largest, x| x.abs().max(largest))
+}
+
+/// Whether a number is below a bound; NaN is not.
+pub fn below(number: f64, bound: f64) -> bool {
+    number < bound
 }

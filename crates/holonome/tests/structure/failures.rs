@@ -1,7 +1,7 @@
 //! Steps without a solution, multipliers that are lost, methods that do not suit: said with names and numbers, never a panic.
 
-use crate::cases::{bases, compositions};
 use crate::common::{load, repository};
+use crate::methods::{bases, compositions};
 use holonome::method::{SCHEMES, TREATMENTS};
 use holonome::{Error, Problem, RunOptions, Settings, Simulation};
 use holonome_integrate::failure::Failure;

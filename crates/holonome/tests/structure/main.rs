@@ -8,6 +8,7 @@ mod common;
 mod cases;
 mod failures;
 mod maps;
+mod methods;
 mod orders;
 mod runs;
 mod values;

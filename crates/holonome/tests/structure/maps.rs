@@ -1,6 +1,7 @@
 //! The one-step maps themselves: symplectic, symmetric, adjoint to one another, blind to where on its fibre a start is.
 
-use crate::cases::{CASES, Case, bases, case, cases_of, compositions, difference, few_cases_of, largest};
+use crate::cases::{CASES, Case, below, case, difference, largest};
+use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::Simulation;
 use holonome::method::{Method, Needs};
 
@@ -158,7 +159,7 @@ fn every_method_is_symplectic() {
             let simulation = case.with(&method.to_string());
             let found = defect(case, &simulation, case.h, set_of(&method, case));
             let line = format!("{method} on {}: {found:.1e}", case.name());
-            if !(found < DEFECT) {
+            if !below(found, DEFECT) {
                 wrong.push(line.clone());
             }
             if found > worst.0 {
@@ -211,7 +212,7 @@ fn symmetric_methods_return() {
             let there = simulation.steps((T0, case.h), 1, &x).unwrap();
             let back = simulation.steps((T0 + case.h, -case.h), 1, &there).unwrap();
             let gap = difference(&back, &x);
-            if method.symmetric() && !(gap < THERE_AND_BACK) {
+            if method.symmetric() && !below(gap, THERE_AND_BACK) {
                 wrong.push(format!("{method} on {}: {gap:e}", case.name()));
             }
             returns &= gap < 1e-6;

@@ -1,7 +1,8 @@
 //! Measured orders of every method and every composition.
 
-use crate::cases::{Case, bases, cases_of, compositions, difference, few_cases_of};
+use crate::cases::{Case, difference};
 use crate::common::{options, run};
+use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
 use std::collections::BTreeMap;
 

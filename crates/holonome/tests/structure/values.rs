@@ -1,7 +1,8 @@
 //! `suite/structure/steps.toml`: states after a few steps, computed by an independent program.
 
-use crate::cases::{bases, compositions, difference};
+use crate::cases::difference;
 use crate::common::{load, repository};
+use crate::methods::{bases, compositions};
 use holonome::{RunOptions, Simulation};
 use std::collections::BTreeSet;
 use toml::Table;
