@@ -669,8 +669,8 @@ HEADER = """\
 #                 `source` says how the state was made, how well a second formulation agrees, and what DOP853 in double precision
 #                 makes of it at these tolerances: divided by 1e-12, that is how much small errors grow up to `until`,
 #                 which is kept short where a system is chaotic. `tolerance` is 1e-9, or 5 times that error rounded up to a power of 10.
-# [[experiment]]  a published number, checked by reference/experiments.c or reference/projection.py, or one computed by
-#                 reference/symmetric_projection.py: `options` as on the command
+# [[experiment]]  a published number, checked by reference/experiments.c, projection.py or constrained.py, or one computed
+#                 by reference/symmetric_projection.py: `options` as on the command
 #                 line; `quantity` is a path into the output of `run --json`, or `error`, the Euclidean distance in all of
 #                 phase space between the final state and the state of the case `reference` (or, for "start", the initial state).
 

@@ -12,7 +12,7 @@ use crate::summary::Summary;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
@@ -305,6 +305,26 @@ impl Simulation {
         run_method(self.program.as_ref(), &self.step, plan, &self.system, state, observer)
     }
 
+    /// The state after `count` steps of the length h from (t, x), forward or backward, without a store: for looking at the
+    /// map itself. A treatment aims at the invariants of x.
+    ///
+    /// # Errors
+    /// When a step fails.
+    ///
+    /// # Panics
+    /// If x has not the model's length.
+    pub fn steps(&self, (t, h): (f64, f64), count: u64, x: &[f64]) -> Result<Vec<f64>, Error> {
+        let fixed = FixedSteps { h, steps: count, shorter_last: None, samples: Vec::new() };
+        let plan = Plan { t0: t, stepping: Stepping::Fixed(fixed), ..self.plan.clone() };
+        let mut state = StepState::new(&plan, &self.system, x, None);
+        // What makes many equal steps has their length in it.
+        let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
+        let step = CompiledStep::default();
+        run_method(program.as_ref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
+            .map_err(|failure| Error::Failed { failure: Box::new(failure), out: None })?;
+        Ok(state.x)
+    }
+
     fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> Summary {
         let gain = self.plan.gain.is_some();
         Summary {
@@ -346,6 +366,17 @@ impl Simulation {
         set("options", json!(self.options));
         set("method", json!(self.plan.method.to_string()));
         layout
+    }
+}
+
+/// Nobody watches.
+struct Unwatched;
+
+impl Observer for Unwatched {
+    type Error = StoreError;
+
+    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

@@ -61,7 +61,7 @@ pub enum Failure<E> {
     },
     /// The hidden constraints stopped determining their multipliers.
     #[error(
-        "the constraints became degenerate at t = {t}: the matrix D of the rates of the hidden constraints along the fibres is singular or has changed sign (determinant {determinant:e}), so their multipliers are not determined"
+        "the constraints became degenerate at t = {t}: the matrix D of the rates of the hidden constraints along the fibres is singular or has changed sign (determinant {determinant:e}), so their multipliers are not determined; a much shorter step shows whether the step or the constraints are the reason"
     )]
     Degenerate {
         /// Start of the step.

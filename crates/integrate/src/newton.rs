@@ -24,6 +24,8 @@ pub struct Unsolved {
     pub residual: f64,
     /// The equation of that residual.
     pub equation: Equation,
+    /// As in [`Solved`].
+    pub strayed: bool,
 }
 
 /// How an iteration ended.
@@ -33,7 +35,14 @@ pub struct Solved {
     pub iterations: u32,
     /// The pivots of the last matrix.
     pub pivots: Pivots,
+    /// Whether the determinant changed its sign, or a great deal, between two iterations: the solution may not be the one
+    /// near the guess, which may not exist. (Where Kantorovich's condition ensures that it does, the derivative of one
+    /// equation keeps at least half of its value in an iteration.)
+    pub strayed: bool,
 }
+
+/// How much smaller or larger the smallest pivot may become in an iteration.
+const GREAT_DEAL: f64 = 4.0;
 
 /// Newton's method doubles the digits each time where it converges at all, so this many do not fail for lack of them.
 const MOST_ITERATIONS: u32 = 50;
@@ -67,22 +76,27 @@ impl System {
         let first = registers.len() - m;
         let (step, work) = work.split_at_mut(m);
         let enough = tolerance.max(CLOSE);
+        let (mut before, mut strayed): (Option<Pivots>, bool) = (None, false);
         for iterations in 1..=MOST_ITERATIONS {
             evaluate(registers, outputs);
             let (residuals, jacobian) = outputs.split_at(m);
             let (residual, row) = worst(residuals, &registers[sizes.clone()]);
-            let unsolved = Unsolved { iterations, residual, equation: self.rows[row] };
+            let unsolved = Unsolved { iterations, residual, equation: self.rows[row], strayed };
             if residual.is_nan() {
                 return Err(unsolved);
             }
             step.copy_from_slice(residuals);
             let pivots = self.elimination.solve(jacobian, step, work);
+            if let Some(before) = before.replace(pivots) {
+                let ratio = pivots.smallest / before.smallest;
+                strayed |= pivots.negative != before.negative || !(1.0 / GREAT_DEAL..=GREAT_DEAL).contains(&ratio);
+            }
             for (unknown, step) in registers[first..].iter_mut().zip(&*step) {
                 *unknown -= step;
             }
             if self.linear || residual <= enough {
                 return match step.iter().all(|step| step.is_finite()) {
-                    true => Ok(Solved { iterations, pivots }),
+                    true => Ok(Solved { iterations, pivots, strayed }),
                     false => Err(unsolved),
                 };
             }

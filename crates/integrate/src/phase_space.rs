@@ -47,6 +47,18 @@ pub enum Guess<'a> {
     At(&'a [Value]),
 }
 
+/// Of which equations the matrix is watched along a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// None.
+    Never,
+    /// Of equations whose matrix is h times one that does not depend on h.
+    Always,
+    /// Of equations whose matrix is h² times such a one; only where fibres are no straight lines, as they may then meet
+    /// what is solved for several times.
+    OnCurves,
+}
+
 /// As many equations as unknowns.
 #[derive(Clone, Copy, Debug)]
 pub struct Equations<'a> {
@@ -58,7 +70,7 @@ pub struct Equations<'a> {
     pub guess: Guess<'a>,
     /// Whether the run is to end where their matrix becomes singular, or its determinant changes sign: what they solve
     /// for is lost there, though a solver may step over it.
-    pub watched: bool,
+    pub watched: Watched,
 }
 
 /// A flow that is known exactly.

@@ -53,7 +53,12 @@ impl Flows {
             }
             Some(diagonal)
         };
-        let masses = second(&mut g, n, h_p).filter(|diagonal| !reads(&g, diagonal, 0..2 * n));
+        // T = Σ p²/2m holds no term b·p: what moves without a momentum is on no circle.
+        let at_rest = |point: &[f64]| [&point[..n], &vec![0.0; n]].concat();
+        let rests = ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
+            evaluate(&g, h_p, t, &at_rest(&x), &model.parameter_values).iter().all(|&velocity| velocity == 0.0)
+        });
+        let masses = second(&mut g, n, h_p).filter(|diagonal| rests && !reads(&g, diagonal, 0..2 * n));
         let mut spheres = Vec::new();
         for constraint in &mechanics.constraints {
             spheres.push(sphere(&g, constraint, masses.as_deref(), mechanics, model)?);
@@ -240,6 +245,10 @@ fn sphere(
     let Some(masses) = masses else {
         return unknown("needs a kinetic energy Σ p²/2m with constant masses");
     };
+    let moves = |node| matches!(g.expression(node), Expression::Input(Input::Time));
+    if g.reachable(&[constraint.node]).into_iter().any(moves) {
+        return unknown("moves with time");
+    }
     let components: Vec<usize> = constraint.gradient.iter().map(|&(i, _)| i as usize).collect();
     let entries: Vec<Node> = constraint.gradient.iter().map(|&(_, d)| d).collect();
     let of_masses: Vec<Node> = components.iter().map(|&i| masses[i]).collect();

@@ -13,7 +13,7 @@ use crate::recording::component_names;
 use holonome_integrate::linear::lu::Elimination;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{self, CLOSE};
-use holonome_integrate::phase_space::Equation;
+use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
@@ -25,6 +25,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
+use holonome_model::treatment::structure::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -69,9 +70,19 @@ struct Solve {
     unknowns: Range<usize>,
     sizes: Range<usize>,
     system: newton::System,
-    /// Its number among the watched ones.
-    watched: Option<usize>,
+    watch: Option<Watch>,
     calls: Calls,
+}
+
+/// How a system is watched.
+#[derive(Clone, Copy)]
+struct Watch {
+    /// Its number among the watched ones.
+    number: usize,
+    /// Its equations hold h to this power, once in every row.
+    power: i32,
+    /// Whether it may have other solutions than the one near the guess.
+    curved: bool,
 }
 
 impl Program {
@@ -104,8 +115,14 @@ impl Program {
             cut.place(&stored, first);
             let unknowns = sizes.end..sizes.end + m;
             cut.place(&system.unknowns, unknowns.start);
-            let watched = system.watched.then(|| program.watched());
-            program.solves.push(Solve::new(&cut, system, watched, unknowns, sizes, parameters));
+            let curved = mechanics.kind == Kind::Coisotropic;
+            let power = match system.watched {
+                Watched::Never => None,
+                Watched::Always => Some(1),
+                Watched::OnCurves => curved.then_some(2),
+            };
+            let watch = power.map(|power| Watch { number: program.watched(), power, curved });
+            program.solves.push(Solve::new(&cut, system, watch, unknowns, sizes, parameters));
         }
         let last = trace.systems.len();
         let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
@@ -186,7 +203,7 @@ impl Program {
             if let Some(solve) = self.solves.get(k) {
                 let solved = solve.run(registers, self.tolerance, scale, cost, work, self.dimension);
                 let iterations = solved.map_err(|lost| match lost {
-                    Lost::Unsolved(newton::Unsolved { iterations, residual, equation }) => {
+                    Lost::Unsolved(newton::Unsolved { iterations, residual, equation, .. }) => {
                         NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
                     }
                     Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
@@ -201,7 +218,7 @@ impl Program {
 
     /// How many watched systems there are: each remembers a scale.
     fn watched(&self) -> usize {
-        self.solves.iter().filter(|solve| solve.watched.is_some()).count()
+        self.solves.iter().filter(|solve| solve.watch.is_some()).count()
     }
 }
 
@@ -214,7 +231,7 @@ impl Solve {
     fn new(
         cut: &Cut,
         system: &System,
-        watched: Option<usize>,
+        watch: Option<Watch>,
         unknowns: Range<usize>,
         sizes: Range<usize>,
         parameters: &[f64],
@@ -232,13 +249,13 @@ impl Solve {
             },
             unknowns,
             sizes,
-            watched,
+            watch,
             calls: system.calls,
         }
     }
 
     /// Solves for the unknowns in place. `scale` holds, for a watched system, the determinant's sign and the size of the
-    /// pivots at the start of the run; 0 before it is known.
+    /// smallest pivot at the start of the run; 0 before it is known.
     fn run(
         &self,
         registers: &mut [f64],
@@ -259,22 +276,27 @@ impl Solve {
             })
             .map_err(|unsolved| {
                 self.calls.count(u64::from(unsolved.iterations), cost);
-                Lost::Unsolved(unsolved)
+                let lost = unsolved.strayed && self.watch.is_some_and(|w| w.curved);
+                if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
             })?;
         let iterations = u64::from(solved.iterations);
         self.calls.count(iterations, cost);
         cost.newton_iterations += iterations;
         cost.linear_solves += iterations;
-        if let Some(number) = self.watched {
-            let scale = &mut scale[2 * number..2 * number + 2];
-            // The equations hold h once in every row, so their determinant has the sign of h to the number of rows.
-            let backwards = h < 0.0 && !self.unknowns.len().is_multiple_of(2);
-            let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
-            let size = solved.pivots.smallest / h.abs();
-            if scale[0] == 0.0 {
-                scale.copy_from_slice(&[sign, solved.pivots.largest / h.abs()]);
+        if let Some(Watch { number, power, curved }) = self.watch {
+            if curved && solved.strayed {
+                // It became singular on the way.
+                return Err(Lost::Degenerate(0.0));
             }
-            if sign != scale[0] || size < LOST * scale[1] {
+            let scale = &mut scale[2 * number..2 * number + 2];
+            // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
+            let backwards = h < 0.0 && power == 1 && !self.unknowns.len().is_multiple_of(2);
+            let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
+            let size = solved.pivots.smallest / h.abs().powi(power);
+            if scale[0] == 0.0 {
+                scale.copy_from_slice(&[sign, size]);
+            }
+            if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
                 return Err(Lost::Degenerate(sign * size / scale[1]));
             }
         }
@@ -348,7 +370,9 @@ impl Program {
         start: &[f64],
     ) {
         let Stepping::Fixed(fixed) = &plan.stepping else { return };
-        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE {
+        // On curved fibres every iteration is looked at, which a loop cannot.
+        let curved = self.solves.iter().any(|solve| solve.watch.is_some_and(|watch| watch.curved));
+        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || curved {
             return;
         }
         let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };

@@ -5,6 +5,7 @@
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::{Bound, Formula, Watching};
 use holonome_integrate::newton::CLOSE;
+use holonome_integrate::phase_space::Watched;
 use holonome_integrate::scheme::map::Blocks;
 use holonome_integrate::state::Cost;
 use holonome_model::graph::fuse::fuse;
@@ -209,7 +210,7 @@ impl Written {
             let mut taken = 0;
             for (system, &count) in trace.systems.iter().zip(of.iterations) {
                 let inverse_pivots = solve(g, trace, system, count, frozen, &mut known, &mut residual);
-                if system.watched {
+                if system.watched == Watched::Always {
                     for (inverse, rows) in inverse_pivots {
                         // The equations hold h once in every row.
                         let per_length = (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h));

@@ -2,7 +2,9 @@
 
 use super::functions::Functions;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value};
+use holonome_integrate::phase_space::{
+    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
@@ -89,7 +91,7 @@ pub struct System {
     /// Whether no entry depends on the unknowns.
     pub linear: bool,
     /// Whether the run ends where its determinant vanishes.
-    pub watched: bool,
+    pub watched: Watched,
     /// What an iteration evaluates.
     pub calls: Calls,
 }
@@ -248,7 +250,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Turns a complete frame into a system to solve.
-    fn close(&mut self, frame: Frame, watched: bool) {
+    fn close(&mut self, frame: Frame, watched: Watched) {
         // The equations' own guesses first: those of equations inside may depend on them.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());

@@ -10,7 +10,7 @@
 //! start of one of SHAKE, where those at the end belong to the next.
 
 use super::StepFn;
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value};
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
 
 /// SHAKE with the unconstrained map `base`.
 pub fn shake(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -26,7 +26,7 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     let t1 = space.sum(t, h);
     let rows: Vec<Equation> = (0..lambda.len()).map(Equation::Hidden).collect();
     let size = space.constraint_sizes(t1, &x1, true);
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: true };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: Watched::Always };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
         let impulse = space.multiplied(half, mu);
@@ -48,7 +48,7 @@ fn land(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, false);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Constraint).collect();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: false };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: Watched::OnCurves };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();
     let lambda = space.solve(&equations, &mut |space, lambda| {

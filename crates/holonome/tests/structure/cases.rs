@@ -1,0 +1,288 @@
+//! The models that the methods are tried on, with their constraints and energies typed again, and which methods suit them.
+
+use crate::common::{load, repository};
+use holonome::method::Needs;
+use holonome::{Problem, RunOptions, Simulation};
+
+/// A model at its start.
+pub struct Case {
+    /// Its file, from the folder `suite`.
+    pub path: &'static str,
+    /// Initial values other than the file's.
+    pub set: &'static [(&'static str, &'static str)],
+    /// The constraints, then their hidden constraints.
+    pub restrictions: fn(f64, &[f64]) -> Vec<f64>,
+    /// H.
+    pub energy: fn(&[f64]) -> f64,
+    /// A step at which a method of order 2 errs by a thousandth or so.
+    pub h: f64,
+    /// Whether H is a sum of parts with known flows.
+    pub flows: bool,
+}
+
+impl Case {
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap().strip_suffix(".holo").unwrap()
+    }
+
+    pub fn problem(&self) -> Problem {
+        load(&repository().join("suite").join(self.path), self.set).unwrap()
+    }
+
+    pub fn start(&self) -> Vec<f64> {
+        self.problem().model.initial
+    }
+
+    /// The simulation of a method; the time is none of the map's.
+    pub fn with(&self, method: &str) -> Simulation {
+        let options = RunOptions { method: method.into(), step: Some(0.5), until: 1.0, ..RunOptions::default() };
+        Simulation::new(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
+    }
+
+    pub fn constrained(&self) -> bool {
+        !(self.restrictions)(0.0, &self.start()).is_empty()
+    }
+
+    /// Whether a scheme that needs this of a model can run here. A new kind of need has to be decided on here.
+    pub fn serves(&self, needs: Needs) -> bool {
+        match needs {
+            Needs::Field | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
+            Needs::Coisotropic => self.constrained(),
+            Needs::Flows => self.flows,
+        }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn none(_: f64, _: &[f64]) -> Vec<f64> {
+    Vec::new()
+}
+
+/// Every model: without constraints, separable or not; g(q), also with time and with H that is not separable; g(q, p) with
+/// linear and with curved fibres, one and two of them; spheres.
+pub static CASES: &[Case] = &[
+    Case {
+        path: "../models/henon-heiles.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| dot(x, x) / 2.0 + x[0] * x[0] * x[1] - x[1].powi(3) / 3.0,
+        h: 0.1,
+        flows: true,
+    },
+    Case {
+        path: "../models/kepler.holo",
+        set: &[("v", "(0.1, 1.1, 0.2)")],
+        restrictions: none,
+        energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 1.0 / dot(&x[..3], &x[..3]).sqrt(),
+        h: 0.05,
+        flows: true,
+    },
+    Case {
+        path: "models/double-pendulum-angles.holo",
+        set: &[("a", "0.3"), ("b", "-0.2")],
+        restrictions: none,
+        energy: |x| {
+            let (l2, c) = (2f64.sqrt(), (x[0] - x[1]).cos());
+            // The inverse of the mass matrix (2, l c; l c, l²).
+            let (a, b, d) = (2.0, l2 * c, 2.0);
+            let kinetic = (d * x[2] * x[2] - 2.0 * b * x[2] * x[3] + a * x[3] * x[3]) / (a * d - b * b) / 2.0;
+            kinetic - 2.0 * x[0].cos() - l2 * x[1].cos()
+        },
+        h: 0.1,
+        flows: false,
+    },
+    Case {
+        path: "models/magnetic-particle.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| {
+            let v = [x[3] + 0.75 * x[1], x[4] - 0.75 * x[0], x[5]];
+            dot(&v, &v) / 2.0 - 0.4 * x[0]
+        },
+        h: 0.1,
+        flows: false,
+    },
+    // H of these is no invariant.
+    Case {
+        path: "structure/forced-pendulum.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: true,
+    },
+    // T(p) with more than squares, and a polynomial V with oscillators in it.
+    Case {
+        path: "structure/sliding-oscillator.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| x[1] * x[1] / 2.0 + 0.3 * x[1] + x[0] * x[0] + x[0].powi(4) / 4.0 - 0.2 * x[0],
+        h: 0.05,
+        flows: true,
+    },
+    Case {
+        path: "structure/forced-metric.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "../models/spherical-pendulum.holo",
+        set: &[],
+        restrictions: |_, x| vec![dot(&x[..3], &x[..3]) - 1.0, 2.0 * dot(&x[..3], &x[3..])],
+        energy: |x| dot(&x[3..], &x[3..]) / 2.0 + x[2],
+        h: 0.05,
+        flows: true,
+    },
+    Case {
+        path: "../models/double-pendulum.holo",
+        set: &[("p1", "(0.3, 0)"), ("p2", "(0.1, -0.2)")],
+        restrictions: |_, x| {
+            let (a, d) = (&x[..2], [x[2] - x[0], x[3] - x[1]]);
+            let w = [x[6] - x[4], x[7] - x[5]];
+            vec![dot(a, a) - 1.0, dot(&d, &d) - 2.0, 2.0 * dot(a, &x[4..6]), 2.0 * dot(&d, &w)]
+        },
+        energy: |x| dot(&x[4..], &x[4..]) / 2.0 + x[1] + x[3],
+        h: 0.1,
+        flows: false,
+    },
+    Case {
+        path: "structure/metric-pendulum.holo",
+        set: &[],
+        restrictions: |_, x| {
+            let (q, p) = x.split_at(3);
+            let metric = 1.0 + q[0] * q[0] / 2.0;
+            vec![dot(q, q) - 1.0, 2.0 * (metric * dot(q, p) + 0.2 * q[2] * q[0])]
+        },
+        energy: |x| {
+            let (q, p) = x.split_at(3);
+            (1.0 + q[0] * q[0] / 2.0) * dot(p, p) / 2.0 + 0.7 * (q[0] * p[1] - q[1] * p[0]) + 0.2 * q[2] * p[0] + q[2]
+        },
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "structure/two-spheres.holo",
+        set: &[],
+        restrictions: |_, x| {
+            let (a, b, pa, pb) = (&x[..3], &x[3..6], &x[6..9], &x[9..]);
+            vec![dot(a, a) - 1.0, dot(b, b) - 0.64, 2.0 * dot(a, pa), dot(b, pb)]
+        },
+        energy: |x| {
+            let (a, b, pa, pb) = (&x[..3], &x[3..6], &x[6..9], &x[9..]);
+            let d = [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+            dot(pa, pa) / 2.0 + dot(pb, pb) / 4.0 + a[2] + 2.0 * b[2] + dot(&d, &d) / 4.0
+        },
+        h: 0.05,
+        flows: true,
+    },
+    Case {
+        path: "models/driven-pendulum.holo",
+        set: &[],
+        restrictions: |t, x| {
+            let d = [x[0] - 0.4 * (1.5 * t).sin(), x[1]];
+            let w = [x[2] - 0.4 * 1.5 * (1.5 * t).cos(), x[3]];
+            vec![dot(&d, &d) - 1.0, 2.0 * dot(&d, &w)]
+        },
+        energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "models/hopf-oscillator.holo",
+        // Away from |q| = |p|, where its multiplier is not determined.
+        set: &[("q", "(0.96, 0)"), ("p", "(0, 0.28)")],
+        restrictions: |_, x| vec![dot(x, x) - 1.0, 2.0 * dot(&x[..2], &x[2..])],
+        energy: |x| dot(&x[2..], &x[2..]) / 2.0,
+        h: 0.1,
+        flows: false,
+    },
+    Case {
+        path: "models/hopf-pendulum.holo",
+        set: &[],
+        // {g, H} = 2 q·p + 2 p·γ
+        restrictions: |_, x| vec![dot(x, x) - 1.0, 2.0 * (dot(&x[..2], &x[2..]) - x[3])],
+        energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "structure/hopf-pair.holo",
+        set: &[],
+        restrictions: |_, x| {
+            let (a, b, pa, pb) = (&x[..2], &x[2..4], &x[4..6], &x[6..]);
+            let s = 0.3 * dot(a, b);
+            let (va, vb) = ([s * b[0] - 0.2, s * b[1]], [s * a[0], s * a[1] - 0.1]);
+            vec![
+                dot(a, a) + dot(pa, pa) - 1.0,
+                2.0 * dot(b, b) + dot(pb, pb) / 2.0 - 1.0,
+                2.0 * dot(a, pa) - 2.0 * dot(pa, &va),
+                4.0 * dot(b, pb) - dot(pb, &vb),
+            ]
+        },
+        energy: |x| dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2) - 0.2 * x[0] - 0.1 * x[3],
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "structure/curved-fibre.holo",
+        set: &[],
+        restrictions: |_, x| {
+            let (q, p) = x.split_at(3);
+            let g = dot(x, x) + 0.3 * (q[0] * p[1]).powi(2) + 0.2 * q[0].powi(3) + 0.1 * p[2].powi(3) - 0.89048;
+            let g_q = [2.0 * q[0] + 0.6 * q[0] * p[1] * p[1] + 0.6 * q[0] * q[0], 2.0 * q[1], 2.0 * q[2]];
+            let g_p = [2.0 * p[0], 2.0 * p[1] + 0.6 * q[0] * q[0] * p[1], 2.0 * p[2] + 0.3 * p[2] * p[2]];
+            let h_q = [-0.5, 0.3 * q[1] + 0.2 * q[2] * q[2], 0.4 * q[1] * q[2]];
+            vec![g, dot(&g_q, p) - dot(&g_p, &h_q)]
+        },
+        energy: |x| {
+            let (q, p) = x.split_at(3);
+            dot(p, p) / 2.0 - 0.5 * q[0] + 0.15 * q[1] * q[1] + 0.2 * q[1] * q[2] * q[2]
+        },
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "structure/twisted-pair.holo",
+        set: &[],
+        restrictions: |_, x| {
+            let (q, p) = x.split_at(3);
+            let r2 = q[0] * q[0] + q[1] * q[1];
+            let g_q = [2.0 * q[0] + 0.8 * r2 * q[0], 2.0 * q[1] + 0.8 * r2 * q[1], 2.0 * q[2]];
+            let h_q = [-0.5, 0.2 * q[2], 0.2 * q[1] + 0.6 * q[2]];
+            vec![
+                dot(x, x) + 0.2 * r2 * r2 - 0.85192,
+                q[0] * p[1] - q[1] * p[0] - 0.24,
+                dot(&g_q, p) - 2.0 * dot(p, &h_q),
+                q[1] * h_q[0] - q[0] * h_q[1],
+            ]
+        },
+        energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
+        h: 0.05,
+        flows: false,
+    },
+];
+
+pub fn case(name: &str) -> &'static Case {
+    CASES.iter().find(|case| case.name() == name).unwrap()
+}
+
+/// The largest component of a − b.
+pub fn difference(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+pub fn largest(list: &[f64]) -> f64 {
+    list.iter().fold(0.0, |largest, x| x.abs().max(largest))
+}
+
+/// Whether a number is below a bound; NaN is not.
+pub fn below(number: f64, bound: f64) -> bool {
+    number < bound
+}

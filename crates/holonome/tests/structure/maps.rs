@@ -1,0 +1,293 @@
+//! The one-step maps themselves: symplectic, symmetric, adjoint to one another, blind to where on its fibre a start is.
+
+use crate::cases::{CASES, Case, below, case, difference, largest};
+use crate::methods::{bases, cases_of, compositions, few_cases_of};
+use holonome::Simulation;
+use holonome::method::{Method, Needs};
+
+/// The time at which the maps start: one at which a rheonomic model is not special.
+const T0: f64 = 0.3;
+
+/// A point of the case's set, at T0 for all cases: some way along the motion.
+fn point(case: &Case) -> Vec<f64> {
+    let method = if case.constrained() { "rattle" } else { "gauss6" };
+    case.with(method).steps((0.0, T0 / 10.0), 10, &case.start()).unwrap()
+}
+
+/// f'(x), column by column, by the central formula of order 8 with steps of 0.01: its error is δ⁸/630 times a ninth
+/// derivative, 1e-13 for a function whose Taylor series has a radius of convergence of 1, and the round-off a few 1e-16/δ.
+fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
+    let delta = 0.01;
+    let weights = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
+    (0..x.len())
+        .map(|i| {
+            let at = |k: f64| {
+                let mut x = x.to_vec();
+                x[i] += k * delta;
+                f(&x)
+            };
+            let mut column = vec![0.0; f(x).len()];
+            for (k, weight) in weights.iter().enumerate() {
+                let (plus, minus) = (at(k as f64 + 1.0), at(-(k as f64 + 1.0)));
+                for (entry, (plus, minus)) in column.iter_mut().zip(plus.iter().zip(&minus)) {
+                    *entry += weight * (plus - minus) / delta;
+                }
+            }
+            column
+        })
+        .collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// An orthonormal basis of the vectors that are orthogonal to `rows`, by Gram and Schmidt, twice for the round-off.
+fn tangent(rows: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
+    let mut normals: Vec<Vec<f64>> = Vec::new();
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let units = (0..n).map(|i| (0..n).map(|j| f64::from(i == j)).collect());
+    for (k, mut v) in rows.iter().cloned().chain(units).enumerate() {
+        let length = dot(&v, &v).sqrt();
+        for _ in 0..2 {
+            for u in normals.iter().chain(&basis) {
+                let share = dot(u, &v);
+                v.iter_mut().zip(u).for_each(|(v, u)| *v -= share * u);
+            }
+        }
+        let rest = dot(&v, &v).sqrt();
+        // What is left of a dependent vector is round-off; rows are independent.
+        if rest > 1e-6 * length {
+            v.iter_mut().for_each(|c| *c /= rest);
+            if k < rows.len() { normals.push(v) } else { basis.push(v) }
+        }
+    }
+    assert_eq!((normals.len(), basis.len()), (rows.len(), n - rows.len()));
+    basis
+}
+
+/// ω(u, v) = Σ u_q v_p − u_p v_q
+fn omega(u: &[f64], v: &[f64]) -> f64 {
+    let n = u.len() / 2;
+    dot(&u[..n], &v[n..]) - dot(&u[n..], &v[..n])
+}
+
+/// Points of the set of the first `count` restrictions around x: x + Σ uᵢ vᵢ over an orthonormal basis of its tangent
+/// vectors, brought to the set along its normals at x. A map for g(q, p) is defined on g = 0 only: fibres do not leave the
+/// level set on which they begin.
+struct Chart<'a> {
+    case: &'a Case,
+    count: usize,
+    x: Vec<f64>,
+    basis: Vec<Vec<f64>>,
+    normals: Vec<Vec<f64>>,
+}
+
+impl Chart<'_> {
+    fn new(case: &Case, count: usize) -> Chart<'_> {
+        let x = point(case);
+        let gradients = jacobian(|x| (case.restrictions)(T0, x)[..count].to_vec(), &x);
+        let normals: Vec<Vec<f64>> =
+            (0..count).map(|row| gradients.iter().map(|column| column[row]).collect()).collect();
+        let basis = tangent(&normals, x.len());
+        Chart { case, count, x, basis, normals }
+    }
+
+    fn at(&self, u: &[f64]) -> Vec<f64> {
+        let mut y = self.x.clone();
+        let moved = |y: &mut Vec<f64>, c: f64, v: &[f64]| y.iter_mut().zip(v).for_each(|(y, v)| *y += c * v);
+        u.iter().zip(&self.basis).for_each(|(&u, v)| moved(&mut y, u, v));
+        // Newton with the matrix at x gains two digits a turn; the points are within 0.04 of x.
+        let gram: Vec<Vec<f64>> =
+            self.normals.iter().map(|a| self.normals.iter().map(|b| dot(a, b)).collect()).collect();
+        for _ in 0..20 {
+            let g = (self.case.restrictions)(T0, &y)[..self.count].to_vec();
+            let c = solved(gram.clone(), g);
+            c.iter().zip(&self.normals).for_each(|(&c, normal)| moved(&mut y, -c, normal));
+        }
+        y
+    }
+}
+
+/// The solution of a small positive definite system.
+fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        for i in k + 1..n {
+            let factor = a[i][k] / a[k][k];
+            let row = a[k].clone();
+            a[i].iter_mut().zip(&row).for_each(|(a, b)| *a -= factor * b);
+            b[i] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - known) / a[k][k];
+    }
+    b
+}
+
+/// max |ω(f'u, f'v) − ω(u, v)| over tangent vectors u, v of the set of the first `count` restrictions.
+fn defect(case: &Case, simulation: &Simulation, h: f64, count: usize) -> f64 {
+    let chart = Chart::new(case, count);
+    let images = jacobian(|u| simulation.steps((T0, h), 1, &chart.at(u)).unwrap(), &vec![0.0; chart.basis.len()]);
+    let mut defect = 0.0f64;
+    for i in 0..images.len() {
+        for j in 0..i {
+            let (after, before) = (omega(&images[i], &images[j]), omega(&chart.basis[i], &chart.basis[j]));
+            defect = defect.max((after - before).abs());
+        }
+    }
+    defect
+}
+
+/// How many restrictions make the set on which a method is symplectic: SHAKE does not see the hidden ones.
+fn set_of(method: &Method, case: &Case) -> usize {
+    let all = (case.restrictions)(0.0, &case.start()).len();
+    if method.scheme.name == "shake" { all / 2 } else { all }
+}
+
+/// From the differences above: their entries are known to 1e-12 or so, and ω sums a few products of them.
+const DEFECT: f64 = 1e-11;
+
+#[test]
+fn every_method_is_symplectic() {
+    let (mut worst, mut wrong) = ((0.0, String::new()), Vec::new());
+    for method in bases().into_iter().chain(compositions()) {
+        assert!(method.symplectic());
+        for case in few_cases_of(&method) {
+            let simulation = case.with(&method.to_string());
+            let found = defect(case, &simulation, case.h, set_of(&method, case));
+            let line = format!("{method} on {}: {found:.1e}", case.name());
+            if !below(found, DEFECT) {
+                wrong.push(line.clone());
+            }
+            if found > worst.0 {
+                worst = (found, line);
+            }
+        }
+    }
+    println!("worst: {}", worst.1);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The measure tells: what is not symplectic fails by orders of magnitude.
+#[test]
+fn other_methods_are_not_symplectic() {
+    // The Hopf oscillator keeps all it has, H and J, under most methods.
+    for case in CASES.iter().filter(|case| case.name() != "hopf-oscillator") {
+        let projected = ["projection:euler", "corrected:rk4"];
+        let plain = ["rk4", "euler"];
+        for name in plain.iter().chain(projected.iter().filter(|_| case.constrained() || case.name() == "kepler")) {
+            let method: Method = name.parse().unwrap();
+            let found = defect(case, &case.with(name), case.h, set_of(&method, case));
+            println!("{name} on {}: {found:.1e}", case.name());
+            // One step of order 1 errs by h², of order 4 by h⁵ and some constant below 1.
+            let least = if method.order() == 1 { 1e-5 } else { 1e-10 };
+            assert!(found > least, "{name} on {}: {found:e}", case.name());
+        }
+    }
+}
+
+/// SHAKE is symplectic on the larger set, RATTLE only on the smaller one; so the measure sees which set it is.
+#[test]
+fn rattle_keeps_the_form_on_its_own_set() {
+    let case = case("metric-pendulum");
+    let (shake, rattle) = (case.with("shake"), case.with("rattle"));
+    assert!(defect(case, &shake, case.h, 1) < DEFECT && defect(case, &rattle, case.h, 1) < DEFECT);
+    // Off g = 0, in all of phase space, neither is.
+    assert!(defect(case, &shake, case.h, 0) > 1e-4 && defect(case, &rattle, case.h, 0) > 1e-4);
+}
+
+/// Forth and back: the two solves are exact to a few roundings of a state of length 1, as their start is.
+const THERE_AND_BACK: f64 = 2e-14;
+
+#[test]
+fn symmetric_methods_return() {
+    let mut wrong = Vec::new();
+    for method in bases().into_iter().chain(compositions()) {
+        let mut returns = true;
+        for case in few_cases_of(&method) {
+            let (simulation, x) = (case.with(&method.to_string()), point(case));
+            let there = simulation.steps((T0, case.h), 1, &x).unwrap();
+            let back = simulation.steps((T0 + case.h, -case.h), 1, &there).unwrap();
+            let gap = difference(&back, &x);
+            if method.symmetric() && !below(gap, THERE_AND_BACK) {
+                wrong.push(format!("{method} on {}: {gap:e}", case.name()));
+            }
+            returns &= gap < 1e-6;
+        }
+        // A method that is not symmetric is off by its error, SHAKE by a slide along the fibre.
+        if method.symmetric() != returns {
+            wrong.push(format!("{method}: symmetric by its facts {}, by its maps {returns}", method.symmetric()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn adjoints_undo_each_other() {
+    for (one, other) in [("symplectic-euler-a", "symplectic-euler-b"), ("lie-trotter", "lie-trotter-adjoint")] {
+        let method: Method = one.parse().unwrap();
+        for case in cases_of(&method) {
+            let (one, other, x) = (case.with(one), case.with(other), point(case));
+            let there = one.steps((T0, case.h), 1, &x).unwrap();
+            let back = other.steps((T0 + case.h, -case.h), 1, &there).unwrap();
+            assert!(difference(&back, &x) < THERE_AND_BACK, "{}: {:e}", case.name(), difference(&back, &x));
+        }
+    }
+    // Between slides they are adjoint, too.
+    for case in CASES.iter().filter(|case| case.serves(Needs::Coisotropic)) {
+        let (one, other) = (case.with("rattle:symplectic-euler-a"), case.with("rattle:symplectic-euler-b"));
+        let x = point(case);
+        let there = one.steps((T0, case.h), 1, &x).unwrap();
+        let back = other.steps((T0 + case.h, -case.h), 1, &there).unwrap();
+        assert!(difference(&back, &x) < THERE_AND_BACK, "{}: {:e}", case.name(), difference(&back, &x));
+    }
+}
+
+/// x along the fibre of the first constraint for a time, by many small Runge–Kutta steps on the gradient of the typed
+/// constraint: an error of 1e-13 is far from what a slide changes.
+fn slid(case: &Case, x: &[f64], time: f64) -> Vec<f64> {
+    let (n, constraints) = (x.len() / 2, (case.restrictions)(T0, x).len() / 2);
+    let field = |x: &[f64]| -> Vec<f64> {
+        let gradients = jacobian(|x| (case.restrictions)(T0, x)[..constraints].to_vec(), x);
+        // Along all fibres at once, at different speeds.
+        let d = |i: usize| (0..constraints).map(|k| gradients[i][k] * (1.0 + 0.4 * k as f64)).sum::<f64>();
+        (0..n).map(|i| d(n + i)).chain((0..n).map(|i| -d(i))).collect()
+    };
+    let (count, mut x) = (16, x.to_vec());
+    let h = time / f64::from(count);
+    for _ in 0..count {
+        let add = |x: &[f64], c: f64, v: &[f64]| -> Vec<f64> { x.iter().zip(v).map(|(x, v)| x + c * v).collect() };
+        let k1 = field(&x);
+        let k2 = field(&add(&x, h / 2.0, &k1));
+        let k3 = field(&add(&x, h / 2.0, &k2));
+        let k4 = field(&add(&x, h, &k3));
+        for (k, weight) in [(k1, 1.0), (k2, 2.0), (k3, 2.0), (k4, 1.0)] {
+            x = add(&x, h * weight / 6.0, &k);
+        }
+    }
+    x
+}
+
+/// Starts on one fibre have one result. The start is known to the error of `slid`, and the multiplier that undoes the
+/// slide is larger than the step's own and so rounds more: a few 1e-14.
+#[test]
+fn a_slide_of_the_start_changes_nothing() {
+    for method in bases().into_iter().filter(|method| method.scheme.needs == Needs::Coisotropic) {
+        for case in few_cases_of(&method) {
+            let (simulation, x) = (case.with(&method.to_string()), point(case));
+            let plain = simulation.steps((T0, case.h), 3, &x).unwrap();
+            for time in [1e-3, -0.01, 0.02] {
+                let start = slid(case, &x, time);
+                assert!(difference(&start, &x) > 1e-4);
+                let g = &(case.restrictions)(T0, &start)[..];
+                assert!(largest(&g[..g.len() / 2]) < 1e-12, "the fibres lie in g = 0: {g:?}");
+                let moved = simulation.steps((T0, case.h), 3, &start).unwrap();
+                let gap = difference(&moved, &plain);
+                assert!(gap < 5e-13, "{method} on {}, slid by {time}: {gap:e}", case.name());
+            }
+        }
+    }
+}

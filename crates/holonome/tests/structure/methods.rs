@@ -1,0 +1,50 @@
+//! Every method that the registry makes, and the models for it.
+
+use crate::cases::{CASES, Case};
+use holonome::method::{COMPOSITIONS, Method, SCHEMES, Scheme, Step};
+
+/// The registered schemes that keep a structure.
+pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
+    SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none())
+}
+
+/// Every method without a composition that is made of them: `rattle` also with each map that it takes.
+pub fn bases() -> Vec<Method> {
+    let mut list = Vec::new();
+    for scheme in schemes() {
+        list.push(scheme.name.parse().unwrap());
+        if matches!(scheme.step, Step::Sliding(_)) {
+            let with = |base: &Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
+            list.extend(SCHEMES.iter().filter_map(with));
+        }
+    }
+    list
+}
+
+/// Every composition of these.
+pub fn compositions() -> Vec<Method> {
+    let names = COMPOSITIONS.iter().map(|composition| composition.name);
+    let methods = |name| bases().into_iter().filter_map(move |base| format!("{name}({base})").parse::<Method>().ok());
+    names.flat_map(methods).collect()
+}
+
+/// The cases for a method. There are some for every one that is registered.
+pub fn cases_of(method: &Method) -> Vec<&'static Case> {
+    let cases: Vec<&Case> = CASES.iter().filter(|case| case.serves(method.scheme.needs)).collect();
+    assert!(!cases.is_empty(), "nothing to try {method} on");
+    cases
+}
+
+/// The cases for looking at a method's map: of compositions and of slides around a named map, whose parts are tried on all,
+/// one of each kind, and none whose fibres are followed by a Gauss method within the Newton iteration of another one.
+pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
+    let mut cases = cases_of(method);
+    if method.composition.is_some() {
+        cases.retain(|case| {
+            ["kepler", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"].contains(&case.name())
+        });
+    } else if method.unconstrained.is_some_and(|base| !base.explicit) {
+        cases.retain(|case| case.name() != "twisted-pair");
+    }
+    cases
+}

@@ -1,0 +1,148 @@
+//! Long runs: constraints at round-off, energies without a trend.
+
+use crate::cases::{Case, below, case, largest};
+use crate::common::{load, repository};
+use crate::methods::{bases, cases_of, compositions, few_cases_of};
+use holonome::method::Method;
+use holonome::{RunOptions, Simulation};
+
+/// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
+/// constraint depends on the time, which is known to 2e-15.
+const ON_THE_SET: f64 = 1e-14;
+
+#[test]
+fn constraints_stay_at_round_off() {
+    for method in bases().into_iter().chain(compositions()) {
+        for case in few_cases_of(&method).into_iter().filter(|case| case.constrained()) {
+            let simulation = case.with(&method.to_string());
+            let (mut x, chunk) = (case.start(), 7);
+            for k in 0..8 {
+                x = simulation.steps(((k * chunk) as f64 * case.h, case.h), chunk, &x).unwrap();
+                let mut residuals = (case.restrictions)(((k + 1) * chunk) as f64 * case.h, &x);
+                // SHAKE stops on the constraints.
+                if method.scheme.name == "shake" {
+                    residuals.truncate(residuals.len() / 2);
+                }
+                assert!(largest(&residuals) < ON_THE_SET, "{method} on {}: {residuals:?}", case.name());
+            }
+        }
+    }
+}
+
+/// max |H − H₀| over the first and over the second half of a run, looked at every tenth step, and the mean of H over the
+/// halves: (max, max, change of the mean).
+fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h: f64, steps: u64) -> (f64, f64, f64) {
+    let mut x = case.start();
+    let energy = (case.energy)(&x);
+    let (mut largest, mut mean) = ([0.0f64; 2], [0.0; 2]);
+    for k in 0..steps / 10 {
+        let t = (10 * k) as f64 * h;
+        x = simulation.steps((t, h), 10, &x).unwrap();
+        // The energy of a state of SHAKE is that of its fibre's point on the hidden set.
+        let seen = match closing {
+            Some(rattle) => rattle.steps((t + 10.0 * h, h), 1, &x).unwrap(),
+            None => x.clone(),
+        };
+        let half = usize::from(2 * k >= steps / 10);
+        let deviation = (case.energy)(&seen) - energy;
+        largest[half] = largest[half].max(deviation.abs());
+        mean[half] += deviation / (steps / 20) as f64;
+    }
+    (largest[0], largest[1], (mean[1] - mean[0]).abs())
+}
+
+/// The energy error of a symplectic method is h^p times a function on phase space (HLW IX.8, IX.5.2), so over two halves of
+/// an orbit that comes back to where it was many times it has the same bounds and mean. Over some thousand periods a
+/// quasi-periodic orbit's extremes are met to a few per cent; what is at round-off has to stay there.
+#[test]
+fn energies_have_no_trend() {
+    let mut wrong = Vec::new();
+    for method in bases().into_iter().chain(compositions()) {
+        // Regular orbits: without constraints, on a sphere, in phase space. Where the base map of a slide is named, one in a
+        // field that is not uniform; curved fibres take long.
+        let regular: &[(&str, u64)] = match (method.composition.is_some(), method.unconstrained.is_some()) {
+            (true, true) => &[("hopf-pair", 1_000)],
+            (true, false) => &[("henon-heiles", 2_000), ("spherical-pendulum", 2_000), ("hopf-pair", 2_000)],
+            (false, true) => &[("hopf-pair", 10_000)],
+            (false, false) => &[
+                ("henon-heiles", 100_000),
+                ("kepler", 40_000),
+                ("spherical-pendulum", 100_000),
+                ("hopf-oscillator", 100_000),
+                ("hopf-pair", 40_000),
+                ("curved-fibre", 2_000),
+                ("twisted-pair", 1_000),
+            ],
+        };
+        for case in cases_of(&method) {
+            let Some(&(_, steps)) = regular.iter().find(|(name, _)| *name == case.name()) else { continue };
+            let simulation = case.with(&method.to_string());
+            let closing =
+                (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
+            let (first, second, change) = halves(case, &simulation, closing.as_ref(), case.h, steps);
+            println!("{method} on {}: {first:.2e} {second:.2e} {change:.1e}", case.name());
+            // Rounding: a random walk of a few 1e-16 a substep.
+            let walk = 1e-15 * ((steps as usize * method.substeps().len()) as f64).sqrt();
+            if !(below(second, 1.1 * first + walk) && below(change, 0.1 * first + walk)) {
+                wrong.push(format!("{method} on {}: {first:e} {second:e}, mean {change:e}", case.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A trend shows in the measure above.
+#[test]
+fn energies_of_other_methods_drift() {
+    for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "hopf-pair")] {
+        let case = case(on);
+        let (first, second, _) = halves(case, &case.with(name), None, case.h, 40_000);
+        println!("{name} on {on}: {first:.2e} {second:.2e}");
+        assert!(second > 1.5 * first, "{name} on {on}: {first:e} {second:e}");
+    }
+}
+
+/// Gauss methods keep every quadratic invariant of any field (HLW IV.2.1): of a free body its orthogonality, energy and
+/// angular momentum.
+#[test]
+fn gauss_methods_keep_quadratic_invariants() {
+    for name in ["implicit-midpoint", "gauss2", "gauss4", "gauss6"] {
+        let body = load(&repository().join("models/rigid-body.holo"), &[]).unwrap();
+        let start = body.model.initial.clone();
+        let options = RunOptions { method: name.into(), step: Some(0.1), until: 1.0, ..RunOptions::default() };
+        let x = Simulation::new(body, options).unwrap().steps((0.0, 0.1), 2000, &start).unwrap();
+        let (r, w, inertia) = (&x[..9], &x[9..], [3.0, 2.0, 1.0]);
+        let energy = 0.5 * (0..3).map(|i| inertia[i] * w[i] * w[i]).sum::<f64>();
+        let mut errors = vec![energy - 3.0];
+        for i in 0..3 {
+            errors.push((0..3).map(|k| r[3 * i + k] * inertia[k] * w[k]).sum::<f64>() - inertia[i]);
+            for j in 0..3 {
+                errors.push((0..3).map(|k| r[3 * k + i] * r[3 * k + j]).sum::<f64>() - f64::from(i == j));
+            }
+        }
+        // Compensated sums leave a rounding of the increments a step, h 1e-16, and Newton's last residuals as many: a
+        // random walk of 2000 such steps is 1e-15, times numbers up to 3.
+        assert!(largest(&errors) < 1e-14, "{name}: {errors:?}");
+    }
+}
+
+/// A symmetric method on a reversible system (HLW V.1.4): with p turned round, the run goes back.
+#[test]
+fn runs_go_back() {
+    for method in bases().into_iter().chain(compositions()).filter(Method::symmetric) {
+        let reversible =
+            ["kepler", "spherical-pendulum", "two-spheres", "hopf-oscillator", "hopf-pair", "hopf-pendulum"];
+        for case in cases_of(&method).into_iter().filter(|case| reversible.contains(&case.name())) {
+            let (simulation, start) = (case.with(&method.to_string()), case.start());
+            let turned = |x: &[f64]| -> Vec<f64> {
+                let n = x.len() / 2;
+                x.iter().enumerate().map(|(i, &x)| if i < n { x } else { -x }).collect()
+            };
+            let there = simulation.steps((0.0, case.h), 20, &start).unwrap();
+            let back = turned(&simulation.steps((0.0, case.h), 20, &turned(&there)).unwrap());
+            // 40 steps of a few roundings, amplified by the flow over a time of 2, less than a hundred times.
+            let gap = crate::cases::difference(&back, &start);
+            assert!(gap < 1e-12, "{method} on {}: {gap:e}", case.name());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `suite/structure/steps.toml`: states after a few steps, computed by an independent program.
+
+use crate::cases::difference;
+use crate::common::{load, repository};
+use crate::methods::{bases, compositions};
+use holonome::{RunOptions, Simulation};
+use std::collections::BTreeSet;
+use toml::Table;
+
+/// The equations are solved to round-off of their terms, which are of size 1 to 3; the unknowns enter with factors of h and
+/// the inverse of matrices of size 1. One or two steps, of up to 15 substeps, leave some ten roundings.
+const TOLERANCE: f64 = 2e-14;
+
+#[test]
+fn steps_of_the_independent_program() {
+    let text = std::fs::read_to_string(repository().join("suite/structure/steps.toml")).unwrap();
+    let table: Table = text.parse().unwrap();
+    let (mut seen, mut worst) = (BTreeSet::new(), (0.0, String::new()));
+    for row in table["steps"].as_array().unwrap() {
+        let (path, name) = (row["model"].as_str().unwrap(), row["method"].as_str().unwrap());
+        let problem = load(&repository().join("suite").join(path), &[]).unwrap();
+        let start = problem.model.initial.clone();
+        let (h, count) = (row["h"].as_float().unwrap(), row["count"].as_integer().unwrap() as u64);
+        let state: Vec<f64> = row["state"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
+        let options = RunOptions { method: name.into(), step: Some(h), until: 1.0, ..RunOptions::default() };
+        let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{path} {name}: {error}"));
+        let own = simulation.steps((0.0, h), count, &start).unwrap();
+        let gap = difference(&own, &state);
+        assert!(gap < TOLERANCE, "{path} {name}: {gap:e}\n{own:?}\n{state:?}");
+        if gap > worst.0 {
+            worst = (gap, format!("{path} {name}"));
+        }
+        seen.insert(name.to_string());
+    }
+    println!("worst: {:.1e}, {}", worst.0, worst.1);
+    // Every method that is registered has a row; of compositions, every one of them over some base.
+    let missing: Vec<String> = bases().iter().map(ToString::to_string).filter(|name| !seen.contains(name)).collect();
+    assert!(missing.is_empty(), "no independent values for {missing:?}");
+    for composition in compositions().iter().filter_map(|method| method.composition) {
+        let rows = seen.iter().filter(|name| name.starts_with(&format!("{}(", composition.name))).count();
+        assert!(rows > 4, "no independent values for {}", composition.name);
+    }
+}
