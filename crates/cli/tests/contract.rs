@@ -286,6 +286,30 @@ fn what_check_tells() {
 }
 
 #[test]
+fn check_advises() {
+    let folder = Folder::new();
+    for (model, method, reason) in [
+        // H and J, two degrees of freedom.
+        ("models/spherical-pendulum.holo", "corrected:dop853", "all actions"),
+        // H only.
+        ("models/henon-heiles.holo", "suzuki4(stormer-verlet-a)", "cannot hold all actions"),
+        ("models/double-pendulum.holo", "suzuki4(rattle)", "cannot hold all actions"),
+        // No Hamiltonian, and constraints that are second class.
+        ("models/rigid-body.holo", "corrected:dop853", "orthogonal, E, Pi"),
+    ] {
+        let said = folder.summary(&format!("check {model}"))["advice"].clone();
+        let lines = said.as_array().unwrap();
+        assert_eq!(lines.len(), 2, "{model}: {said}");
+        assert!(lines[0].as_str().unwrap().starts_with(&format!("advice: {method}")), "{model}: {said}");
+        assert!(lines[1].as_str().unwrap().contains(reason), "{model}: {said}");
+    }
+    // What the table says of methods is what a run says.
+    let text = folder.run("check models/double-pendulum.holo").ok().stdout;
+    assert!(text.contains("yes shake rattle\n") && text.contains("no  lie-trotter"), "{text}");
+    folder.run("run models/double-pendulum.holo --method strang --step 0.1").refused(&["constraint `lower`"]);
+}
+
+#[test]
 fn the_methods_and_the_stages() {
     let folder = Folder::new();
     let methods = folder.run("methods").ok().stdout;

@@ -3,7 +3,8 @@
 use crate::compiled::Formula;
 use crate::gain::is_imposed;
 use crate::problem::Problem;
-use holonome_integrate::method::{SCHEMES, TREATMENTS, Treatment};
+use crate::structured::survey;
+use holonome_integrate::method::{SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -69,6 +70,10 @@ pub struct Report {
     weak: Vec<String>,
     notes: Vec<String>,
     methods: Vec<MethodRow>,
+    /// Those that are no Runge–Kutta methods; methods that are refused for the same reason share a row.
+    structured: Vec<MethodRow>,
+    /// Which method to take, and why.
+    advice: Vec<String>,
 }
 
 impl Report {
@@ -95,11 +100,14 @@ impl Report {
         if let Some(r) = rank.filter(|r| r.least < r.rows) {
             notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
         }
+        let survey = survey(model);
+        let known = rank.zip(field).map(|(rank, (f, _))| rank.least.saturating_sub(f.constraints));
+        let degrees = degrees_of_freedom(model, structure, problem.examined.redundant.is_empty());
         Report {
             name: problem.name.clone(),
             hamiltonian: model.is_hamiltonian(),
             dimension: model.dimension(),
-            degrees_of_freedom: degrees_of_freedom(model, structure, problem.examined.redundant.is_empty()),
+            degrees_of_freedom: degrees,
             variables: model
                 .variables
                 .iter()
@@ -135,6 +143,8 @@ impl Report {
             weak: problem.examined.weak_integrals.clone(),
             notes,
             methods: method_rows(problem),
+            structured: structured_rows(&survey),
+            advice: advice(problem, &survey, known, degrees),
         }
     }
 
@@ -226,8 +236,16 @@ impl Report {
             out.push_str(&format!("    {} {}: {}\n", if m.applies { "yes" } else { "no " }, m.name, m.reason));
         }
         if self.methods.iter().any(|m| m.applies) {
-            let bases: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
+            let explicit = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some());
+            let bases: Vec<&str> = explicit.map(|scheme| scheme.name).collect();
             out.push_str(&format!("    BASE is one of {}\n", bases.join(" ")));
+        }
+        for m in &self.structured {
+            let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };
+            out.push_str(&format!("    {} {}{note}\n", if m.applies { "yes" } else { "no " }, m.name));
+        }
+        for advice in &self.advice {
+            out.push_str(&format!("  {advice}\n"));
         }
         out
     }
@@ -270,7 +288,8 @@ impl Report {
             "varying": self.varying,
             "weak_integrals": self.weak,
             "notes": self.notes,
-            "methods": self.methods.iter().map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
+            "advice": self.advice,
+            "methods": self.methods.iter().chain(&self.structured).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
         });
         if let (Some((templates, rows)), Some(object)) = (self.rows, all.as_object_mut()) {
             object.insert("rows".to_string(), json!({"templates": templates, "rows": rows}));
@@ -416,6 +435,67 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
         (None, Some(field)) => &field.groups,
         (None, None) => &[],
     }
+}
+
+/// The schemes that are no Runge–Kutta ones, those that suit first.
+fn structured_rows(survey: &[(&'static Scheme, Option<String>)]) -> Vec<MethodRow> {
+    let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
+    reasons.sort();
+    reasons.dedup();
+    let row = |reason: Option<&String>| {
+        let names = survey.iter().filter(|(_, r)| r.as_ref() == reason).map(|(scheme, _)| scheme.name);
+        MethodRow {
+            name: names.collect::<Vec<_>>().join(" "),
+            applies: reason.is_none(),
+            reason: reason.cloned().unwrap_or_default(),
+        }
+    };
+    reasons.into_iter().map(row).collect()
+}
+
+/// Which method to take, from what is known: a correction holds all actions if it knows as many independent integrals as
+/// there are degrees of freedom, and then errors grow like T; otherwise that takes a symplectic method.
+fn advice(
+    problem: &Problem,
+    survey: &[(&'static Scheme, Option<String>)],
+    known: Option<usize>,
+    degrees: Option<usize>,
+) -> Vec<String> {
+    if !problem.examined.redundant.is_empty() {
+        return vec![
+            "advice: none of these methods: the constraints are redundant, so they determine no multipliers".to_string(),
+            "        leave out those that say what others say; penalty methods, which can bear them, are not in this version".to_string(),
+        ];
+    }
+    let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
+    let symplectic = ["rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
+    let (Some(known), Some(degrees), Some(symplectic)) = (known, degrees, symplectic) else {
+        let invariants = groups(problem);
+        let what = if invariants.is_empty() { "plain:dop853" } else { "corrected:dop853" };
+        let held: Vec<String> = invariants.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+        return vec![
+            format!("advice: {what}: no method for long runs of Hamiltonian models suits this one"),
+            match held.is_empty() {
+                true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
+                false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
+            },
+        ];
+    };
+    let count = |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
+    let integrals = count(known, "independent integral", "independent integrals");
+    let freedom = count(degrees, "degree of freedom", "degrees of freedom");
+    if known >= degrees {
+        return vec![
+            "advice: corrected:dop853, for short runs and for long ones".to_string(),
+            format!("        it holds {integrals} of {freedom}: all actions, so that errors grow like T"),
+        ];
+    }
+    vec![
+        format!("advice: suzuki4({symplectic}) for long runs, corrected:dop853 for short or very accurate ones"),
+        format!(
+            "        {integrals} of {freedom} cannot hold all actions: a correction's error grows like T², a symplectic method's like T"
+        ),
+    ]
 }
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {

@@ -183,6 +183,11 @@ pub struct Method {
 }
 
 impl Method {
+    /// A scheme by itself.
+    pub fn plain(scheme: &'static Scheme) -> Method {
+        Method { treatment: Treatment::Plain, composition: None, scheme, unconstrained: None }
+    }
+
     /// The map that a scheme which slides is made of.
     pub fn unconstrained_map(&self) -> StepFn {
         match self.unconstrained.map(|scheme| scheme.step) {

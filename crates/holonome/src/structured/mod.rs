@@ -15,8 +15,9 @@ pub use program::Program;
 
 use crate::compiled::Formula;
 use crate::error::Error;
+use flows::Flows;
 use functions::Functions;
-use holonome_integrate::method::{Method, Needs, Step};
+use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
@@ -38,18 +39,14 @@ pub fn program(
         return Ok(None);
     }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    suits(method, &mechanics)?;
+    let unsuitable = |reason| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    suits(method, &mechanics).map_err(unsuitable)?;
     let mut functions = Functions::new(&mechanics, model);
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
     if method.scheme.needs == Needs::Flows {
-        let flows = flows::Flows::new(&mechanics, model);
-        functions.flows = Some(flows.map_err(|reason| {
-            Error::option(format!(
-                "`{method}` does not suit this model: {reason}; use rattle, stormer-verlet-a or gauss4"
-            ))
-        })?);
+        functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
     }
     let trace = Tracer::new(&functions).step(|space, t, h, x| match method.scheme.step {
         Step::Map(step) => step(space, t, h, x),
@@ -61,16 +58,38 @@ pub fn program(
     Ok(Some((program, trace)))
 }
 
-/// Refuses methods that do not suit the model.
-fn suits(method: &Method, mechanics: &Mechanics) -> Result<(), Error> {
+/// Every scheme that is no Runge–Kutta one, and why it does not suit the model, if it does not.
+pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
+    let mechanics = mechanics(model);
+    let schemes = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none());
+    let why = |scheme: &&'static Scheme| match &mechanics {
+        Err(reason) => Some(reason.to_string()),
+        Ok(mechanics) => {
+            let suited = suits(&Method::plain(scheme), mechanics);
+            let flows = |()| match scheme.needs {
+                Needs::Flows => known_flows(mechanics, model).map(drop),
+                _ => Ok(()),
+            };
+            suited.and_then(flows).err()
+        }
+    };
+    schemes.map(|scheme| (scheme, why(&scheme))).collect()
+}
+
+fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
+    Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use rattle, stormer-verlet-a or gauss4"))
+}
+
+/// Why a method does not suit the model.
+fn suits(method: &Method, mechanics: &Mechanics) -> Result<(), String> {
     let constrained = !mechanics.constraints.is_empty();
     let hamiltonian = mechanics.degrees > 0;
     if method.scheme.needs == Needs::Coisotropic
         && let Some(name) = &mechanics.degenerate
     {
-        return Err(Error::option(format!(
-            "`{method}` does not suit this model: the kinetic energy does not feel the normal of constraint `{name}`, so no multiplier holds it; use corrected:dop853"
-        )));
+        return Err(format!(
+            "the kinetic energy does not feel the normal of constraint `{name}`, so no multiplier holds it; use corrected:dop853"
+        ));
     }
     let reason = match method.scheme.needs {
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
@@ -88,5 +107,5 @@ fn suits(method: &Method, mechanics: &Mechanics) -> Result<(), Error> {
         }
         _ => return Ok(()),
     };
-    Err(Error::option(format!("`{method}` does not suit this model: {reason}")))
+    Err(reason.to_string())
 }

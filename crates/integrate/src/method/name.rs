@@ -78,7 +78,9 @@ impl FromStr for Method {
                     }
                     Method { treatment, ..inner }
                 }
-                (None, Some(scheme)) => Method { unconstrained: Some(unconstrained(scheme, rest)?), ..plain(scheme) },
+                (None, Some(scheme)) => {
+                    Method { unconstrained: Some(unconstrained(scheme, rest)?), ..Method::plain(scheme) }
+                }
                 (None, None) if head.is_empty() => return Err(no_scheme()),
                 (None, None) => {
                     let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
@@ -97,7 +99,7 @@ impl FromStr for Method {
                 composed(text, composition, inner.parse()?)?
             }
             _ => match Scheme::named(head) {
-                Some(scheme) => plain(scheme),
+                Some(scheme) => Method::plain(scheme),
                 None if head.is_empty() || treatment_named(head).is_some() => return Err(no_scheme()),
                 None if Composition::named(head).is_some() => {
                     let reason =
@@ -115,10 +117,6 @@ impl FromStr for Method {
     }
 }
 
-fn plain(scheme: &'static Scheme) -> Method {
-    Method { treatment: Treatment::Plain, composition: None, scheme, unconstrained: None }
-}
-
 /// The unconstrained map behind the colon of `rattle:BASE`.
 fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme, MethodError> {
     let unsuitable =
@@ -128,7 +126,7 @@ fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme,
     }
     let base: Method = base.parse()?;
     let is_map = matches!(base.scheme.step, Step::Map(_)) && base.scheme.needs != Needs::Flows;
-    if base != plain(base.scheme) || !base.scheme.symplectic || !is_map {
+    if base != Method::plain(base.scheme) || !base.scheme.symplectic || !is_map {
         return unsuitable(format!(
             "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
             scheme.name
@@ -230,7 +228,7 @@ mod tests {
     fn every_name_round_trips() {
         for scheme in SCHEMES {
             let plain: Method = scheme.name.parse().unwrap();
-            assert_eq!(plain, super::plain(scheme));
+            assert_eq!(plain, Method::plain(scheme));
             for facts in TREATMENTS.iter().filter(|_| scheme.runge_kutta().is_some()) {
                 let method: Method = format!("{}:{}", facts.name, scheme.name).parse().unwrap();
                 assert_eq!((method.treatment, method.scheme), (facts.treatment, scheme));
