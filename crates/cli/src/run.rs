@@ -191,8 +191,14 @@ pub fn drift_table(drift: &[Drift]) -> String {
 
 /// What a run or an ensemble has cost.
 pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
-    let mut parts = vec![format!("{} field evaluations", count(cost.field))];
+    let mut parts = Vec::new();
+    // Methods that keep the structure evaluate forces, others the field.
+    if cost.field > 0 || cost.gradient == 0 {
+        parts.push(format!("{} field evaluations", count(cost.field)));
+    }
     for (what, n) in [
+        ("force evaluations", cost.gradient),
+        ("Hessians", cost.hessian),
         ("rejected steps", cost.rejected),
         ("linear solves", cost.linear_solves),
         ("Newton iterations", cost.newton_iterations),
