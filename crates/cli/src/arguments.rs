@@ -118,7 +118,7 @@ pub struct RunArguments {
     pub projection_tolerance: Option<f64>,
     /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:
     /// round-off]
-    #[arg(long, value_name = "TOL")]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
     /// Run gains that would be refused as unstable
     #[arg(long)]

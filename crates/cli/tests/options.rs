@@ -86,6 +86,14 @@ fn methods_that_are_not_there() {
     bad("suzuki4(rk4) --step 0.01", &["rk4 is not symmetric"]);
     folder.run("run models/kepler.holo --method rattle --step 0.01").refused(&["has none", "stormer-verlet-a"]);
     folder.run("run models/chain.holo --method strang --step 0.01").refused(&["flow", "`link[2]`", "use rattle"]);
+    bad("rattle --step 0.01 --newton-tolerance -1", &["--newton-tolerance must be positive"]);
+    // Whether a method solves equations may depend on the model.
+    let warned = |model: &str| {
+        let arguments = format!("run {model} --method stormer-verlet-a --step 0.01 --until 1 --newton-tolerance 1e-6");
+        folder.run(&arguments).ok().stderr.contains("--newton-tolerance has no effect")
+    };
+    let angles = common::repository().join("suite/models/double-pendulum-angles.holo");
+    assert!(warned("models/kepler.holo") && !warned(&angles.display().to_string()));
     // Spaces and case.
     folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);
     folder.run("run models/kepler.holo --until 1 --foo").refused(&["--foo"]);

@@ -100,7 +100,8 @@ impl Simulation {
         let form = Form::of(&problem, &method)?;
         let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
-        let mut warnings = unused_options(&options, &method);
+        let solves = structured.as_ref().is_some_and(|(program, _)| program.solves_equations());
+        let mut warnings = unused_options(&options, &method, solves);
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
         let multipliers = structured.as_ref().map_or(0, |(program, _)| program.multiplier_count());
@@ -457,8 +458,8 @@ fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }
 
-/// Options that the chosen method does not use.
-fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
+/// Options that the chosen method does not use; `solves_equations` says whether its step does.
+fn unused_options(options: &RunOptions, method: &Method, solves_equations: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut unused = |name: &str, used: bool, given: bool, who: &str| {
         if given && !used {
@@ -482,9 +483,9 @@ fn unused_options(options: &RunOptions, method: &Method) -> Vec<String> {
     );
     unused(
         "--newton-tolerance",
-        !method.scheme.explicit,
+        solves_equations,
         options.newton_tolerance.is_some(),
-        "the method solves no equations",
+        "the method solves no equations on this model",
     );
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;

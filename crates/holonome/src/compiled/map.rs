@@ -1,7 +1,7 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
 use super::formula::Formula;
-use super::step::{Ingredients, Settling};
+use super::step::{Ingredients, Settling, correction};
 use super::{Bound, Watching};
 use holonome_integrate::controller::Tolerance;
 use holonome_integrate::method::Treatment;
@@ -14,7 +14,7 @@ use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::{corrected, deviation};
+use holonome_model::treatment::correction::deviation;
 
 /// A step is compiled as a whole up to this many operations in its stages: about what the first-level instruction cache
 /// holds. Beyond, the stages are a loop around the compiled field.
@@ -119,11 +119,7 @@ pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: u
     let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    let correct = corrects.then(|| {
-        let mut corrector = field.clone();
-        let roots = corrected(&mut corrector, target);
-        Formula::new(&corrector.graph, &roots)
-    });
+    let correct = corrects.then(|| correction(field, target));
     ingredients.repeated(&first, &groups, correct.as_ref())
 }
 

@@ -132,6 +132,13 @@ struct Attempted<'a> {
     stages: Stages<Vec<Node>>,
 }
 
+/// The corrected x of `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints.
+pub fn correction(field: &Field, target: impl Fn(&mut Graph, usize) -> Node) -> Formula {
+    let mut corrector = field.clone();
+    let roots = corrected(&mut corrector, target);
+    Formula::new(&corrector.graph, &roots)
+}
+
 /// What is done at the end of a step: a correction where the method has one, and then F and the deviations.
 pub struct Settling {
     correct: Option<Formula>,
@@ -146,11 +153,7 @@ pub struct Settling {
 impl Settling {
     /// Over `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints.
     pub fn new(field: &Field, correct: bool, target: impl Fn(&mut Graph, usize) -> Node) -> Settling {
-        let correct = correct.then(|| {
-            let mut corrector = field.clone();
-            let roots = corrected(&mut corrector, &target);
-            Formula::new(&corrector.graph, &roots)
-        });
+        let correct = correct.then(|| correction(field, &target));
         let mut watched = field.clone();
         let delta = deviation(&mut watched, &target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);

@@ -142,15 +142,22 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
         model.parameter_values.iter().enumerate().map(change).collect()
     };
     let parameters = [model.parameter_values.clone(), perturbed(1), perturbed(2)];
-    let vanishes = |g: &Graph, nodes: &[Node]| {
+    // Whether sums of products of one entry of each of `factors` vanish: they round a few times per term, and have far
+    // fewer than a thousand terms.
+    let vanishes = |g: &Graph, nodes: &[Node], factors: &[&Matrix]| {
         let zeros = vec![0.0; mechanics.dimension];
-        parameters.iter().all(|p| evaluate(g, nodes, 0.0, &zeros, p).iter().all(|value| value.abs() < 1e-12))
+        parameters.iter().all(|p| {
+            let largest =
+                |nodes: &[Node]| evaluate(g, nodes, 0.0, &zeros, p).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            let size = |matrix: &&Matrix| largest(&matrix.values().copied().collect::<Vec<_>>());
+            largest(nodes) <= 1e-12 * factors.iter().map(size).product::<f64>()
+        })
     };
     for a in 0..matrices.len() {
         for b in 0..a {
             let (ab, ba) = (product(&mut g, &matrices[a], &matrices[b]), product(&mut g, &matrices[b], &matrices[a]));
             let difference = difference(&mut g, &ab, &ba);
-            if !vanishes(&g, &difference) {
+            if !vanishes(&g, &difference, &[&matrices[a], &matrices[b]]) {
                 return None;
             }
         }
@@ -158,7 +165,7 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
     let mut flows = Vec::new();
     for b in matrices {
         let b2 = product(&mut g, &b, &b);
-        let shears = vanishes(&g, &b2.values().copied().collect::<Vec<_>>());
+        let shears = vanishes(&g, &b2.values().copied().collect::<Vec<_>>(), &[&b, &b]);
         let mut numbers: Vec<Node> = Vec::new();
         let sorted = |m: &Matrix| {
             let mut places: Vec<(usize, usize)> = m.keys().copied().collect();
@@ -179,7 +186,7 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
             let scaled: Matrix = b.iter().map(|(&place, &entry)| (place, g.mul(c, entry))).collect();
             let rest = difference(&mut g, &b3, &scaled);
             let is_negative = parameters.iter().all(|p| evaluate(&g, &[c], 0.0, &zeros, p)[0] < 0.0);
-            if !is_negative || !vanishes(&g, &rest) {
+            if !is_negative || !vanishes(&g, &rest, &[&b, &b, &b]) {
                 return None;
             }
             b2_places = sorted(&b2);

@@ -140,6 +140,11 @@ impl Program {
         program
     }
 
+    /// Whether a step solves equations; one that gives its unknowns explicitly does not.
+    pub fn solves_equations(&self) -> bool {
+        !self.solves.is_empty()
+    }
+
     /// The same program with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Program {
         let segment = |s: &Segment| Segment { kernel: s.kernel.rebound(parameters), ..*s };

@@ -4,7 +4,8 @@ use crate::cases::{Case, below, case, largest};
 use crate::common::{load, repository};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
-use holonome::{RunOptions, Simulation};
+use holonome::{Problem, RunOptions, Settings, Simulation};
+use std::collections::BTreeMap;
 
 /// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
 /// constraint depends on the time, which is known to 2e-15.
@@ -123,6 +124,27 @@ fn gauss_methods_keep_quadratic_invariants() {
         // Compensated sums leave a rounding of the increments a step, h 1e-16, and Newton's last residuals as many: a
         // random walk of 2000 such steps is 1e-15, times numbers up to 3.
         assert!(largest(&errors) < 1e-14, "{name}: {errors:?}");
+    }
+}
+
+/// A constraint says the same in other units, also one on phase space, whose fibres are recognised by their numbers.
+#[test]
+fn the_unit_of_a_constraint_does_not_matter() {
+    let written = "dot(q, q) + dot(p, p) = 1";
+    let text = std::fs::read_to_string(repository().join("suite/models/hopf-oscillator.holo")).unwrap();
+    assert!(text.contains(&format!("sphere : {written}")));
+    let end = |factor: &str| {
+        let text = text.replace(&format!(": {written}"), &format!(": {factor}*(dot(q, q) + dot(p, p)) = {factor}"));
+        let problem = Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
+        let start = problem.model.initial.clone();
+        let options = RunOptions { method: "rattle".into(), step: Some(0.01), until: 10.0, ..RunOptions::default() };
+        Simulation::new(problem, options).unwrap().steps((0.0, 0.01), 1000, &start).unwrap()
+    };
+    let expected = end("1");
+    for factor in ["1e-7", "1e7"] {
+        let differences: Vec<f64> = end(factor).iter().zip(&expected).map(|(a, b)| a - b).collect();
+        // Other roundings in each of 1000 steps, all of which the motion adds up: 1000 · 2e-16, a few times.
+        assert!(largest(&differences) < 1e-11, "{factor}: {differences:?}");
     }
 }
 
