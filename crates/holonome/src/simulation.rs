@@ -100,11 +100,11 @@ impl Simulation {
         let form = Form::of(&problem, &method)?;
         let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
-        let solves = structured.as_ref().is_some_and(|(program, _)| program.solves_equations());
+        let solves = structured.as_ref().is_some_and(Program::solves_equations);
         let mut warnings = unused_options(&options, &method, solves);
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
-        let multipliers = structured.as_ref().map_or(0, |(program, _)| program.multiplier_count());
+        let multipliers = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
@@ -148,10 +148,10 @@ impl Simulation {
             }
             None => (plain, CompiledStep::default()),
         };
-        let program = structured.map(|(mut program, trace)| {
+        let program = structured.map(|mut program| {
             if let Some(field) = field {
                 let known = (&parameters[..], &state.target[constraints..]);
-                program.repeat(&trace, field, &plan, known, &problem.model.initial);
+                program.repeat(field, &plan, known, &problem.model.initial);
             }
             program
         });
@@ -257,7 +257,7 @@ impl Simulation {
             shown: started,
             steps: 0,
         };
-        let program = self.program.as_ref();
+        let program = self.program.as_ref().map(Program::map);
         let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
@@ -303,7 +303,7 @@ impl Simulation {
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        run_method(self.program.as_ref(), &self.step, plan, &self.system, state, observer)
+        run_method(self.program.as_ref().map(Program::map), &self.step, plan, &self.system, state, observer)
     }
 
     /// The state after `count` steps of the length h from (t, x), forward or backward, without a store: for looking at the
@@ -321,7 +321,7 @@ impl Simulation {
         // What makes many equal steps has their length in it.
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();
-        run_method(program.as_ref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
+        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
             .map_err(|failure| Error::Failed { failure: Box::new(failure), out: None })?;
         Ok(state.x)
     }
@@ -383,7 +383,7 @@ impl Observer for Unwatched {
 
 /// Runs `plan` with the map of its method.
 pub(crate) fn run_method<O: Observer>(
-    program: Option<&Program>,
+    program: Option<&dyn StepMap>,
     step: &CompiledStep,
     plan: &Plan,
     system: &Compiled,
@@ -412,14 +412,18 @@ impl Form<'_> {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
             return Ok(Form::Straight(field.0.clone()));
         };
-        if method.treatment != Treatment::Feedback {
+        let extends = rows.constraints > 0 && method.scheme.runge_kutta().is_some();
+        if method.treatment != Treatment::Feedback && !extends {
             return Ok(Form::Rows(rows));
         }
         let unrolled = unroll(&problem.model).map_err(|too_large| {
-            Error::option(format!(
-                "`{method}` writes the feedback term out, and {too_large}; `corrected:{}` holds the same invariants and runs models of any size",
-                method.scheme.name
-            ))
+            Error::option(match extends {
+                true => format!("`{method}` writes the forces of constraint out, and {too_large}; use rattle"),
+                false => format!(
+                    "`{method}` writes the feedback term out, and {too_large}; `corrected:{}` holds the same invariants and runs models of any size",
+                    method.scheme.name
+                ),
+            })
         })?;
         let (field, _) = dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
         Ok(Form::Straight(field))

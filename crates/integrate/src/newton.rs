@@ -45,7 +45,7 @@ pub struct Solved {
 const GREAT_DEAL: f64 = 4.0;
 
 /// Newton's method doubles the digits each time where it converges at all, so this many do not fail for lack of them.
-const MOST_ITERATIONS: u32 = 50;
+pub const MOST_ITERATIONS: u32 = 50;
 
 /// A residual below this, relative to what cancels in it, is at round-off after one more iteration: the error is squared,
 /// and multiplied by a curvature that is not far from 1 in these units.
@@ -109,7 +109,7 @@ impl System {
 }
 
 /// The largest |r_i|/size_i, and its row; NaN before all else. Where nothing cancels, the residual itself counts.
-fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
+pub fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
     let mut worst = (0.0, 0);
     for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {
         let relative = if *size == 0.0 { residual.abs() } else { residual.abs() / size };

@@ -101,10 +101,11 @@ pub trait PhaseSpace {
     fn product(&mut self, a: Value, b: Value) -> Value;
     /// a / b
     fn quotient(&mut self, a: Value, b: Value) -> Value;
-    /// The larger of |a| and |b|.
-    fn larger(&mut self, a: Value, b: Value) -> Value;
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
+
+    /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
+    fn sizes(&mut self, x: &[Value]) -> Vec<Value>;
 
     /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
@@ -178,12 +179,5 @@ impl dyn PhaseSpace + '_ {
     /// c v
     pub fn multiplied(&mut self, c: Value, v: &[Value]) -> Vec<Value> {
         v.iter().map(|&v| self.product(c, v)).collect()
-    }
-
-    /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
-    pub fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let zero = self.constant(0.0);
-        let largest = x.iter().fold(zero, |largest, &x| self.larger(x, largest));
-        vec![largest; x.len()]
     }
 }

@@ -72,7 +72,7 @@ pub fn examine(model: &Model) -> Examined {
         return found; // derivatives of what does not exist say nothing
     }
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &mut found);
+        examine_rows(model, &off, &mut found);
         return found;
     }
     let unrolled = match unroll(model) {
@@ -116,10 +116,24 @@ pub fn examine(model: &Model) -> Examined {
     found
 }
 
-/// Examines a model without constraints that is run row by row.
-fn examine_rows(model: &Model, found: &mut Examined) {
+/// Examines a model that is run row by row.
+fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
     let field = RowField::new(model);
-    field_is_finite(model, &field.field.evaluate(0.0, &model.initial, &model.parameter_values), &mut found.diagnostics);
+    let at = |program: &rows::RowProgram| program.evaluate(0.0, &model.initial, &model.parameter_values);
+    field_is_finite(model, &at(&field.field), &mut found.diagnostics);
+    if !model.constraints.is_empty() {
+        let entries = at(&field.jacobian);
+        let row = |i: usize| -> Row {
+            let range = field.row_start[i]..field.row_start[i + 1];
+            field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
+        };
+        let gradients: Vec<Row> = (0..field.constraints / 2).map(row).collect();
+        redundancy(model, &gradients, off.is_empty(), &mut found.redundant);
+        row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
+        // Their rates need the forces of constraint, which nobody asks for here.
+        found.rows = Some(field);
+        return;
+    }
     if found.is_sound() && !model.integrals.is_empty() {
         let (points, ambient) = looked_at(model, None);
         let explicit = field.explicit_rates(model);
@@ -145,6 +159,32 @@ fn examine_rows(model: &Model, found: &mut Examined) {
         }
     }
     found.rows = Some(field);
+}
+
+/// [`hidden_met`] for a model that is run row by row: `values` are F at the initial state, `row` gives rows of DF.
+fn row_hidden_met(
+    model: &Model,
+    field: &RowField,
+    values: &[f64],
+    row: &dyn Fn(usize) -> Row,
+    off: &[String],
+    out: &mut Vec<Diagnostic>,
+) {
+    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
+        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
+        let missed = |row_number: usize| {
+            let size: f64 = row(row_number).iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum();
+            values[row_number].abs() > TYPED * size.max(1.0) || values[row_number].is_nan()
+        };
+        let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
+        // The first of the largest; the total order puts what is no number last.
+        let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+        let Some((member, row_number)) = worst.filter(|&(_, r)| missed(r)) else { continue };
+        let member = model.constraints[constraint].member_name(member);
+        let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
+        let reads = row(row_number).iter().map(|&(i, _)| i).collect();
+        out.extend(hidden_missed(model, &Miss { constraint, member, residual, reads }, off));
+    }
 }
 
 /// A number for a message: seven digits, in the form a person would write.
@@ -226,19 +266,22 @@ fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
 fn hidden_met(model: &Model, field: &Field, structure: &Structure, off: &[String], out: &mut Vec<Diagnostic>) {
     let check = HiddenConstraints::new(model, field, structure, &Interpreter);
     let mut work = vec![0.0; check.work_len(model)];
-    check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut |miss| {
-        let quantity = &model.constraints[miss.constraint];
-        if miss.residual.is_undefined() || off.contains(&quantity.name) {
-            return;
-        }
-        let diagnostic = Diagnostic::error(
-            format!("the initial state does not meet {miss}"),
-            quantity.span,
-            "its time derivative must vanish too",
-        )
-        .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
-        out.push(places(model, &miss.reads, diagnostic));
-    });
+    let mut found = |miss: Miss| out.extend(hidden_missed(model, &miss, off));
+    check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut found);
+}
+
+fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnostic> {
+    let quantity = &model.constraints[miss.constraint];
+    if miss.residual.is_undefined() || off.contains(&quantity.name) {
+        return None;
+    }
+    let diagnostic = Diagnostic::error(
+        format!("the initial state does not meet {miss}"),
+        quantity.span,
+        "its time derivative must vanish too",
+    )
+    .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+    Some(places(model, &miss.reads, diagnostic))
 }
 
 /// A constraint that a state does not meet.
@@ -360,6 +403,8 @@ impl Constraints {
     }
 }
 
+const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p + g_t";
+
 /// The hidden constraints of a model, compiled to be looked at in many states.
 pub struct HiddenConstraints {
     /// For each constraint that has one the rows of its members.
@@ -401,7 +446,7 @@ impl HiddenConstraints {
             list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
             columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
-                (Kind::Holonomic, false) => "the velocity along the constraint's normal, G H_p + g_t",
+                (Kind::Holonomic, false) => VELOCITY_ALONG,
                 (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
                 _ => "{g, H}",
             },

@@ -8,6 +8,7 @@
 //! [`graph::tape::Tape::new`]. Large models are not unrolled: [`rows`] makes a tape of each template. This half
 //! knows no integration method and reads no files.
 
+pub mod columns;
 pub mod consistency;
 pub mod elaborate;
 pub mod functional;

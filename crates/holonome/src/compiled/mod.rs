@@ -12,7 +12,7 @@ mod tracing;
 pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound};
 pub use map::{CompiledMap, CompiledStep};
-pub use rows::RowSystem;
+pub use rows::{RowSystem, compile_rows};
 
 use crate::backend::compile;
 pub(crate) use formula::Formula;

@@ -29,7 +29,7 @@ impl RowSystem {
             count: field.count(),
             row_start: field.row_start.clone(),
             column: field.column.clone(),
-            constraints: 0,
+            constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
         RowSystem {

@@ -3,6 +3,7 @@
 //! [`functions`] are the model's formulas; [`tracing`] runs a step over them once and records what it computes and which
 //! equations it states; [`program`] cuts that into kernels between the equations and runs them.
 
+mod columns;
 mod fibre;
 mod flows;
 mod functions;
@@ -11,18 +12,65 @@ mod program;
 mod repeated;
 mod tracing;
 
-pub use program::Program;
 
 use crate::compiled::Formula;
+use columns::ColumnProgram;
 use crate::error::Error;
 use flows::Flows;
 use functions::Functions;
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_model::elaborate::model::Model;
+use holonome_integrate::phase_space::{PhaseSpace, Value};
+use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::map::StepMap;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
+use holonome_model::rows::{self, RowMechanics};
+use program::Program as StraightProgram;
 use tracing::{Trace, Tracer};
+
+/// A method's step as a program.
+pub enum Program {
+    /// Written out, with its recording.
+    Straight(Box<StraightProgram>, Box<Trace>),
+    /// Over columns.
+    Columns(Box<ColumnProgram>),
+}
+
+impl Program {
+    /// The map that a run makes steps with.
+    pub fn map(&self) -> &dyn StepMap {
+        match self {
+            Program::Straight(program, _) => &**program,
+            Program::Columns(program) => &**program,
+        }
+    }
+
+    /// Whether a step solves equations; one that gives its unknowns explicitly does not.
+    pub fn solves_equations(&self) -> bool {
+        match self {
+            Program::Straight(program, _) => program.solves_equations(),
+            Program::Columns(program) => program.solves_equations(),
+        }
+    }
+
+    /// A map of its own with other parameters, which makes every step by itself.
+    pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
+        match self {
+            Program::Straight(program, _) => Box::new(program.rebound(parameters)),
+            Program::Columns(program) => Box::new(program.rebound(parameters)),
+        }
+    }
+
+    /// Lets a run of `plan` from `start` take its steps in loops, where that is faster. `targets` are F₀ of the rows of
+    /// `field` that are no constraints.
+    pub fn repeat(&mut self, field: &Field, plan: &Plan, known: (&[f64], &[f64]), start: &[f64]) {
+        if let Program::Straight(program, trace) = self {
+            program.repeat(trace, field, plan, known, start);
+        }
+    }
+}
 
 /// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
@@ -34,13 +82,33 @@ pub fn program(
     model: &Model,
     extension: Option<&Field>,
     newton_tolerance: Option<f64>,
-) -> Result<Option<(Program, Trace)>, Error> {
+) -> Result<Option<Program>, Error> {
     if matches!(method.scheme.step, Step::RungeKutta(_)) {
         return Ok(None);
     }
+    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    let tolerance = newton_tolerance.unwrap_or(0.0);
+    let step = |space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]| match method.scheme.step {
+        Step::Map(step) => step(space, t, h, x),
+        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
+        Step::RungeKutta(_) => unreachable!("it has no program"),
+    };
+    if rows::repeats(model)
+        && let Some(mechanics) = RowMechanics::new(model)
+    {
+        let kind = if model.constraints.is_empty() { Kind::Free } else { Kind::Holonomic };
+        let facts = Facts { constrained: kind == Kind::Holonomic, hamiltonian: true, kind, degenerate: None };
+        let suited = suits(method, &facts);
+        let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
+        if !written_out {
+            suited.map_err(unsuitable)?;
+            let trace = columns::trace(mechanics, step);
+            let program = ColumnProgram::new(trace, model, method.substeps(), tolerance);
+            return Ok(Some(Program::Columns(Box::new(program))));
+        }
+    }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    let unsuitable = |reason| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    suits(method, &mechanics).map_err(unsuitable)?;
+    suits(method, &Facts::of(&mechanics)).map_err(unsuitable)?;
     let mut functions = Functions::new(&mechanics, model);
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
@@ -48,14 +116,28 @@ pub fn program(
     if method.scheme.needs == Needs::Flows {
         functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
     }
-    let trace = Tracer::new(&functions).step(|space, t, h, x| match method.scheme.step {
-        Step::Map(step) => step(space, t, h, x),
-        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) => unreachable!("it has no program"),
-    });
-    let substeps = method.substeps();
-    let program = Program::new(&trace, &mechanics, model, substeps, newton_tolerance.unwrap_or(0.0));
-    Ok(Some((program, trace)))
+    let trace = Tracer::new(&functions).step(step);
+    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
+    Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
+}
+
+/// What decides which methods suit a model.
+struct Facts<'a> {
+    constrained: bool,
+    hamiltonian: bool,
+    kind: Kind,
+    degenerate: Option<&'a str>,
+}
+
+impl Facts<'_> {
+    fn of(mechanics: &Mechanics) -> Facts<'_> {
+        Facts {
+            constrained: !mechanics.constraints.is_empty(),
+            hamiltonian: mechanics.degrees > 0,
+            kind: mechanics.kind,
+            degenerate: mechanics.degenerate.as_deref(),
+        }
+    }
 }
 
 /// Every scheme that is no Runge–Kutta one, and why it does not suit the model, if it does not.
@@ -65,7 +147,7 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
     let why = |scheme: &&'static Scheme| match &mechanics {
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
-            let suited = suits(&Method::plain(scheme), mechanics);
+            let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
             let flows = |()| match scheme.needs {
                 Needs::Flows => known_flows(mechanics, model).map(drop),
                 _ => Ok(()),
@@ -81,11 +163,10 @@ fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
 }
 
 /// Why a method does not suit the model.
-fn suits(method: &Method, mechanics: &Mechanics) -> Result<(), String> {
-    let constrained = !mechanics.constraints.is_empty();
-    let hamiltonian = mechanics.degrees > 0;
+fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
+    let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
     if method.scheme.needs == Needs::Coisotropic
-        && let Some(name) = &mechanics.degenerate
+        && let Some(name) = degenerate
     {
         return Err(format!(
             "the kinetic energy does not feel the normal of constraint `{name}`, so no multiplier holds it; use corrected:dop853"
@@ -102,7 +183,7 @@ fn suits(method: &Method, mechanics: &Mechanics) -> Result<(), String> {
         Needs::Coisotropic if !constrained => {
             "it is for constraints, and the model has none; use stormer-verlet-a, gauss4, or a composition of them"
         }
-        Needs::Coisotropic if mechanics.kind == Kind::SecondClass => {
+        Needs::Coisotropic if kind == Kind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"
         }
         _ => return Ok(()),

@@ -314,10 +314,10 @@ impl PhaseSpace for Tracer<'_> {
         Value(self.graph.div(Node(a.0), Node(b.0)).0)
     }
 
-    fn larger(&mut self, a: Value, b: Value) -> Value {
+    fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
         let zero = self.graph.zero();
-        let a = self.graph.largest(Node(a.0), zero);
-        Value(self.graph.largest(Node(b.0), a).0)
+        let largest = x.iter().fold(zero, |largest, &x| self.graph.largest(Node(x.0), largest));
+        vec![Value(largest.0); x.len()]
     }
 
     fn function(&mut self, f: Function, a: Value) -> Value {

@@ -182,7 +182,7 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
         let step = simulation.step.rebound(&plan, &all);
         let program = simulation.program.as_ref().map(|program| program.rebound(&all[..first_target]));
         let mut observer = Single { collector, number };
-        let failure = run_method(program.as_ref(), &step, &plan, &system, &mut state, &mut observer).err();
+        let failure = run_method(program.as_deref(), &step, &plan, &system, &mut state, &mut observer).err();
         let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
         collector.end(
             number,

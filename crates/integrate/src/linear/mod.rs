@@ -6,3 +6,4 @@ pub mod eigen;
 pub mod lu;
 pub mod ordering;
 pub mod sparse;
+pub mod unpivoted;

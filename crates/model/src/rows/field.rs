@@ -1,8 +1,12 @@
 //! A model as row programs: its field, its invariants and their Jacobian.
 
+use super::mechanics::RowMechanics;
 use super::{Piece, RowProgram};
+use crate::columns::{Column, Stored, jacobian_entries, pieces};
+use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
+use crate::treatment::unrolled::MOST_CONSTRAINTS;
 use crate::treatment::{InvariantGroup, InvariantKind};
 
 /// Operations of a model, derivatives not counted, up to which it is written out whatever its form: straight-line code
@@ -20,9 +24,9 @@ pub struct RowField {
     pub dimension: usize,
     /// Number of the model's parameters.
     pub parameters: usize,
-    /// X(t, x).
+    /// X(t, x); of a model with constraints X_H, without their forces.
     pub field: RowProgram,
-    /// F.
+    /// F: constraints and hidden constraints first.
     pub invariants: RowProgram,
     /// The nonzeros of DF.
     pub jacobian: RowProgram,
@@ -30,16 +34,31 @@ pub struct RowField {
     pub row_start: Vec<usize>,
     /// The column of each of these entries.
     pub column: Vec<u32>,
+    /// How many rows of F are constraints or hidden constraints.
+    pub constraints: usize,
     /// What the rows of F mean.
     pub groups: Vec<InvariantGroup>,
 }
 
-/// Whether a model is run over rows: it has no constraints, and is too large for straight-line code to be fast.
+/// Whether a model is run over rows: it is too large for straight-line code to be fast, and its constraints, if it has
+/// any, are those of a Hamiltonian model on its positions.
 pub fn suits(model: &Model, largest_unrolled: usize) -> bool {
     let size = model.unrolled_size();
     let templates = model.template_size();
     let repeats = size > LARGEST_STRAIGHT && size / ROWS_PER_TEMPLATE >= templates;
-    model.constraints.is_empty() && (repeats || size > largest_unrolled)
+    let holonomic = model.is_hamiltonian() && model.constraints.iter().all(|c| c.depends & MOMENTUM == 0);
+    let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
+    (model.constraints.is_empty() || holonomic) && (repeats || size > largest_unrolled || scalars > MOST_CONSTRAINTS)
+}
+
+/// Operations of a model from which on a step of it is computed by rows, if its formulas repeat themselves: what is
+/// written out no longer fits into the nearest cache for instructions.
+const LARGEST_STEP: usize = 2000;
+
+/// Whether a model's formulas repeat themselves so often that a step of it is computed by rows.
+pub fn repeats(model: &Model) -> bool {
+    let size = model.unrolled_size();
+    size > LARGEST_STEP && size / ROWS_PER_TEMPLATE >= model.template_size()
 }
 
 /// A part of F: a functional, with the row of F of each of its outputs.
@@ -49,7 +68,7 @@ struct Part<'a> {
 }
 
 impl RowField {
-    /// The field of a model without constraints.
+    /// The field of a model for which [`suits`] holds.
     pub fn new(model: &Model) -> RowField {
         let dimension = model.dimension();
         let pieces = match &model.dynamics {
@@ -57,8 +76,9 @@ impl RowField {
             Dynamics::Field(f) => RowProgram::values(f, &|output| Some(output as u32)),
         };
         let field = RowProgram::new(dimension, dimension, pieces);
-        let (parts, groups, count) = parts(model);
-        let (row_start, column) = pattern(&parts, count);
+        let hidden = Hidden::new(model);
+        let Parts { parts, groups, constraints, count } = parts(model);
+        let (row_start, column) = pattern(&parts, hidden.as_ref(), count);
         let position = |row: u32, component: u32| {
             let first = row_start[row as usize];
             let columns = &column[first..row_start[row as usize + 1]];
@@ -67,8 +87,12 @@ impl RowField {
             (first + at) as u32
         };
         let collect = |derive: &dyn Fn(&Part) -> Vec<Piece>| parts.iter().flat_map(derive).collect::<Vec<Piece>>();
-        let values = collect(&|part| RowProgram::values(part.functional, &part.rows));
-        let entries = collect(&|part| RowProgram::jacobian(part.functional, &part.rows, &position));
+        let mut values = collect(&|part| RowProgram::values(part.functional, &part.rows));
+        let mut entries = collect(&|part| RowProgram::jacobian(part.functional, &part.rows, &position));
+        if let Some(hidden) = &hidden {
+            values.extend(hidden.values());
+            entries.extend(hidden.jacobian(&position));
+        }
         RowField {
             dimension,
             parameters: model.parameter_values.len(),
@@ -77,6 +101,7 @@ impl RowField {
             jacobian: RowProgram::new(dimension, column.len(), entries),
             row_start,
             column,
+            constraints,
             groups,
         }
     }
@@ -88,35 +113,124 @@ impl RowField {
 
     /// ∂F/∂t at fixed x.
     pub fn explicit_rates(&self, model: &Model) -> RowProgram {
-        let (parts, _, count) = parts(model);
+        let Parts { parts, count, .. } = parts(model);
         let pieces = parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows)).collect();
         RowProgram::new(self.dimension, count, pieces)
     }
 }
 
-/// F = (H, integrals), with the groups and the number of its rows.
-fn parts(model: &Model) -> (Vec<Part<'_>>, Vec<InvariantGroup>, usize) {
-    let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
-    if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
-        && !model.explicit_time
-    {
-        parts.push(Part { functional, rows: Box::new(|_| Some(0)) });
-        let members = vec![vec![(0, 1.0)]];
-        groups.push(InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members });
-        count = 1;
+/// The hidden constraints, which are composed of the constraints' derivatives and the velocities.
+struct Hidden {
+    mechanics: RowMechanics,
+    x: Vec<Column>,
+    columns: Vec<Column>,
+    /// For every column the row of F of its first member, and the distance of the next.
+    rows: Vec<(u32, u32)>,
+}
+
+impl Hidden {
+    fn new(model: &Model) -> Option<Hidden> {
+        if model.constraints.is_empty() {
+            return None;
+        }
+        let mut mechanics = RowMechanics::new(model)?;
+        let families = mechanics.state.clone();
+        let mut x = Vec::with_capacity(families.len());
+        for family in families {
+            let column = mechanics.columns.input(family.length);
+            mechanics.columns.store(column, Stored { first: family.first, stride: family.stride });
+            x.push(column);
+        }
+        let t = mechanics.columns.time();
+        let columns = mechanics.hidden_constraints(t, &x);
+        let scalars = |q: &Quantity| q.members * q.components.len();
+        let mut first: usize = model.constraints.iter().map(scalars).sum();
+        let mut rows = Vec::new();
+        for quantity in &model.constraints {
+            let width = quantity.components.len();
+            rows.extend((0..width).map(|k| ((first + k) as u32, width as u32)));
+            first += scalars(quantity);
+        }
+        Some(Hidden { mechanics, x, columns, rows })
     }
-    for quantity in &model.integrals {
-        parts.push(Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, count)) });
+
+    /// Its columns with their lengths and rows.
+    fn families(&self) -> impl Iterator<Item = (Column, u32, (u32, u32))> {
+        let length = |k: usize| self.mechanics.constraints[k].length;
+        (0..self.columns.len()).map(move |k| (self.columns[k], length(k), self.rows[k]))
+    }
+
+    fn values(&self) -> Vec<Piece> {
+        let of = |(column, length, (first, step)): (Column, u32, (u32, u32))| {
+            pieces(&self.mechanics.columns, &[column], length, &|_, member| first + member * step)
+        };
+        self.families().flat_map(of).collect()
+    }
+
+    fn jacobian(&self, position: &dyn Fn(u32, u32) -> u32) -> Vec<Piece> {
+        let of = |(column, length, (first, step)): (Column, u32, (u32, u32))| {
+            let place = |_: usize, member: u32, component: u32| position(first + member * step, component);
+            self.mechanics.columns.jacobian(&[column], &self.x, length, &place)
+        };
+        self.families().flat_map(of).collect()
+    }
+
+    /// The nonzeros of the derivatives: row of F, component.
+    fn entries(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.families().flat_map(|(column, length, (first, step))| {
+            let found = jacobian_entries(&self.mechanics.columns, column, &self.x, length);
+            found.into_iter().map(move |(member, component)| (first + member * step, component))
+        })
+    }
+}
+
+/// F, but for its hidden constraints, with its groups.
+struct Parts<'a> {
+    parts: Vec<Part<'a>>,
+    groups: Vec<InvariantGroup>,
+    /// How many rows are constraints or hidden constraints, and how many there are.
+    constraints: usize,
+    count: usize,
+}
+
+/// F = (constraints, hidden constraints, H, integrals).
+fn parts(model: &Model) -> Parts<'_> {
+    let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
+    let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
         let width = quantity.components.len();
         let member = |m: usize| {
             let components = quantity.components.iter().enumerate();
-            components.map(|(k, component)| (count + m * width + k, component.multiplicity)).collect()
+            components.map(|(k, component)| (first + m * width + k, component.multiplicity)).collect()
         };
         let members = (0..quantity.members).map(member).collect();
-        groups.push(InvariantGroup { name: quantity.name.clone(), kind: InvariantKind::Integral, members });
-        count += quantity.members * width;
+        InvariantGroup { name: quantity.name.clone(), kind, members }
+    };
+    for quantity in &model.constraints {
+        parts.push(Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, count)) });
+        groups.push(group(quantity, InvariantKind::Constraint, count));
+        count += quantity.members * quantity.components.len();
     }
-    (parts, groups, count)
+    for quantity in &model.constraints {
+        groups.push(group(quantity, InvariantKind::Hidden, count));
+        count += quantity.members * quantity.components.len();
+    }
+    let constraints = count;
+    if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
+        && !model.explicit_time
+        && !model.constraints.iter().any(|c| c.depends & TIME != 0)
+    {
+        let row = count as u32;
+        parts.push(Part { functional, rows: Box::new(move |_| Some(row)) });
+        let members = vec![vec![(count, 1.0)]];
+        groups.push(InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members });
+        count += 1;
+    }
+    for quantity in &model.integrals {
+        parts.push(Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, count)) });
+        groups.push(group(quantity, InvariantKind::Integral, count));
+        count += quantity.members * quantity.components.len();
+    }
+    Parts { parts, groups, constraints, count }
 }
 
 /// The row of F of each output of a quantity whose first row is `first`; only independent components have one.
@@ -130,7 +244,7 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
 }
 
 /// The sparsity of DF by rows: where the entries of each row start, and their columns.
-fn pattern(parts: &[Part], count: usize) -> (Vec<usize>, Vec<u32>) {
+fn pattern(parts: &[Part], hidden: Option<&Hidden>, count: usize) -> (Vec<usize>, Vec<u32>) {
     // Entries as row · 2³² + column. Many of them coincide, so they are thinned out whenever they have doubled.
     const ROOM: usize = 1 << 20;
     let mut entries: Vec<u64> = Vec::new();
@@ -157,6 +271,7 @@ fn pattern(parts: &[Part], count: usize) -> (Vec<usize>, Vec<u32>) {
             }
         }
     }
+    entries.extend(hidden.iter().flat_map(|h| h.entries()).map(|(f, c)| (u64::from(f) << 32) | u64::from(c)));
     thin_out(&mut entries);
     let row_start = (0..=count).map(|row| entries.partition_point(|&e| e >> 32 < row as u64)).collect();
     (row_start, entries.into_iter().map(|e| e as u32).collect())

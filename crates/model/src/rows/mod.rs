@@ -11,9 +11,11 @@
 
 mod field;
 mod kernel;
+mod mechanics;
 
-pub use field::{LARGEST_STRAIGHT, RowField, suits};
+pub use field::{LARGEST_STRAIGHT, RowField, repeats, suits};
 pub use kernel::RowKernel;
+pub use mechanics::{Family, RowMechanics};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
@@ -164,7 +166,7 @@ impl Term {
     }
 
     /// The template with the gradients of its components with respect to the slots that read the state.
-    fn gradients(&self) -> (Graph, Vec<Gradient>) {
+    pub(crate) fn gradients(&self) -> (Graph, Vec<Gradient>) {
         let mut graph = self.graph.clone();
         let is_state = |input: Input| match input {
             Input::Slot(k) => self.slots[k as usize] == Source::State,
@@ -216,7 +218,7 @@ fn even_length(entries: impl Iterator<Item = u32> + Clone) -> usize {
 impl Piece {
     /// `outputs` of a graph over a term's slots for these rows, output k of a row being added at `target(row, k)`;
     /// nothing if all outputs are 0.
-    fn new(
+    pub(crate) fn new(
         term: &Term,
         rows: &[u32],
         graph: &Graph,

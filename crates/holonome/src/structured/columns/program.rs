@@ -1,0 +1,709 @@
+//! A step over columns as stages that are computed one after the other, with Newton iterations between them.
+//!
+//! Everything that a step computes stands in one row of numbers, the registers: x by components, t, h, what is carried
+//! from step to step, and then, stage after stage, what later ones read. A column is stored where a function of the model
+//! is called with it, as the function may read it at several members; what is combined member by member on the way is
+//! computed where it is used.
+
+use super::tracing::{ColumnSystem, ColumnTrace};
+use crate::compiled::compile_rows;
+use crate::recording::component_name;
+use crate::structured::multipliers::Multipliers;
+use crate::structured::program::LOST;
+use crate::structured::tracing::Calls;
+use holonome_integrate::linear::unpivoted::Unpivoted;
+use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, worst};
+use holonome_integrate::phase_space::{Equation, Watched};
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::state::Cost;
+use holonome_integrate::tableau::Tableau;
+use holonome_model::columns::{Column, Columns, Definition, Stored, jacobian_entries, pieces};
+use holonome_model::elaborate::model::{Model, Quantity, Variable};
+use holonome_model::functional::Functional;
+use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
+use std::ops::Range;
+
+/// A step of a large model that can be run.
+pub struct ColumnProgram {
+    dimension: usize,
+    registers: usize,
+    /// The families of x, which stand at the start of the registers, one behind the other.
+    state: Vec<Family>,
+    actions: Vec<Action>,
+    /// Where the components of x₁ stand.
+    result: Vec<usize>,
+    /// What is carried stands behind x, t and h; where its next values start, and how many there are.
+    carried: Vec<Range<usize>>,
+    multipliers: Multipliers,
+    calls: Calls,
+    substeps: Vec<f64>,
+    tolerance: f64,
+    names: Names,
+}
+
+/// What is needed to name an equation.
+#[derive(Clone)]
+struct Names {
+    constraints: Vec<(Quantity, usize)>,
+    variables: Vec<Variable>,
+    state: Vec<Family>,
+}
+
+enum Action {
+    Compute(Stage),
+    /// The largest absolute value of some registers.
+    Largest { of: Vec<Range<usize>>, to: usize },
+    Solve(Box<Solve>),
+}
+
+/// Some columns of one length that do not read each other.
+struct Stage {
+    kernel: RowKernel,
+    /// Where they go; all that is read stands before.
+    first: usize,
+    length: usize,
+}
+
+struct Solve {
+    unknowns: Range<usize>,
+    sizes: Range<usize>,
+    /// What the residuals are computed from, and they.
+    stages: Vec<Stage>,
+    residuals: Stage,
+    jacobian: RowKernel,
+    solver: Unpivoted,
+    linear: bool,
+    /// The families of equations with the number of the first of each.
+    rows: Vec<(usize, Equation)>,
+    /// Of a watched system its number among them.
+    watch: Option<usize>,
+    calls: Calls,
+}
+
+impl Stage {
+    fn run(&self, registers: &mut [f64], work: &mut [f64]) {
+        let (read, written) = registers.split_at_mut(self.first);
+        self.kernel.run(0.0, read, &mut written[..self.length], work);
+    }
+}
+
+/// Decides what is stored, in which order it is computed, and where it stands.
+struct Planner<'a> {
+    columns: Columns,
+    systems: &'a [ColumnSystem],
+    /// Columns to be stored, after what they are computed from, with the number of systems that have to be solved before.
+    stored: Vec<(Column, usize)>,
+    largest: &'a [(Column, Vec<Column>)],
+    parameters: &'a [f64],
+    registers: usize,
+}
+
+impl Planner<'_> {
+    /// After how many solves a column can be computed.
+    fn level(&self, column: Column) -> usize {
+        let depends = |system: &ColumnSystem| self.columns.depends(column, &system.unknowns);
+        self.systems.iter().rposition(depends).map_or(0, |k| k + 1)
+    }
+
+    /// Whether a function has to be called for a column that is not stored.
+    fn calls(&self, column: Column) -> bool {
+        if self.columns.stored(column).is_some() || self.is_planned(column) {
+            return false;
+        }
+        match self.columns.definition(column) {
+            Definition::Input(_) => self.largest.iter().any(|(c, _)| *c == column),
+            Definition::Call { .. } => true,
+            _ => self.columns.arguments(column).iter().any(|&a| self.calls(a)),
+        }
+    }
+
+    fn is_planned(&self, column: Column) -> bool {
+        self.stored.iter().any(|(planned, _)| *planned == column)
+    }
+
+    /// Plans to store what is called with to compute a column.
+    fn need(&mut self, column: Column) {
+        if self.columns.stored(column).is_some() || self.is_planned(column) {
+            return;
+        }
+        if let Some((_, over)) = self.largest.iter().find(|(c, _)| *c == column) {
+            for &column in over {
+                self.keep(column);
+            }
+            self.stored.push((column, self.level(over[0])));
+            return;
+        }
+        let is_call = matches!(self.columns.definition(column), Definition::Call { .. });
+        for argument in self.columns.arguments(column).to_vec() {
+            if is_call && self.calls(argument) { self.keep(argument) } else { self.need(argument) }
+        }
+    }
+
+    /// Plans to store a column.
+    fn keep(&mut self, column: Column) {
+        self.need(column);
+        if self.columns.stored(column).is_none() && !self.is_planned(column) {
+            let over = self.largest.iter().any(|(c, _)| *c == column);
+            debug_assert!(!over, "planned where it is needed");
+            self.stored.push((column, self.level(column)));
+        }
+    }
+
+    /// Registers for so many numbers.
+    fn room(&mut self, length: usize) -> usize {
+        self.registers += length;
+        self.registers - length
+    }
+
+    fn place(&mut self, column: Column) -> usize {
+        let length = self.columns.length(column);
+        let first = self.room(length as usize);
+        self.columns.store(column, Stored { first: first as u32, stride: u32::from(length > 1) });
+        first
+    }
+
+    /// A stage that computes columns of these lengths one behind the other.
+    fn stage(&mut self, outputs: &[(Column, usize)]) -> Stage {
+        let length = outputs.iter().map(|(_, length)| length).sum();
+        let first = self.room(length);
+        self.stage_at(first, outputs)
+    }
+
+    fn stage_at(&self, first: usize, outputs: &[(Column, usize)]) -> Stage {
+        let (mut all, mut behind): (Vec<Piece>, usize) = (Vec::new(), 0);
+        let mut rest = outputs;
+        // Columns of one length share their formulas.
+        while let Some(&(_, length)) = rest.first() {
+            let together = rest.iter().take_while(|(_, l)| *l == length).count().min(MOST_TOGETHER);
+            let (these, others) = rest.split_at(together);
+            let columns: Vec<Column> = these.iter().map(|&(column, _)| column).collect();
+            let place = |k: usize, member: u32| (behind + k * length) as u32 + member;
+            all.extend(pieces(&self.columns, &columns, length as u32, &place));
+            behind += together * length;
+            rest = others;
+        }
+        let program = RowProgram::new(first, behind, all);
+        Stage { kernel: compile_rows(&program, self.parameters), first, length: behind }
+    }
+
+    /// Actions that compute the planned columns of `level` for which `wanted` holds.
+    fn compute(&mut self, level: usize, wanted: impl Fn(&Planner, Column) -> bool) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut due: Vec<Column> =
+            self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
+        due.retain(|&column| self.columns.stored(column).is_none() && wanted(self, column));
+        while let Some(&first) = due.first() {
+            if let Some((_, over)) = self.largest.iter().find(|(c, _)| *c == first) {
+                let of = over.iter().map(|&c| {
+                    let at = self.columns.stored(c).expect("planned before");
+                    at.first as usize..at.first as usize + self.columns.length(c) as usize
+                });
+                let of = of.collect();
+                let to = self.place(first);
+                actions.push(Action::Largest { of, to });
+                due.remove(0);
+                continue;
+            }
+            // All of its length that can be computed now: what stands before it in the plan is stored.
+            let length = self.columns.length(first);
+            let mut group: Vec<Column> = Vec::new();
+            for &column in &due {
+                let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
+                if ready && self.columns.length(column) == length && !self.largest.iter().any(|(c, _)| *c == column) {
+                    group.push(column);
+                }
+            }
+            let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
+            let stage = self.stage(&outputs);
+            for (k, &column) in group.iter().enumerate() {
+                let at = (stage.first + k * length as usize) as u32;
+                self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
+            }
+            due.retain(|column| !group.contains(column));
+            actions.push(Action::Compute(stage));
+        }
+        actions
+    }
+
+    fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {
+        columns.iter().zip(like).map(|(&column, &like)| (column, self.columns.length(like) as usize)).collect()
+    }
+}
+
+/// Outputs that share one template at most.
+const MOST_TOGETHER: usize = 8;
+
+impl ColumnProgram {
+    /// The program of a trace, made once for each of `substeps`; the tolerance loosens that of the Newton iterations.
+    pub fn new(trace: ColumnTrace, model: &Model, substeps: Vec<f64>, tolerance: f64) -> ColumnProgram {
+        let state = trace.mechanics.state.clone();
+        let dimension = trace.mechanics.dimension;
+        let mut planner = Planner {
+            columns: trace.mechanics.columns,
+            systems: &trace.systems,
+            stored: Vec::new(),
+            largest: &trace.largest,
+            parameters: &model.parameter_values,
+            registers: 0,
+        };
+        for &column in trace.x.iter().chain([&trace.t, &trace.h]) {
+            planner.place(column);
+        }
+        for &(input, _) in &trace.carried {
+            planner.place(input);
+        }
+        // Unknowns are no columns to be planned, wherever they will stand.
+        for system in &trace.systems {
+            for &column in system.sizes.iter().chain(&system.guesses).chain(&system.residuals) {
+                planner.need(column);
+            }
+        }
+        let next: Vec<Column> = trace.carried.iter().map(|&(_, next)| next).collect();
+        for &column in trace.result.iter().chain(&next).chain(&trace.multipliers.0) {
+            planner.need(column);
+        }
+        let (mut actions, mut watched) = (Vec::new(), 0);
+        for (level, system) in trace.systems.iter().enumerate() {
+            actions.extend(planner.compute(level, |_, _| true));
+            let watch = (system.watched == Watched::Always).then_some(watched);
+            watched += usize::from(watch.is_some());
+            actions.extend(Solve::actions(&mut planner, level, system, watch));
+        }
+        actions.extend(planner.compute(trace.systems.len(), |_, _| true));
+        let lengths = planner.lengths(&trace.result, &trace.x);
+        let stage = planner.stage(&lengths);
+        let mut place = stage.first;
+        let mut result = Vec::new();
+        for (_, length) in lengths {
+            result.push(place);
+            place += length;
+        }
+        actions.push(Action::Compute(stage));
+        let kept = |planner: &mut Planner, actions: &mut Vec<Action>, column: Column, length: usize| {
+            if planner.columns.stored(column).is_none() {
+                let stage = planner.stage(&[(column, length)]);
+                let at = Stored { first: stage.first as u32, stride: u32::from(length > 1) };
+                planner.columns.store(column, at);
+                actions.push(Action::Compute(stage));
+            }
+            let first = planner.columns.stored(column).expect("stored above").first as usize;
+            first..first + length
+        };
+        let mut carried = Vec::new();
+        for &(input, next) in &trace.carried {
+            let length = planner.columns.length(input) as usize;
+            carried.push(kept(&mut planner, &mut actions, next, length));
+        }
+        let (start, end) = &trace.multipliers;
+        let mut registers = Vec::new();
+        for &column in start {
+            let length = planner.columns.length(column) as usize;
+            registers.push(kept(&mut planner, &mut actions, column, length));
+        }
+        let mut places = Vec::new();
+        for &k in end {
+            let first: usize = carried[..k].iter().map(Range::len).sum();
+            places.push(first..first + carried[k].len());
+        }
+        let names = Names::new(model, &state);
+        let multipliers = Multipliers::new(names.scalars(&registers), names.scalars(&places), model);
+        ColumnProgram {
+            dimension,
+            registers: planner.registers,
+            state,
+            actions,
+            result,
+            carried,
+            multipliers,
+            calls: trace.calls,
+            substeps,
+            tolerance,
+            names,
+        }
+    }
+
+    /// Whether a step solves equations.
+    pub fn solves_equations(&self) -> bool {
+        self.solves().next().is_some()
+    }
+
+    fn solves(&self) -> impl Iterator<Item = &Solve> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Solve(solve) => Some(&**solve),
+            _ => None,
+        })
+    }
+
+    fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.actions.iter().flat_map(|action| match action {
+            Action::Compute(stage) => vec![stage],
+            Action::Largest { .. } => Vec::new(),
+            Action::Solve(solve) => solve.stages.iter().chain([&solve.residuals]).collect(),
+        })
+    }
+
+    /// The same program with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> ColumnProgram {
+        let stage = |stage: &Stage| Stage { kernel: stage.kernel.rebound(parameters), ..*stage };
+        let action = |action: &Action| match action {
+            Action::Compute(s) => Action::Compute(stage(s)),
+            Action::Largest { of, to } => Action::Largest { of: of.clone(), to: *to },
+            Action::Solve(solve) => Action::Solve(Box::new(Solve {
+                unknowns: solve.unknowns.clone(),
+                sizes: solve.sizes.clone(),
+                stages: solve.stages.iter().map(stage).collect(),
+                residuals: stage(&solve.residuals),
+                jacobian: solve.jacobian.rebound(parameters),
+                solver: solve.solver.clone(),
+                rows: solve.rows.clone(),
+                ..**solve
+            })),
+        };
+        ColumnProgram {
+            state: self.state.clone(),
+            actions: self.actions.iter().map(action).collect(),
+            result: self.result.clone(),
+            carried: self.carried.clone(),
+            multipliers: self.multipliers.clone(),
+            substeps: self.substeps.clone(),
+            names: self.names.clone(),
+            ..*self
+        }
+    }
+
+    fn carried_len(&self) -> usize {
+        self.carried.iter().map(Range::len).sum()
+    }
+
+    fn watched(&self) -> usize {
+        self.solves().filter(|solve| solve.watch.is_some()).count()
+    }
+
+    /// Puts x, t, h and what is carried into the registers.
+    fn load(&self, (t, h): (f64, f64), x: &[f64], carried: &[f64], registers: &mut [f64]) {
+        let mut at = 0;
+        for family in &self.state {
+            let members = x[family.first as usize..].iter().step_by(family.stride as usize);
+            for (register, x) in registers[at..at + family.length as usize].iter_mut().zip(members) {
+                *register = *x;
+            }
+            at += family.length as usize;
+        }
+        registers[at] = t;
+        registers[at + 1] = h;
+        registers[at + 2..at + 2 + carried.len()].copy_from_slice(carried);
+    }
+
+    fn unload(&self, registers: &[f64], x: &mut [f64], carried: &mut [f64]) {
+        for (family, &at) in self.state.iter().zip(&self.result) {
+            let members = x[family.first as usize..].iter_mut().step_by(family.stride as usize);
+            for (register, x) in registers[at..at + family.length as usize].iter().zip(members) {
+                *x = *register;
+            }
+        }
+        let mut at = 0;
+        for range in &self.carried {
+            carried[at..at + range.len()].copy_from_slice(&registers[range.clone()]);
+            at += range.len();
+        }
+    }
+
+    fn substep(
+        &self,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        self.calls.count(1, cost);
+        let h = registers[self.dimension + 1];
+        for action in &self.actions {
+            match action {
+                Action::Compute(stage) => stage.run(registers, work),
+                Action::Largest { of, to } => {
+                    let all = of.iter().flat_map(|range| &registers[range.clone()]);
+                    // NaN stays.
+                    registers[*to] = all.fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() });
+                }
+                Action::Solve(solve) => {
+                    solve.run(registers, h, self.tolerance, scale, cost, work).map_err(|lost| match lost {
+                        Lost::Unsolved { iterations, residual, row } => {
+                            NoStep::NotSolved { iterations, residual, equation: self.names.equation(&solve.rows, row) }
+                        }
+                        Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Lost {
+    Unsolved { iterations: u32, residual: f64, row: usize },
+    Degenerate(f64),
+}
+
+impl Solve {
+    /// The actions that make the sizes and guesses of a system, and solve it.
+    fn actions(planner: &mut Planner, level: usize, system: &ColumnSystem, watch: Option<usize>) -> Vec<Action> {
+        let lengths = planner.lengths(&system.sizes, &system.unknowns);
+        let sizes = planner.stage(&lengths);
+        let m = sizes.length;
+        let guesses = planner.lengths(&system.guesses, &system.unknowns);
+        let guess = planner.stage(&guesses);
+        let (size_range, unknowns) = (sizes.first..sizes.first + m, guess.first..guess.first + m);
+        let mut first = unknowns.start;
+        let mut rows = Vec::new();
+        for (k, &unknown) in system.unknowns.iter().enumerate() {
+            let length = planner.columns.length(unknown) as usize;
+            rows.push((first - unknowns.start, system.rows[k]));
+            planner.columns.store(unknown, Stored { first: first as u32, stride: u32::from(length > 1) });
+            first += length;
+        }
+        let needed = |planner: &Planner, column: Column| {
+            system.residuals.iter().any(|&residual| planner.columns.depends(residual, &[column]))
+        };
+        let stages = planner.compute(level + 1, needed).into_iter().filter_map(|action| match action {
+            Action::Compute(stage) => Some(stage),
+            _ => None,
+        });
+        let stages = stages.collect();
+        let residuals = planner.lengths(&system.residuals, &system.unknowns);
+        let residual_stage = planner.stage(&residuals);
+        // The matrix.
+        let columns = &planner.columns;
+        let mut entries = Vec::new();
+        for (k, &(residual, length)) in residuals.iter().enumerate() {
+            let found = jacobian_entries(columns, residual, &system.unknowns, length as u32);
+            let row = |(member, unknown): (u32, u32)| (rows[k].0 as u32 + member, unknown - unknowns.start as u32);
+            entries.extend(found.into_iter().map(row));
+        }
+        let solver = Unpivoted::new(m, &entries);
+        let mut all = Vec::new();
+        for (k, &(residual, length)) in residuals.iter().enumerate() {
+            let place = |_: usize, member: u32, unknown: u32| {
+                solver.place(rows[k].0 as u32 + member, unknown - unknowns.start as u32)
+            };
+            all.extend(columns.jacobian(&[residual], &system.unknowns, length as u32, &place));
+        }
+        let program = RowProgram::new(planner.registers, solver.values(), all);
+        let solve = Solve {
+            unknowns,
+            sizes: size_range,
+            stages,
+            residuals: residual_stage,
+            jacobian: compile_rows(&program, planner.parameters),
+            solver,
+            linear: system.linear,
+            rows,
+            watch,
+            calls: system.calls,
+        };
+        vec![Action::Compute(sizes), Action::Compute(guess), Action::Solve(Box::new(solve))]
+    }
+
+    fn work_len(&self) -> usize {
+        let kernels = self.stages.iter().chain([&self.residuals]).map(|stage| stage.kernel.work_len());
+        let solver = self.solver.work_len();
+        self.solver.values() + kernels.chain([self.jacobian.work_len(), solver]).max().unwrap_or(0)
+    }
+
+    /// Newton's method: as `newton::System::solve`, over stages.
+    fn run(
+        &self,
+        registers: &mut [f64],
+        h: f64,
+        tolerance: f64,
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), Lost> {
+        let (values, work) = work.split_at_mut(self.solver.values());
+        let enough = tolerance.max(CLOSE);
+        let m = self.unknowns.len();
+        for iterations in 1..=MOST_ITERATIONS {
+            for stage in &self.stages {
+                stage.run(registers, work);
+            }
+            self.residuals.run(registers, work);
+            self.calls.count(1, cost);
+            let (before, residuals) = registers.split_at_mut(self.residuals.first);
+            let residuals = &mut residuals[..m];
+            let (residual, row) = worst(residuals, &before[self.sizes.clone()]);
+            let unsolved = Lost::Unsolved { iterations, residual, row };
+            if residual.is_nan() {
+                return Err(unsolved);
+            }
+            self.jacobian.run(0.0, before, values, work);
+            let pivots = self.solver.solve(values, residuals, work);
+            cost.newton_iterations += 1;
+            cost.linear_solves += 1;
+            let mut finite = true;
+            for (unknown, step) in before[self.unknowns.clone()].iter_mut().zip(&*residuals) {
+                *unknown -= step;
+                finite &= step.is_finite();
+            }
+            if !(self.linear || residual <= enough) {
+                if iterations == MOST_ITERATIONS {
+                    return Err(unsolved);
+                }
+                continue;
+            }
+            if !finite {
+                return Err(unsolved);
+            }
+            for stage in &self.stages {
+                stage.run(registers, work);
+            }
+            if let Some(number) = self.watch {
+                let scale = &mut scale[2 * number..2 * number + 2];
+                let backwards = h < 0.0 && !m.is_multiple_of(2);
+                let sign = if pivots.negative ^ backwards { -1.0 } else { 1.0 };
+                let size = pivots.smallest / h.abs();
+                if scale[0] == 0.0 {
+                    scale.copy_from_slice(&[sign, size]);
+                }
+                if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
+                    return Err(Lost::Degenerate(sign * size / scale[1]));
+                }
+            }
+            return Ok(());
+        }
+        unreachable!("the loop returns in its last turn")
+    }
+}
+
+impl Names {
+    fn new(model: &Model, state: &[Family]) -> Names {
+        // The names only, not the formulas.
+        let bare = |quantity: &Quantity| Quantity {
+            name: quantity.name.clone(),
+            span: quantity.span,
+            functional: Functional::default(),
+            shape: quantity.shape,
+            indices: quantity.indices.clone(),
+            member_indices: quantity.member_indices.clone(),
+            members: quantity.members,
+            components: quantity.components.clone(),
+            depends: quantity.depends,
+        };
+        let constraints = model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
+        Names { constraints, variables: model.variables.clone(), state: state.to_vec() }
+    }
+
+    /// The constraint of a family of equations.
+    fn constraint(&self, mut family: usize) -> &Quantity {
+        for (quantity, width) in &self.constraints {
+            match family.checked_sub(*width) {
+                Some(rest) => family = rest,
+                None => return quantity,
+            }
+        }
+        unreachable!("there are as many families of equations as of constraints")
+    }
+
+    /// What equation number `row` of a system says.
+    fn equation(&self, rows: &[(usize, Equation)], row: usize) -> String {
+        let (first, equation) = rows[rows.partition_point(|&(first, _)| first <= row) - 1];
+        let member = row - first;
+        match equation {
+            Equation::Constraint(k) => self.constraint(k).member_name(member),
+            Equation::Hidden(k) => format!("{}.hidden", self.constraint(k).member_name(member)),
+            Equation::Stage(k) => {
+                let family = self.state[k];
+                let place = family.first as usize + member * family.stride as usize;
+                let variable = self.variables.iter().rfind(|v| v.first <= place).expect("the first starts at 0");
+                component_name(variable, place - variable.first)
+            }
+        }
+    }
+
+    /// Columns of numbers, one for each family of scalar constraints, as one number for each scalar constraint, in the
+    /// model's order: member after member, and the components of each.
+    fn scalars(&self, columns: &[Range<usize>]) -> Vec<usize> {
+        let mut rest = columns;
+        let mut all = Vec::new();
+        for (quantity, width) in self.constraints.iter().filter(|_| !columns.is_empty()) {
+            let (these, others) = rest.split_at(*width);
+            for member in 0..quantity.members {
+                all.extend(these.iter().map(|column| column.start + member));
+            }
+            rest = others;
+        }
+        all
+    }
+}
+
+impl StepMap for ColumnProgram {
+    fn tableau(&self) -> Option<&'static Tableau> {
+        None
+    }
+
+    fn work_len(&self) -> usize {
+        let kernels = self.stages().map(|stage| stage.kernel.work_len());
+        let solves = self.solves().map(Solve::work_len);
+        self.registers + 2 * self.watched() + kernels.chain(solves).max().unwrap_or(0)
+    }
+
+    fn memory_len(&self) -> usize {
+        self.carried_len() + 2 * self.watched()
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        false
+    }
+
+    fn fixed_step(
+        &self,
+        (t, h): (f64, f64),
+        x: &Vec<f64>,
+        _stages: &mut Stages<Vec<f64>>,
+        memory: &mut [f64],
+        x1: &mut Vec<f64>,
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (carried, scale) = memory.split_at_mut(self.carried_len());
+        x1.copy_from_slice(x);
+        let mut made = 0.0f64;
+        for &gamma in &self.substeps {
+            self.load((made.mul_add(h, t), gamma * h), x1, carried, registers);
+            self.substep(registers, scale, cost, work)?;
+            self.unload(registers, x1, carried);
+            made += gamma;
+        }
+        Ok(())
+    }
+
+    fn multiplier_count(&self) -> usize {
+        self.multipliers.count()
+    }
+
+    fn multipliers(
+        &self,
+        t: f64,
+        (before, after): (f64, f64),
+        x: &[f64],
+        memory: &[f64],
+        lambda: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (scale, work) = work.split_at_mut(2 * self.watched());
+        let after = self.multipliers.step((before, after));
+        if after != 0.0 {
+            // The first substep as it will be made: what it finds at its start acts here.
+            let (carried, known) = memory.split_at(self.carried_len());
+            scale.copy_from_slice(known);
+            self.load((t, self.substeps[0] * after), x, carried, registers);
+            if self.substep(registers, scale, &mut Cost::default(), work).is_err() {
+                lambda.fill(f64::NAN);
+                return;
+            }
+        }
+        self.multipliers.put((before, after), registers, memory, lambda);
+    }
+}

@@ -1,0 +1,340 @@
+//! A phase space whose values are columns: what a step does to one component of every member of a family.
+
+use crate::structured::tracing::Calls;
+use holonome_integrate::phase_space::{
+    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+};
+use holonome_model::columns::{Column, Columns, Definition};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::RowMechanics;
+
+/// What a step came to.
+pub struct ColumnTrace {
+    /// The model's functions, and all columns.
+    pub mechanics: RowMechanics,
+    /// x, t and h.
+    pub x: Vec<Column>,
+    pub t: Column,
+    pub h: Column,
+    /// x₁.
+    pub result: Vec<Column>,
+    /// The systems of equations, in the order in which they are solved.
+    pub systems: Vec<ColumnSystem>,
+    /// What is carried to the next step: the input here and its next value.
+    pub carried: Vec<(Column, Column)>,
+    /// The multipliers at the start of the step, and the places of those at its end among what is carried.
+    pub multipliers: (Vec<Column>, Vec<usize>),
+    /// Inputs that are the largest absolute value of all members of some columns.
+    pub largest: Vec<(Column, Vec<Column>)>,
+    /// What is evaluated once.
+    pub calls: Calls,
+}
+
+/// A system of equations of a step, one family of them for each family of unknowns.
+pub struct ColumnSystem {
+    pub unknowns: Vec<Column>,
+    pub rows: Vec<Equation>,
+    pub sizes: Vec<Column>,
+    pub guesses: Vec<Column>,
+    pub residuals: Vec<Column>,
+    pub linear: bool,
+    pub watched: Watched,
+    /// What an iteration evaluates.
+    pub calls: Calls,
+}
+
+#[derive(Default)]
+struct Frame {
+    unknowns: Vec<Column>,
+    rows: Vec<Equation>,
+    sizes: Vec<Column>,
+    guesses: Vec<Option<Column>>,
+    residuals: Vec<Column>,
+}
+
+struct Tracer {
+    mechanics: RowMechanics,
+    frames: Vec<Frame>,
+    systems: Vec<ColumnSystem>,
+    carried: Vec<(Column, Column)>,
+    multipliers: (Vec<Column>, Vec<usize>),
+    largest: Vec<(Column, Vec<Column>)>,
+    calls: Vec<(Calls, Vec<Column>)>,
+}
+
+fn columns(values: &[Value]) -> Vec<Column> {
+    values.iter().map(|value| Column(value.0)).collect()
+}
+
+fn values(columns: &[Column]) -> Vec<Value> {
+    columns.iter().map(|column| Value(column.0)).collect()
+}
+
+/// Records a step over the columns of a large model.
+pub fn trace(
+    mut mechanics: RowMechanics,
+    step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
+) -> ColumnTrace {
+    let lengths: Vec<u32> = mechanics.state.iter().map(|family| family.length).collect();
+    let x: Vec<Column> = lengths.into_iter().map(|length| mechanics.columns.input(length)).collect();
+    let [t, h] = [1, 1].map(|length| mechanics.columns.input(length));
+    let mut tracer = Tracer {
+        mechanics,
+        frames: Vec::new(),
+        systems: Vec::new(),
+        carried: Vec::new(),
+        multipliers: (Vec::new(), Vec::new()),
+        largest: Vec::new(),
+        calls: Vec::new(),
+    };
+    let result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
+    let calls = tracer.count();
+    let Tracer { mechanics, systems, carried, multipliers, largest, .. } = tracer;
+    ColumnTrace { mechanics, x, t, h, result, systems, carried, multipliers, largest, calls }
+}
+
+impl Tracer {
+    fn columns(&mut self) -> &mut Columns {
+        &mut self.mechanics.columns
+    }
+
+    /// Counts what every system evaluates in an iteration; gives what the step evaluates once.
+    fn count(&mut self) -> Calls {
+        let columns = &self.mechanics.columns;
+        self.calls.dedup_by(|a, b| a == b);
+        for system in &mut self.systems {
+            for (counts, values) in &self.calls {
+                let varies = |value: &Column| columns.depends(*value, &system.unknowns);
+                let needed = |value: &Column| system.residuals.iter().any(|&r| columns.depends(r, &[*value]));
+                if values.iter().any(|value| varies(value) && needed(value)) {
+                    let hessian = if system.linear { 0 } else { 1 };
+                    system.calls = system.calls.plus(Calls { hessian, ..*counts });
+                }
+            }
+        }
+        self.calls.iter().fold(Calls::default(), |sum, (counts, _)| sum.plus(*counts))
+    }
+
+    fn called(&mut self, counts: Calls, found: Vec<Column>) -> Vec<Value> {
+        let varying: Vec<Column> = found.iter().copied().filter(|&c| self.mechanics.columns.value(c).is_none()).collect();
+        if !varying.is_empty() {
+            self.calls.push((counts, varying));
+        }
+        values(&found)
+    }
+
+    /// The solution of a frame where its equations give it: r = u − f, and f does not depend on u.
+    fn explicit(&mut self, frame: &Frame) -> Option<Vec<Column>> {
+        let columns = &self.mechanics.columns;
+        let mut solution = Vec::with_capacity(frame.unknowns.len());
+        for (&residual, &unknown) in frame.residuals.iter().zip(&frame.unknowns) {
+            let Definition::Binary(Binary::Add, a, b) = columns.definition(residual) else { return None };
+            if a != unknown || columns.depends(b, &frame.unknowns) {
+                return None;
+            }
+            solution.push(b);
+        }
+        Some(solution.into_iter().map(|minus| self.columns().unary(Unary::Neg, minus)).collect())
+    }
+
+    /// Turns a complete frame into a system to solve.
+    fn close(&mut self, frame: Frame, watched: Watched) {
+        let mut guesses = Vec::with_capacity(frame.unknowns.len());
+        for (&unknown, &guess) in frame.unknowns.iter().zip(&frame.guesses) {
+            guesses.push(guess.unwrap_or_else(|| self.extrapolated(unknown)));
+        }
+        let columns = &self.mechanics.columns;
+        let linear = frame.residuals.iter().all(|&residual| columns.is_linear(residual, &frame.unknowns));
+        self.systems.push(ColumnSystem {
+            unknowns: frame.unknowns,
+            rows: frame.rows,
+            sizes: frame.sizes,
+            guesses,
+            residuals: frame.residuals,
+            linear,
+            watched,
+            calls: Calls::default(),
+        });
+    }
+
+    /// 2 λₙ − λₙ₋₁ of what a system solved for in the last two steps: for smooth multipliers an iteration less than with
+    /// λₙ.
+    fn extrapolated(&mut self, unknown: Column) -> Column {
+        let length = self.columns().length(unknown);
+        let [last, before] = [(); 2].map(|()| self.columns().input(length));
+        self.carried.extend([(last, unknown), (before, last)]);
+        let minus = self.columns().unary(Unary::Neg, before);
+        let change = self.columns().binary(Binary::Add, last, minus);
+        self.columns().binary(Binary::Add, last, change)
+    }
+}
+
+impl PhaseSpace for Tracer {
+    fn dimension(&self) -> usize {
+        self.mechanics.state.len()
+    }
+
+    fn degrees(&self) -> usize {
+        self.mechanics.degrees()
+    }
+
+    fn constant(&mut self, c: f64) -> Value {
+        Value(self.columns().constant(c).0)
+    }
+
+    fn sum(&mut self, a: Value, b: Value) -> Value {
+        Value(self.columns().binary(Binary::Add, Column(a.0), Column(b.0)).0)
+    }
+
+    fn product(&mut self, a: Value, b: Value) -> Value {
+        Value(self.columns().binary(Binary::Mul, Column(a.0), Column(b.0)).0)
+    }
+
+    fn quotient(&mut self, a: Value, b: Value) -> Value {
+        Value(self.columns().binary(Binary::Div, Column(a.0), Column(b.0)).0)
+    }
+
+    fn function(&mut self, f: Function, a: Value) -> Value {
+        let op = match f {
+            Function::Negative => Unary::Neg,
+            Function::Magnitude => Unary::Abs,
+            Function::Root => Unary::Sqrt,
+            Function::Sine => Unary::Sin,
+            Function::Cosine => Unary::Cos,
+        };
+        Value(self.columns().unary(op, Column(a.0)).0)
+    }
+
+    fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
+        let largest = self.columns().input(1);
+        self.largest.push((largest, columns(x)));
+        vec![Value(largest.0); x.len()]
+    }
+
+    fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        let (t, x) = (Column(t.0), columns(x));
+        let rates = self.mechanics.gradient(t, &x, true);
+        let slopes = self.mechanics.gradient(t, &x, false);
+        let forces: Vec<Column> = slopes.into_iter().map(|slope| self.columns().unary(Unary::Neg, slope)).collect();
+        self.called(Calls { field: 1, ..Calls::default() }, [rates, forces].concat())
+    }
+
+    fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        let found = self.mechanics.gradient(Column(t.0), &columns(x), false);
+        self.called(Calls { gradient: 1, ..Calls::default() }, found)
+    }
+
+    fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        values(&self.mechanics.gradient(Column(t.0), &columns(x), true))
+    }
+
+    fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        values(&self.mechanics.constraints(Column(t.0), &columns(x)))
+    }
+
+    fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        values(&self.mechanics.hidden_constraints(Column(t.0), &columns(x)))
+    }
+
+    fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
+        values(&self.mechanics.constraint_sizes(Column(t.0), &columns(x), hidden))
+    }
+
+    fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        let forces = self.mechanics.constraint_forces(Column(t.0), &columns(x), &columns(lambda));
+        let zero = self.columns().constant(0.0);
+        let still = vec![zero; forces.len()];
+        let forces: Vec<Column> = forces.into_iter().map(|force| self.columns().unary(Unary::Neg, force)).collect();
+        values(&[still, forces].concat())
+    }
+
+    fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        // Constraints on positions only: a kick.
+        let moved = self.constraint_field(t, x, lambda);
+        x.iter().zip(moved).map(|(&x, step)| self.sum(x, step)).collect()
+    }
+
+    fn flow(&mut self, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
+        unreachable!("methods that need flows are refused for large models")
+    }
+
+    fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
+        let like = match equations.guess {
+            Guess::Last => equations.size,
+            Guess::At(guess) => guess,
+        };
+        let lengths: Vec<u32> = like.iter().map(|value| self.mechanics.columns.length(Column(value.0))).collect();
+        let unknowns: Vec<Column> = lengths.into_iter().map(|length| self.columns().input(length)).collect();
+        let before = self.calls.len();
+        self.frames.push(Frame::default());
+        let residuals = residual(self, &values(&unknowns));
+        let inner = self.frames.pop().expect("pushed above");
+        let guesses = match equations.guess {
+            Guess::Last => vec![None; unknowns.len()],
+            Guess::At(guess) => guess.iter().map(|value| Some(Column(value.0))).collect(),
+        };
+        let mut frame = Frame {
+            unknowns,
+            rows: equations.rows.to_vec(),
+            sizes: columns(equations.size),
+            guesses,
+            residuals: columns(&residuals),
+        };
+        if inner.unknowns.is_empty()
+            && let Some(solution) = self.explicit(&frame)
+        {
+            let solution = values(&solution);
+            self.calls.truncate(before);
+            residual(self, &solution);
+            return solution;
+        }
+        let solution = values(&frame.unknowns);
+        frame.join(inner);
+        match self.frames.last_mut() {
+            Some(outer) => outer.join(frame),
+            None => self.close(frame, equations.watched),
+        }
+        solution
+    }
+
+    fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value> {
+        let mut sums = Vec::with_capacity(x.len());
+        for (x, increment) in x.iter().zip(increment) {
+            let (x, increment) = (Column(x.0), Column(increment.0));
+            let length = self.columns().length(x);
+            let lost = self.columns().input(length);
+            let step = self.columns().binary(Binary::Add, increment, lost);
+            let sum = self.columns().binary(Binary::Add, x, step);
+            let taken = self.columns().binary(Binary::Sub, x, sum);
+            let next = self.columns().binary(Binary::Add, taken, step);
+            self.carried.push((lost, next));
+            sums.push(Value(sum.0));
+        }
+        sums
+    }
+
+    fn record_multipliers(&mut self, start: &[Value], end: &[Value]) {
+        let mut places = Vec::with_capacity(end.len());
+        for end in columns(end) {
+            let known = self.carried.iter().position(|&(_, next)| next == end);
+            places.push(known.unwrap_or_else(|| {
+                let length = self.columns().length(end);
+                let input = self.columns().input(length);
+                self.carried.push((input, end));
+                self.carried.len() - 1
+            }));
+        }
+        self.multipliers = (columns(start), places);
+    }
+}
+
+impl Frame {
+    /// Takes the equations of another frame behind its own.
+    fn join(&mut self, other: Frame) {
+        self.unknowns.extend(other.unknowns);
+        self.rows.extend(other.rows);
+        self.sizes.extend(other.sizes);
+        self.guesses.extend(other.guesses);
+        self.residuals.extend(other.residuals);
+    }
+}

@@ -1,0 +1,177 @@
+//! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
+
+use crate::functional::{Functional, Source, Term};
+use crate::graph::{Expression, Graph, Input, Node};
+use std::sync::Arc;
+
+/// A vector-valued function of a model, in the order of its outputs.
+#[derive(Clone, Debug)]
+pub struct Function {
+    parts: Vec<Part>,
+    /// The contributions to output o are `start[o]..start[o + 1]`.
+    start: Vec<u32>,
+    contributions: Vec<Contribution>,
+}
+
+/// What a row of a template adds to an output.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contribution {
+    /// Which part of the function.
+    pub part: u32,
+    /// Which row of its table.
+    pub row: u32,
+    /// Which of its formulas.
+    pub formula: u32,
+}
+
+/// The formulas of one template, with the table of its rows.
+#[derive(Clone, Debug)]
+struct Part {
+    graph: Graph,
+    formulas: Vec<Formula>,
+    term: Arc<Term>,
+}
+
+/// A formula over the slots of a template.
+#[derive(Clone, Debug)]
+pub(super) struct Formula {
+    pub node: Node,
+    /// What it reads.
+    pub slots: Vec<u32>,
+    pub reads_time: bool,
+    /// Its derivatives: slot, and the number of the formula. Formulas that are derivatives themselves have none.
+    pub partials: Vec<(u32, u32)>,
+}
+
+impl Formula {
+    fn new(graph: &Graph, node: Node) -> Formula {
+        let (mut slots, mut reads_time) = (Vec::new(), false);
+        for reached in graph.reachable(&[node]) {
+            match graph.expression(reached) {
+                Expression::Input(Input::Slot(k)) => slots.push(k),
+                Expression::Input(Input::Time) => reads_time = true,
+                _ => {}
+            }
+        }
+        slots.sort_unstable();
+        Formula { node, slots, reads_time, partials: Vec::new() }
+    }
+}
+
+impl Part {
+    /// With formulas for `nodes`, and then for their derivatives, if they are `smooth`.
+    fn new(mut graph: Graph, nodes: &[Node], term: Arc<Term>, smooth: bool) -> Part {
+        let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
+        let differentiated = if smooth { nodes.len() } else { 0 };
+        for k in 0..differentiated {
+            let is_state =
+                |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
+            let partials = graph.adjoint(nodes[k], is_state);
+            for (input, node) in partials {
+                if let Input::Slot(slot) = input {
+                    let number = formulas.len() as u32;
+                    formulas[k].partials.push((slot, number));
+                    formulas.push(Formula::new(&graph, node));
+                }
+            }
+        }
+        Part { graph, formulas, term }
+    }
+}
+
+impl Function {
+    fn new(parts: Vec<Part>, outputs: usize, mut list: Vec<(u32, Contribution)>) -> Function {
+        // In the order of parts and rows for every output: sums are made in that order.
+        list.sort_by_key(|&(output, _)| output);
+        let mut start = vec![0; outputs + 1];
+        for &(output, _) in &list {
+            start[output as usize + 1] += 1;
+        }
+        for o in 0..outputs {
+            start[o + 1] += start[o];
+        }
+        Function { parts, start, contributions: list.into_iter().map(|(_, contribution)| contribution).collect() }
+    }
+
+    /// The values of a functional.
+    pub fn value(functional: &Functional) -> Function {
+        Function::values(functional, true)
+    }
+
+    /// The values of a functional that nobody differentiates.
+    pub fn size(functional: &Functional) -> Function {
+        Function::values(functional, false)
+    }
+
+    fn values(functional: &Functional, smooth: bool) -> Function {
+        let (mut parts, mut list) = (Vec::new(), Vec::new());
+        for term in &functional.terms {
+            let part = Part::new(term.graph.clone(), &term.roots, Arc::new(term.clone()), smooth);
+            let number = parts.len() as u32;
+            for row in 0..term.rows() as u32 {
+                for (formula, &root) in term.roots.iter().enumerate() {
+                    if !term.graph.is_zero(root) {
+                        let output = term.first_output[row as usize] + formula as u32;
+                        list.push((output, Contribution { part: number, row, formula: formula as u32 }));
+                    }
+                }
+            }
+            parts.push(part);
+        }
+        Function::new(parts, functional.outputs, list)
+    }
+
+    /// The gradient of a functional with one output with respect to its first `inputs` inputs.
+    pub fn gradient(functional: &Functional, inputs: usize) -> Function {
+        let (mut parts, mut list) = (Vec::new(), Vec::new());
+        for term in &functional.terms {
+            let (graph, gradients) = term.gradients();
+            let gradient = &gradients[0];
+            let nodes: Vec<Node> = gradient.iter().map(|&(_, node)| node).collect();
+            let number = parts.len() as u32;
+            for row in 0..term.rows() as u32 {
+                for (formula, &(slot, _)) in gradient.iter().enumerate() {
+                    let input = term.row(row as usize)[slot as usize];
+                    if (input as usize) < inputs {
+                        list.push((input, Contribution { part: number, row, formula: formula as u32 }));
+                    }
+                }
+            }
+            parts.push(Part::new(graph, &nodes, Arc::new(term.clone()), true));
+        }
+        Function::new(parts, inputs, list)
+    }
+
+    /// Number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    pub(super) fn contributions(&self, output: u32) -> &[Contribution] {
+        &self.contributions[self.start[output as usize] as usize..self.start[output as usize + 1] as usize]
+    }
+
+    pub(super) fn formula(&self, part: u32, formula: u32) -> &Formula {
+        &self.parts[part as usize].formulas[formula as usize]
+    }
+
+    pub(super) fn graph(&self, part: u32) -> &Graph {
+        &self.parts[part as usize].graph
+    }
+
+    pub(super) fn term(&self, part: u32) -> &Term {
+        &self.parts[part as usize].term
+    }
+
+    /// The input that a slot reads, if it reads one.
+    pub(super) fn input(&self, contribution: &Contribution, slot: u32) -> Option<u32> {
+        let term = self.term(contribution.part);
+        let reads_state = term.slots[slot as usize] == Source::State;
+        reads_state.then(|| term.row(contribution.row as usize)[slot as usize])
+    }
+
+    /// Whether nothing adds to a family of outputs.
+    pub(super) fn is_zero(&self, first: u32, stride: u32, length: u32) -> bool {
+        (0..length).all(|i| self.contributions(first + i * stride).is_empty())
+    }
+}

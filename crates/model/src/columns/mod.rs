@@ -1,0 +1,334 @@
+//! Formulas of large models composed member by member: what a step of a method computes, for all members of a family at
+//! once.
+//!
+//! A [`Column`] is a quantity with one number for every member of a family: the x-components of all positions of a chain,
+//! the multipliers of its links. Columns are combined member by member, and functions of the model are called with columns
+//! for their variables: the constraints, the gradient of H. Nothing is computed here and nothing is written out. To compute
+//! some columns, the formula of one member is put together out of what is stored, and members whose formulas are the same
+//! but for where their inputs stand share one template, which becomes a [`Piece`](crate::rows::Piece) over their rows.
+//! Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are sums of templates
+//! too: a chain of a million links has those of one link, and of its ends.
+
+mod expansion;
+mod function;
+mod pieces;
+
+pub use function::Function;
+pub use pieces::{Place, jacobian_entries, pieces};
+
+use crate::graph::op::{Binary, Unary};
+use rustc_hash::FxHashMap;
+
+/// A quantity for every member of a family. One that is the same for all members has length 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Column(pub u32);
+
+/// Where a stored column stands: member i at `first + i * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stored {
+    /// The place of member 0.
+    pub first: u32,
+    /// The distance of the next member; 0 where there is one number for all.
+    pub stride: u32,
+}
+
+/// What a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Definition {
+    /// An input: something that is stored, by a number of its own.
+    Input(u32),
+    /// The time, where it is not stored.
+    Time,
+    /// A number, by its bits.
+    Constant(u64),
+    /// An operation, member by member.
+    Unary(Unary, Column),
+    /// An operation, member by member; a column of length 1 goes with every member.
+    Binary(Binary, Column, Column),
+    /// Outputs `first + i * stride` of a function of the model.
+    Call {
+        /// Which call: function and arguments.
+        call: u32,
+        /// Its output for member 0.
+        first: u32,
+        /// The distance of the next member's.
+        stride: u32,
+    },
+}
+
+/// Some consecutive inputs of a function: component c of member i is input `first + i * columns.len() + c`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// The first input.
+    pub first: u32,
+    /// What stands for every component.
+    pub columns: Vec<Column>,
+}
+
+/// A function with its arguments.
+#[derive(Clone, Debug)]
+struct Call {
+    function: usize,
+    /// Increasing; they cover what the function reads.
+    arguments: Vec<Segment>,
+    time: Column,
+}
+
+impl Call {
+    /// The column and its member that stand for an input.
+    fn argument(&self, input: u32) -> (Column, u32) {
+        let segment = &self.arguments[self.arguments.partition_point(|s| s.first <= input) - 1];
+        let (offset, width) = (input - segment.first, segment.columns.len() as u32);
+        (segment.columns[(offset % width) as usize], offset / width)
+    }
+}
+
+/// What is known of a column.
+#[derive(Clone, Debug)]
+struct Facts {
+    definition: Definition,
+    /// Number of members.
+    length: u32,
+    /// The columns that it is computed from.
+    arguments: Vec<Column>,
+    /// Where it is found by those that use it.
+    stored: Option<Stored>,
+}
+
+/// Columns, and the functions that they use.
+#[derive(Default)]
+pub struct Columns {
+    functions: Vec<Function>,
+    calls: Vec<Call>,
+    list: Vec<Facts>,
+    known: FxHashMap<Definition, Column>,
+}
+
+impl Columns {
+    /// Without any.
+    pub fn new() -> Columns {
+        Columns::default()
+    }
+
+    /// Makes a function callable; gives its number.
+    pub fn function(&mut self, function: Function) -> usize {
+        self.functions.push(function);
+        self.functions.len() - 1
+    }
+
+    fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
+        *self.known.entry(definition).or_insert_with(|| {
+            self.list.push(Facts { definition, length, arguments, stored });
+            Column(self.list.len() as u32 - 1)
+        })
+    }
+
+    fn facts(&self, column: Column) -> &Facts {
+        &self.list[column.0 as usize]
+    }
+
+    /// What a column is.
+    pub fn definition(&self, column: Column) -> Definition {
+        self.facts(column).definition
+    }
+
+    /// Number of members.
+    pub fn length(&self, column: Column) -> u32 {
+        self.facts(column).length
+    }
+
+    /// The columns that this one is computed from.
+    pub fn arguments(&self, column: Column) -> &[Column] {
+        &self.facts(column).arguments
+    }
+
+    /// Where a column is stored, if it is.
+    pub fn stored(&self, column: Column) -> Option<Stored> {
+        self.facts(column).stored
+    }
+
+    /// From now on those who use the column read it there.
+    pub fn store(&mut self, column: Column, at: Stored) {
+        self.list[column.0 as usize].stored = Some(at);
+    }
+
+    /// A new input of this length; [`Columns::store`] says where it stands.
+    pub fn input(&mut self, length: u32) -> Column {
+        let number = self.list.len() as u32;
+        self.put(Definition::Input(number), length, Vec::new(), None)
+    }
+
+    /// The time as a program is told it.
+    pub fn time(&mut self) -> Column {
+        self.put(Definition::Time, 1, Vec::new(), None)
+    }
+
+    /// A number.
+    pub fn constant(&mut self, value: f64) -> Column {
+        self.put(Definition::Constant(value.to_bits()), 1, Vec::new(), None)
+    }
+
+    /// The value of a constant.
+    pub fn value(&self, column: Column) -> Option<f64> {
+        match self.definition(column) {
+            Definition::Constant(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    /// An operation of one argument, member by member.
+    pub fn unary(&mut self, op: Unary, a: Column) -> Column {
+        match (op, self.definition(a)) {
+            (_, Definition::Constant(bits)) => self.constant(op.evaluate(f64::from_bits(bits))),
+            (Unary::Neg, Definition::Unary(Unary::Neg, inner)) => inner,
+            _ => self.put(Definition::Unary(op, a), self.length(a), vec![a], None),
+        }
+    }
+
+    /// An operation of two arguments, member by member.
+    pub fn binary(&mut self, op: Binary, a: Column, b: Column) -> Column {
+        match (op, self.value(a), self.value(b)) {
+            (_, Some(x), Some(y)) => return self.constant(op.evaluate(x, y)),
+            (Binary::Add, Some(0.0), _) | (Binary::Mul, Some(1.0), _) => return b,
+            (Binary::Add | Binary::Sub, _, Some(0.0)) | (Binary::Mul | Binary::Div, _, Some(1.0)) => return a,
+            (Binary::Mul, Some(0.0), _) | (Binary::Mul, _, Some(0.0)) => return self.constant(0.0),
+            _ => {}
+        }
+        let length = self.length(a).max(self.length(b));
+        self.put(Definition::Binary(op, a, b), length, vec![a, b], None)
+    }
+
+    /// Calls a function with these arguments; gives columns for the outputs of each of `outputs`: first, distance, length.
+    pub fn call(
+        &mut self,
+        function: usize,
+        time: Column,
+        arguments: &[Segment],
+        outputs: &[(u32, u32, u32)],
+    ) -> Vec<Column> {
+        let call = Call { function, arguments: arguments.to_vec(), time };
+        let used: Vec<Vec<Column>> = outputs.iter().map(|&family| self.used(&call, family)).collect();
+        outputs.iter().zip(used).map(|(&family, used)| self.output(&call, family, used)).collect()
+    }
+
+    /// One family of outputs of a call that reads only `used`. What is read decides which calls are the same: H_q of a
+    /// separable Hamiltonian does not ask for p.
+    fn output(&mut self, call: &Call, (first, stride, length): (u32, u32, u32), used: Vec<Column>) -> Column {
+        if self.functions[call.function].is_zero(first, stride, length) {
+            return self.constant(0.0);
+        }
+        let blank = self.constant(f64::NAN);
+        let visible = |column: &Column| if used.contains(column) { *column } else { blank };
+        let segment = |s: &Segment| Segment { first: s.first, columns: s.columns.iter().map(visible).collect() };
+        let reduced = Call {
+            function: call.function,
+            arguments: call.arguments.iter().map(segment).collect(),
+            time: visible(&call.time),
+        };
+        let same = |other: &Call| {
+            other.function == reduced.function && other.time == reduced.time && other.arguments == reduced.arguments
+        };
+        let number = self.calls.iter().position(same).unwrap_or_else(|| {
+            self.calls.push(reduced);
+            self.calls.len() - 1
+        });
+        self.put(Definition::Call { call: number as u32, first, stride }, length, used, None)
+    }
+
+    /// The columns that a family of outputs reads, increasing.
+    fn used(&self, call: &Call, (first, stride, length): (u32, u32, u32)) -> Vec<Column> {
+        let function = &self.functions[call.function];
+        let mut used = Vec::new();
+        let mut reads_time = false;
+        for i in 0..length {
+            for contribution in function.contributions(first + i * stride) {
+                let formula = function.formula(contribution.part, contribution.formula);
+                reads_time |= formula.reads_time;
+                for &slot in &formula.slots {
+                    if let Some(input) = function.input(contribution, slot) {
+                        let (column, _) = call.argument(input);
+                        if !used.contains(&column) {
+                            used.push(column);
+                        }
+                    }
+                }
+            }
+        }
+        if reads_time && !used.contains(&call.time) {
+            used.push(call.time);
+        }
+        used.sort_unstable();
+        used
+    }
+
+    /// Whether a column depends on any of `others`, itself included; `stored` columns are looked through.
+    pub fn depends(&self, column: Column, others: &[Column]) -> bool {
+        let mut seen = vec![false; self.list.len()];
+        let mut stack = vec![column];
+        while let Some(column) = stack.pop() {
+            if others.contains(&column) {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[column.0 as usize], true) {
+                stack.extend(self.arguments(column));
+            }
+        }
+        false
+    }
+
+    /// Whether a column is linear in the `unknowns`.
+    pub fn is_linear(&self, column: Column, unknowns: &[Column]) -> bool {
+        let mut varying: FxHashMap<Column, bool> = FxHashMap::default();
+        for k in 0..self.list.len() {
+            let column = Column(k as u32);
+            let varies = unknowns.contains(&column) || self.arguments(column).iter().any(|a| varying[a]);
+            varying.insert(column, varies);
+        }
+        let mut seen = vec![false; self.list.len()];
+        let mut stack = vec![column];
+        while let Some(column) = stack.pop() {
+            if !varying[&column] || std::mem::replace(&mut seen[column.0 as usize], true) {
+                continue;
+            }
+            let linear = match self.definition(column) {
+                Definition::Input(_) | Definition::Time | Definition::Constant(_) => true,
+                Definition::Unary(op, _) => op == Unary::Neg,
+                Definition::Binary(op, a, b) => match op {
+                    Binary::Add | Binary::Sub => true,
+                    Binary::Mul => !(varying[&a] && varying[&b]),
+                    Binary::Div => !varying[&b],
+                    _ => false,
+                },
+                Definition::Call { call, first, stride } => {
+                    let outputs = (0..self.length(column)).map(|i| first + i * stride);
+                    let columns: Vec<Column> = varying.iter().filter(|(_, v)| **v).map(|(&c, _)| c).collect();
+                    self.is_call_linear(&self.calls[call as usize], outputs, &columns)
+                }
+            };
+            if !linear {
+                return false;
+            }
+            stack.extend(self.arguments(column));
+        }
+        true
+    }
+
+    /// Whether no derivative of these outputs with respect to a varying column reads a varying column.
+    fn is_call_linear(&self, call: &Call, mut outputs: impl Iterator<Item = u32>, varying: &[Column]) -> bool {
+        let function = &self.functions[call.function];
+        outputs.all(|output| {
+            function.contributions(output).iter().all(|contribution| {
+                let varies = |slot: u32| {
+                    function.input(contribution, slot).is_some_and(|input| varying.contains(&call.argument(input).0))
+                };
+                let partials = &function.formula(contribution.part, contribution.formula).partials;
+                partials.iter().filter(|(slot, _)| varies(*slot)).all(|&(_, formula)| {
+                    !function.formula(contribution.part, formula).slots.iter().any(|&slot| varies(slot))
+                })
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

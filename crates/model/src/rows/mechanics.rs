@@ -1,0 +1,262 @@
+//! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
+//! forces, as functions of columns.
+
+use crate::columns::{Column, Columns, Function, Segment};
+use crate::elaborate::expression::Depends;
+use crate::elaborate::model::{Dynamics, Model, Role};
+use crate::functional::{Functional, Source, Term};
+use crate::graph::op::Unary;
+use crate::graph::{Graph, Input, Node};
+
+/// Some numbers that belong together: `first`, `first + stride` and so on, `length` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The place of the first.
+    pub first: u32,
+    /// The distance of the next.
+    pub stride: u32,
+    /// How many there are.
+    pub length: u32,
+}
+
+/// The functions of a Hamiltonian model with constraints on its positions, if it has any.
+pub struct RowMechanics {
+    /// The functions' columns.
+    pub columns: Columns,
+    /// Length of the state.
+    pub dimension: usize,
+    /// The components of the positions, then those of the momenta, in the same order.
+    pub state: Vec<Family>,
+    /// The independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that stand for
+    /// others are in none.
+    pub constraints: Vec<Family>,
+    /// How wide a member of each variable is, and of each constraint with the first of its outputs.
+    variables: Vec<(u32, usize)>,
+    quantities: Vec<(u32, usize)>,
+    /// Number of outputs of g.
+    outputs: usize,
+    gradient: usize,
+    g: usize,
+    forces: usize,
+    hidden: usize,
+    sizes: [usize; 2],
+}
+
+impl RowMechanics {
+    /// The mechanics of `model`; none where it is not of this kind.
+    pub fn new(model: &Model) -> Option<RowMechanics> {
+        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
+        let holonomic = |depends: Depends| depends & crate::elaborate::expression::MOMENTUM == 0;
+        if !model.constraints.iter().all(|c| holonomic(c.depends)) {
+            return None;
+        }
+        let (mut state, mut variables) = (Vec::new(), Vec::new());
+        for variable in &model.variables {
+            debug_assert!(variable.role != Role::State, "a Hamiltonian model has none");
+            let (width, members) = (variable.family.shape.len(), variable.family.members());
+            variables.push((variable.first as u32, width));
+            state.extend((0..width).map(|c| Family {
+                first: (variable.first + c) as u32,
+                stride: width as u32,
+                length: members as u32,
+            }));
+        }
+        let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
+        let mut all = Functional::default();
+        for quantity in &model.constraints {
+            let width = quantity.shape.len();
+            quantities.push((outputs as u32, width));
+            constraints.extend(quantity.components.iter().map(|component| Family {
+                first: (outputs + component.offset) as u32,
+                stride: width as u32,
+                length: quantity.members as u32,
+            }));
+            for term in &quantity.functional.terms {
+                let first_output = term.first_output.iter().map(|&o| o + outputs as u32).collect();
+                all.terms.push(Term { first_output, ..term.clone() });
+            }
+            outputs += quantity.functional.outputs;
+        }
+        all.outputs = outputs;
+        let dimension = model.dimension();
+        let mut columns = Columns::new();
+        let hidden = rates(&all, dimension + outputs);
+        let gradient = columns.function(Function::gradient(hamiltonian, dimension));
+        let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
+        let sizes = [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional))));
+        let hidden = columns.function(Function::value(&hidden));
+        let g = columns.function(Function::value(&all));
+        Some(RowMechanics {
+            columns,
+            dimension,
+            state,
+            constraints,
+            variables,
+            quantities,
+            outputs,
+            gradient,
+            g,
+            forces,
+            hidden,
+            sizes,
+        })
+    }
+
+    /// Number of components of the positions.
+    pub fn degrees(&self) -> usize {
+        self.state.len() / 2
+    }
+
+    /// Columns for the state as the arguments of a function.
+    fn arguments(&self, x: &[Column]) -> Vec<Segment> {
+        let mut rest = x;
+        let mut segment = |&(first, width): &(u32, usize)| {
+            let (columns, behind) = rest.split_at(width);
+            rest = behind;
+            Segment { first, columns: columns.to_vec() }
+        };
+        self.variables.iter().map(&mut segment).collect()
+    }
+
+    fn outputs_of(families: &[Family]) -> Vec<(u32, u32, u32)> {
+        families.iter().map(|f| (f.first, f.stride, f.length)).collect()
+    }
+
+    /// H_q, or H_p, at (t, x).
+    pub fn gradient(&mut self, t: Column, x: &[Column], of_momenta: bool) -> Vec<Column> {
+        let n = self.degrees();
+        let families = if of_momenta { &self.state[n..] } else { &self.state[..n] };
+        let outputs = RowMechanics::outputs_of(families);
+        let arguments = self.arguments(x);
+        self.columns.call(self.gradient, t, &arguments, &outputs)
+    }
+
+    /// g at (t, x).
+    pub fn constraints(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
+        let (outputs, arguments) = (RowMechanics::outputs_of(&self.constraints), self.arguments(x));
+        self.columns.call(self.g, t, &arguments, &outputs)
+    }
+
+    /// The positions and velocities v as arguments of what depends on both.
+    fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<Segment> {
+        let v = self.gradient(t, x, true);
+        let mut arguments = self.arguments(x);
+        let behind = (self.dimension + self.outputs) as u32;
+        let count = self.variables.len() / 2;
+        let mut rest = &v[..];
+        for &(first, width) in &self.variables[..count] {
+            let (columns, others) = rest.split_at(width);
+            arguments.push(Segment { first: behind + first, columns: columns.to_vec() });
+            rest = others;
+        }
+        arguments
+    }
+
+    /// The hidden constraints G H_p + g_t at (t, x).
+    pub fn hidden_constraints(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
+        let (outputs, arguments) = (RowMechanics::outputs_of(&self.constraints), self.with_velocities(t, x));
+        self.columns.call(self.hidden, t, &arguments, &outputs)
+    }
+
+    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j| over what it reads.
+    pub fn constraint_sizes(&mut self, t: Column, x: &[Column], hidden: bool) -> Vec<Column> {
+        let outputs = RowMechanics::outputs_of(&self.constraints);
+        let arguments = if hidden { self.with_velocities(t, x) } else { self.arguments(x) };
+        self.columns.call(self.sizes[usize::from(hidden)], t, &arguments, &outputs)
+    }
+
+    /// Gᵀλ at (t, x), one column for each component of the positions.
+    pub fn constraint_forces(&mut self, t: Column, x: &[Column], lambda: &[Column]) -> Vec<Column> {
+        let mut arguments = self.arguments(x);
+        let zero = self.columns.constant(0.0);
+        for &(first, width) in &self.quantities {
+            let component = |offset: usize| {
+                let place = self.constraints.iter().position(|family| family.first == first + offset as u32);
+                place.map_or(zero, |k| lambda[k])
+            };
+            let columns = (0..width).map(component).collect();
+            arguments.push(Segment { first: self.dimension as u32 + first, columns });
+        }
+        let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
+        self.columns.call(self.forces, t, &arguments, &outputs)
+    }
+}
+
+/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them.
+fn extended(
+    term: &Term,
+    width: usize,
+    entry: impl Fn(usize, usize) -> u32,
+    roots: impl FnOnce(&mut Graph, &[Node]) -> Vec<Node>,
+) -> Term {
+    let mut graph = term.graph.clone();
+    let count = term.slots.len();
+    let added: Vec<Node> = (0..width).map(|k| graph.input(Input::Slot((count + k) as u32))).collect();
+    let roots = roots(&mut graph, &added);
+    let mut table = Vec::with_capacity(term.rows() * (count + width));
+    for row in 0..term.rows() {
+        table.extend_from_slice(term.row(row));
+        table.extend((0..width).map(|k| entry(row, k)));
+    }
+    let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::State, width)).collect();
+    Term { graph, roots, slots, table, ..term.clone() }
+}
+
+/// λ·g as a function of (x, λ), where λ stands behind the state.
+fn weighted(functional: &Functional, dimension: usize) -> Functional {
+    let term = |term: &Term| {
+        let lambda = |row: usize, k: usize| dimension as u32 + term.first_output[row] + k as u32;
+        let sum = |g: &mut Graph, lambda: &[Node]| vec![g.dot(lambda, &term.roots)];
+        Term { first_output: vec![0; term.rows()], ..extended(term, term.roots.len(), lambda, sum) }
+    };
+    Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
+}
+
+/// G v + g_t as a function of (x, v), where the velocity of state component i stands at `behind + i`.
+fn rates(functional: &Functional, behind: usize) -> Functional {
+    let term = |term: &Term| {
+        let (graph, gradients) = term.gradients();
+        let mut moving: Vec<u32> = gradients.iter().flatten().map(|&(slot, _)| slot).collect();
+        moving.sort_unstable();
+        moving.dedup();
+        let derived = Term { graph, ..term.clone() };
+        let velocity = |row: usize, k: usize| behind as u32 + term.row(row)[moving[k] as usize];
+        extended(&derived, moving.len(), velocity, |g, v| {
+            let rate = |(&root, gradient): (&Node, &Vec<(u32, Node)>)| {
+                let explicit = g.time_derivative(root);
+                gradient.iter().fold(explicit, |sum, &(slot, d)| {
+                    let k = moving.binary_search(&slot).expect("it is among those that move");
+                    let product = g.mul(d, v[k]);
+                    g.add(sum, product)
+                })
+            };
+            term.roots.iter().zip(&gradients).map(rate).collect()
+        })
+    };
+    Functional { outputs: functional.outputs, terms: functional.terms.iter().map(term).collect() }
+}
+
+/// Σ |∂f/∂x_i| max |x_j| of every term of f.
+fn sized(functional: &Functional) -> Functional {
+    let term = |term: &Term| {
+        let (mut graph, gradients) = term.gradients();
+        let zero = graph.zero();
+        let mut largest = zero;
+        for (k, source) in term.slots.iter().enumerate() {
+            if *source == Source::State {
+                let slot = graph.input(Input::Slot(k as u32));
+                largest = graph.largest(slot, largest);
+            }
+        }
+        let size = |gradient: &Vec<(u32, Node)>| {
+            let sum = gradient.iter().fold(zero, |sum, &(_, d)| {
+                let size = graph.unary(Unary::Abs, d);
+                graph.add(sum, size)
+            });
+            graph.mul(sum, largest)
+        };
+        let roots = gradients.iter().map(size).collect();
+        Term { graph, roots, ..term.clone() }
+    };
+    Functional { outputs: functional.outputs, terms: functional.terms.iter().map(term).collect() }
+}
