@@ -8,6 +8,7 @@ use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, 
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
+use holonome_model::graph::interpret::RowPlaces;
 use holonome_model::graph::primitive::{One, Three, Two};
 
 /// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
@@ -101,6 +102,20 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     e.leave(flags)
 }
 
+/// Code that runs the steps for `count` > 0 times as many rows as are computed side by side: state k and output k of row
+/// r stand at `places.states[k] + r` and `places.outputs[k] + r`. The pointers to both come without a bias.
+pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
+    let mut e = Emitter::new(steps, shape, false);
+    e.rows = Some(places.clone());
+    let head = e.assembler.label();
+    e.steps(&steps.list);
+    for pointer in [General::Rdi, General::Rcx] {
+        e.assembler.advance(pointer, 8 * shape.together() as u32);
+    }
+    e.assembler.count_down(General::R9, head);
+    e.leave(Vec::new())
+}
+
 /// Where an argument of the step at hand is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
@@ -134,6 +149,8 @@ struct Emitter {
     free_spills: Vec<u32>,
     spills: u32,
     in_place: bool,
+    /// Where states and outputs stand that are not in arrays of lanes.
+    rows: Option<RowPlaces>,
 }
 
 /// In [`Emitter::wanted`].
@@ -151,6 +168,7 @@ impl Emitter {
             free_spills: Vec::new(),
             spills: 0,
             in_place,
+            rows: None,
         }
     }
 
@@ -180,11 +198,15 @@ impl Emitter {
             Home::Nowhere => unreachable!("a value that is needed is somewhere"),
         };
         let (index, vectors, width) = (index as usize, self.shape.vectors, self.shape.width.numbers());
-        let number = match home {
-            Home::Spilled(_) => index * width,
-            _ => index / vectors * self.shape.lanes + index % vectors * width,
+        let (variable, vector) = (index / vectors, index % vectors * width);
+        let bias = self.shape.bias() as i64;
+        let (number, bias) = match (home, &self.rows) {
+            (Home::Spilled(_), _) => (index * width, bias),
+            (Home::State(_), Some(rows)) => (rows.states[variable] as usize + vector, 0),
+            (Home::Output(_), Some(rows)) => (rows.outputs[variable] as usize + vector, 0),
+            _ => (variable * self.shape.lanes + vector, bias),
         };
-        let bytes = 8 * number as i64 - self.shape.bias() as i64;
+        let bytes = 8 * number as i64 - bias;
         Memory { base, displacement: i32::try_from(bytes).expect("arrays are within reach") }
     }
 

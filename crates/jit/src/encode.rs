@@ -326,6 +326,13 @@ impl Assembler {
         Label(self.bytes.len())
     }
 
+    /// Moves a pointer on by so many bytes.
+    pub(crate) fn advance(&mut self, pointer: General, bytes: u32) {
+        let n = pointer as u8;
+        self.bytes.extend([0x48 | (n >> 3), 0x81, 0xc0 | (n & 7)]);
+        self.bytes.extend((bytes as i32).to_le_bytes());
+    }
+
     /// Counts `counter` down and goes on at `label` until it is 0.
     pub(crate) fn count_down(&mut self, counter: General, label: Label) {
         let n = counter as u8;

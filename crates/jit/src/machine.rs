@@ -6,7 +6,7 @@ use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
-use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused};
+use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused, RowLoop, RowPlaces};
 use holonome_model::graph::tape::Tape;
 
 /// Compiles tapes to the instructions of the processor at hand.
@@ -72,6 +72,13 @@ impl Backend for MachineCode {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
             None => Ok(Box::new(Compiled::new(tape, self.isa, lanes)?)),
+        }
+    }
+
+    fn compile_rows(&self, tape: &Tape, places: &RowPlaces) -> Result<Box<dyn RowLoop>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(CompiledRows::new(tape, places, self.isa, self.preferred_lanes())?)),
         }
     }
 }
@@ -302,6 +309,106 @@ impl Kernel for Compiled {
         if repair && let Some(exact) = fallback {
             x[..states].copy_from_slice(&kept[..states]);
             exact.iterate(bound, x, count, work);
+        }
+    }
+}
+
+/// A tape as machine code that runs over rows.
+struct CompiledRows {
+    prologue: Prologue,
+    places: RowPlaces,
+    /// For vectors of rows, and for single ones.
+    memory: [Executable; 2],
+    shape: Shape,
+    spills: usize,
+}
+
+impl CompiledRows {
+    fn new(tape: &Tape, places: &RowPlaces, isa: Isa, lanes: usize) -> Result<CompiledRows, Refused> {
+        let refused = |reason: &str| Refused { reason: reason.to_string() };
+        assert_eq!(tape.states, places.states.len(), "every state has a place");
+        assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
+        let last = places.states.iter().chain(&places.outputs).copied().max().unwrap_or(0) as usize + lanes;
+        let wide = Shape::new(isa, lanes, tape.operations());
+        let wide = Shape { lanes: wide.together(), ..wide };
+        let single = Shape { width: isa.width(1), vectors: 1, ..wide };
+        let prologue = Prologue::new(tape);
+        let longest = tape.instructions.len().max(prologue.bound().len());
+        if !wide.reaches(longest) || last >= i32::MAX as usize / 8 {
+            return Err(refused("the formulas are too long for machine code"));
+        }
+        if tape.reads_time() {
+            return Err(refused("loops over rows are not told the time"));
+        }
+        let mut spills = 0;
+        let mut code = |shape: Shape| {
+            let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+            if analysis.repairs() {
+                return Err(refused("loops over rows repeat nothing"));
+            }
+            let emitted = emit::rows(&analysis.run(), shape, places);
+            spills = spills.max(emitted.spills * shape.width.numbers());
+            Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })
+        };
+        let memory = [code(wide)?, code(single)?];
+        Ok(CompiledRows { prologue, places: places.clone(), memory, shape: wide, spills })
+    }
+
+    /// How many numbers behind the start of the arrays are read or written for so many rows.
+    fn reach(list: &[u32], rows: usize) -> usize {
+        list.iter().max().map_or(0, |&last| last as usize + rows)
+    }
+}
+
+impl RowLoop for CompiledRows {
+    fn work_len(&self) -> usize {
+        self.spills + LINE
+    }
+
+    fn bound_len(&self) -> usize {
+        self.prologue.bound().len() * self.shape.lanes
+    }
+
+    fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.prologue.bind(parameters, self.shape.lanes)
+    }
+
+    fn rebind(&self, bound: &mut [f64], parameters: &[f64], work: &mut [f64]) {
+        self.prologue.rebind_all(bound, self.shape.lanes, parameters, work);
+    }
+
+    fn prologue_len(&self) -> usize {
+        self.prologue.len()
+    }
+
+    fn run(&self, rows: usize, bound: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        assert!(bound.len() >= self.bound_len(), "bound values are missing");
+        assert!(x.len() >= CompiledRows::reach(&self.places.states, rows), "the state is too short");
+        assert!(out.len() >= CompiledRows::reach(&self.places.outputs, rows), "no room for the outputs");
+        assert!(work.len() >= self.work_len(), "the scratch is too short");
+        let first = first_aligned(work);
+        let scratch = work[first..].as_mut_ptr();
+        let together = self.shape.together();
+        let whole = rows / together;
+        let parts = [(0, 0, whole), (1, whole * together, rows - whole * together)];
+        for (which, first, count) in parts {
+            if count == 0 {
+                continue;
+            }
+            // Both find the bound values and the scratch where vectors have them.
+            let shape = if which == 0 { self.shape } else { Shape { width: self.shape.isa.width(1), ..self.shape } };
+            let bias = shape.bias() as usize;
+            let inputs = [
+                x.as_ptr().wrapping_add(first),
+                x.as_ptr(),
+                bound.as_ptr().wrapping_byte_add(bias),
+            ];
+            let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.wrapping_byte_add(bias)];
+            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
+            // reads and writes elements `place + first` to `place + first + count * together` of the arrays for every
+            // place, one row at a time for single rows, and these exist by the lengths checked above; bound values for all
+            // lanes and scratch for all spills are there too.
+            unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
         }
     }
 }

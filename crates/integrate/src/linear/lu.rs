@@ -98,22 +98,28 @@ impl Elimination {
     }
 }
 
-const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false };
-
 impl Pivots {
-    fn take(&mut self, pivot: f64, swapped: bool) {
+    /// Before the first pivot.
+    pub const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false };
+
+    /// Takes note of a pivot.
+    pub fn take(&mut self, pivot: f64) {
         let size = pivot.abs();
-        if size < self.smallest || size.is_nan() {
-            self.smallest = size;
-        }
+        // Once NaN it stays so.
+        self.smallest = if size >= self.smallest || self.smallest.is_nan() { self.smallest } else { size };
         self.largest = self.largest.max(size);
-        self.negative ^= swapped ^ (pivot < 0.0);
+        self.negative ^= pivot < 0.0;
+    }
+
+    /// Takes note that two rows were exchanged.
+    fn exchange(&mut self) {
+        self.negative = !self.negative;
     }
 }
 
 /// Solves a dense system in place; `a` is lost.
 fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
-    let mut pivots = NONE_YET;
+    let mut pivots = Pivots::NONE_YET;
     for k in 0..n {
         let mut best = k;
         for i in k + 1..n {
@@ -126,8 +132,9 @@ fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
                 a.swap(k * n + j, best * n + j);
             }
             b.swap(k, best);
+            pivots.exchange();
         }
-        pivots.take(a[k * n + k], best != k);
+        pivots.take(a[k * n + k]);
         let inverse = 1.0 / a[k * n + k];
         for i in k + 1..n {
             let factor = a[i * n + k] * inverse;
@@ -150,7 +157,7 @@ fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
 fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
     let n = b.len();
     let at = |i: usize, j: usize| i * (3 * w + 1) + j + w - i;
-    let mut pivots = NONE_YET;
+    let mut pivots = Pivots::NONE_YET;
     for k in 0..n {
         let (last_row, last_column) = ((k + w).min(n - 1), (k + 2 * w).min(n - 1));
         let mut best = k;
@@ -164,8 +171,9 @@ fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
                 a.swap(at(k, j), at(best, j));
             }
             b.swap(k, best);
+            pivots.exchange();
         }
-        pivots.take(a[at(k, k)], best != k);
+        pivots.take(a[at(k, k)]);
         let inverse = 1.0 / a[at(k, k)];
         for i in k + 1..=last_row {
             let factor = a[at(i, k)] * inverse;

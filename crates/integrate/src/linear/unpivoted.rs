@@ -18,8 +18,8 @@ pub struct Unpivoted {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Sub-, main and superdiagonal are the values, one behind the other.
-    Tridiagonal,
+    /// Sub-, main and superdiagonal are the values, one behind the other; whether all of them are stored to.
+    Tridiagonal { complete: bool },
     General(Box<Pattern>),
 }
 
@@ -27,14 +27,22 @@ impl Unpivoted {
     /// For a matrix of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
         let tridiagonal = entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1);
-        let kind = if tridiagonal { Kind::Tridiagonal } else { Kind::General(Box::new(Pattern::new(n, entries))) };
+        let kind = match tridiagonal {
+            true => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
+            false => Kind::General(Box::new(Pattern::new(n, entries))),
+        };
         Unpivoted { n, kind }
     }
 
-    /// How many values a matrix has; those that no entry is stored to are 0.
+    /// Whether values that no entry is stored to have to be 0.
+    pub fn fills(&self) -> bool {
+        !matches!(self.kind, Kind::Tridiagonal { complete: true })
+    }
+
+    /// How many values a matrix has.
     pub fn values(&self) -> usize {
         match &self.kind {
-            Kind::Tridiagonal => 3 * self.n,
+            Kind::Tridiagonal { .. } => 3 * self.n,
             Kind::General(pattern) => self.n + 2 * pattern.row.len(),
         }
     }
@@ -42,7 +50,7 @@ impl Unpivoted {
     /// Where among the values an entry stands.
     pub fn place(&self, row: u32, column: u32) -> u32 {
         match &self.kind {
-            Kind::Tridiagonal => (1 + column - row) * self.n as u32 + row,
+            Kind::Tridiagonal { .. } => (1 + column - row) * self.n as u32 + row,
             Kind::General(pattern) => pattern.place(row, column),
         }
     }
@@ -50,7 +58,7 @@ impl Unpivoted {
     /// Length of the scratch of [`Unpivoted::solve`].
     pub fn work_len(&self) -> usize {
         match &self.kind {
-            Kind::Tridiagonal => self.n,
+            Kind::Tridiagonal { .. } => self.n,
             Kind::General(_) => 3 * self.n,
         }
     }
@@ -58,7 +66,7 @@ impl Unpivoted {
     /// Solves A u = b in place of b; the values are lost.
     pub fn solve(&self, values: &mut [f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.kind {
-            Kind::Tridiagonal => {
+            Kind::Tridiagonal { .. } => {
                 let (lower, rest) = values.split_at_mut(self.n);
                 let (diagonal, upper) = rest.split_at_mut(self.n);
                 twisted(lower, diagonal, &upper[..self.n], b, &mut work[..self.n])
@@ -73,68 +81,55 @@ impl Unpivoted {
 fn twisted(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
     let n = b.len();
     let (a, d, c, inverse) = (&a[..n], &d[..n], &c[..n], &mut inverse[..n]);
-    let (mut smallest, mut largest, mut negative) = (f64::INFINITY, 0.0f64, false);
-    let mut take = |pivot: f64| {
-        let size = pivot.abs();
-        // In this order NaN is kept.
-        smallest = if size >= smallest { smallest } else { size };
-        largest = largest.max(size);
-        negative ^= pivot < 0.0;
-    };
+    let mut pivots = Pivots::NONE_YET;
+    // Rows 0 to `middle` downwards, as many and for even n one less from the other end upwards.
     let middle = n / 2;
-    // Rows below `middle` downwards, rows above it upwards, as many of each but for one.
-    let (mut up, mut down) = ((0.0, 0.0), (0.0, 0.0));
-    let mut previous = (0.0, 0.0);
-    for k in 0..n - 1 - middle {
+    let mut down = Elimination::default();
+    let mut up = Elimination::default();
+    for k in 0..middle {
+        (inverse[k], b[k]) = down.row(if k > 0 { a[k] } else { 0.0 }, d[k], b[k], c[k], &mut pivots);
         let j = n - 1 - k;
-        if k < middle {
-            let factor = if k == 0 { 0.0 } else { a[k] * up.0 };
-            let pivot = if k == 0 { d[k] } else { (-factor).mul_add(previous.0, d[k]) };
-            take(pivot);
-            up = (1.0 / pivot, (-factor).mul_add(up.1, b[k]));
-            (inverse[k], b[k], previous.0) = (up.0, up.1, c[k]);
+        if j > middle {
+            (inverse[j], b[j]) = up.row(if k > 0 { c[j] } else { 0.0 }, d[j], b[j], a[j], &mut pivots);
         }
-        let factor = if k == 0 { 0.0 } else { c[j] * down.0 };
-        let pivot = if k == 0 { d[j] } else { (-factor).mul_add(previous.1, d[j]) };
-        take(pivot);
-        down = (1.0 / pivot, (-factor).mul_add(down.1, b[j]));
-        (inverse[j], b[j], previous.1) = (down.0, down.1, a[j]);
     }
-    if n - 1 - middle < middle {
-        let k = middle - 1;
-        let factor = if k == 0 { 0.0 } else { a[k] * up.0 };
-        let pivot = if k == 0 { d[k] } else { (-factor).mul_add(previous.0, d[k]) };
-        take(pivot);
-        up = (1.0 / pivot, (-factor).mul_add(up.1, b[k]));
-        (inverse[k], b[k], previous.0) = (up.0, up.1, c[k]);
-    }
-    let (mut pivot, mut right) = (d[middle], b[middle]);
-    if middle > 0 {
-        let factor = a[middle] * up.0;
-        pivot = (-factor).mul_add(previous.0, pivot);
-        right = (-factor).mul_add(up.1, right);
-    }
-    if middle + 1 < n {
-        let factor = c[middle] * down.0;
-        pivot = (-factor).mul_add(previous.1, pivot);
-        right = (-factor).mul_add(down.1, right);
-    }
-    take(pivot);
-    b[middle] = right / pivot;
+    let from_above = if middle > 0 { a[middle] * down.inverse } else { 0.0 };
+    let from_below = if middle + 1 < n { c[middle] * up.inverse } else { 0.0 };
+    let pivot = d[middle] - from_above * down.coupling - from_below * up.coupling;
+    pivots.take(pivot);
+    b[middle] = (b[middle] - from_above * down.right - from_below * up.right) / pivot;
     let (mut left, mut right) = (b[middle], b[middle]);
-    for k in 1..=middle.max(n - 1 - middle) {
-        if k <= middle {
-            let i = middle - k;
-            left = (-c[i]).mul_add(left, b[i]) * inverse[i];
-            b[i] = left;
-        }
-        if middle + k < n {
-            let j = middle + k;
-            right = (-a[j]).mul_add(right, b[j]) * inverse[j];
+    for k in 1..=middle {
+        let i = middle - k;
+        left = (b[i] - c[i] * left) * inverse[i];
+        b[i] = left;
+        let j = middle + k;
+        if j < n {
+            right = (b[j] - a[j] * right) * inverse[j];
             b[j] = right;
         }
     }
-    Pivots { smallest, largest, negative }
+    pivots
+}
+
+/// Where an elimination stands: the inverse of the last pivot, that row's right-hand side, and its coupling to the next.
+#[derive(Default)]
+struct Elimination {
+    inverse: f64,
+    right: f64,
+    coupling: f64,
+}
+
+impl Elimination {
+    /// The next row; gives the inverse of its pivot and its right-hand side.
+    #[inline]
+    fn row(&mut self, before: f64, diagonal: f64, right: f64, after: f64, pivots: &mut Pivots) -> (f64, f64) {
+        let factor = before * self.inverse;
+        let pivot = diagonal - factor * self.coupling;
+        pivots.take(pivot);
+        *self = Elimination { inverse: 1.0 / pivot, right: right - factor * self.right, coupling: after };
+        (self.inverse, self.right)
+    }
 }
 
 /// The analysed pattern of a sparse matrix. Its values: the diagonal in the order of elimination, then L below it by
@@ -208,17 +203,14 @@ impl Pattern {
         let (diagonal, rest) = values.split_at_mut(n);
         let (lower, upper) = rest.split_at_mut(self.row.len());
         let y = &mut work[..n];
-        let mut pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false };
+        let mut pivots = Pivots::NONE_YET;
         for (new, &old) in self.order.iter().enumerate() {
             y[new] = b[old as usize];
         }
         for k in 0..n {
             let (from, to) = (self.start[k] as usize, self.start[k + 1] as usize);
             let pivot = diagonal[k];
-            let size = pivot.abs();
-            pivots.smallest = if size >= pivots.smallest { pivots.smallest } else { size };
-            pivots.largest = pivots.largest.max(size);
-            pivots.negative ^= pivot < 0.0;
+            pivots.take(pivot);
             let inverse = 1.0 / pivot;
             for l in &mut lower[from..to] {
                 *l *= inverse;

@@ -17,6 +17,44 @@ pub trait Backend: Send + Sync {
     /// When this machine or system cannot run what the backend makes; the caller falls back to the
     /// [`Interpreter`], which never refuses.
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
+
+    /// Compiles `tape` to be run over rows, in place: for what does not gather its states first.
+    ///
+    /// # Errors
+    /// When the backend does not do that, at all or for this tape; the caller gathers then.
+    fn compile_rows(&self, _tape: &Tape, _places: &RowPlaces) -> Result<Box<dyn RowLoop>, Refused> {
+        Err(Refused { reason: "this backend gathers".to_string() })
+    }
+}
+
+/// Where the numbers of row r stand in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPlaces {
+    /// One place for every state.
+    pub states: Vec<u32>,
+    /// One for every output.
+    pub outputs: Vec<u32>,
+}
+
+/// A tape compiled to be run over rows.
+pub trait RowLoop: Send + Sync {
+    /// Scratch needed by [`RowLoop::run`], in numbers.
+    fn work_len(&self) -> usize;
+
+    /// Length of what [`RowLoop::bind`] gives.
+    fn bound_len(&self) -> usize;
+
+    /// Runs the prologue for these parameters.
+    fn bind(&self, parameters: &[f64]) -> Aligned;
+
+    /// The same in place; `work` has [`RowLoop::prologue_len`] numbers.
+    fn rebind(&self, bound: &mut [f64], parameters: &[f64], work: &mut [f64]);
+
+    /// Scratch needed by [`RowLoop::rebind`].
+    fn prologue_len(&self) -> usize;
+
+    /// Evaluates the outputs of so many rows.
+    fn run(&self, rows: usize, bound: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
 }
 
 /// Why a backend does not serve here.
@@ -83,12 +121,27 @@ impl Prologue {
 
     /// The values of [`Prologue::bound`], the same in every lane.
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
-        let values = self.values(parameters);
         let mut result = Aligned::zeros(self.bound.len() * lanes);
-        for (lanes, &register) in result.chunks_mut(lanes.max(1)).zip(&self.bound) {
-            lanes.fill(values[register as usize]);
-        }
+        self.rebind_all(&mut result, lanes, parameters, &mut vec![0.0; self.len()]);
         result
+    }
+
+    /// Scratch needed by [`Prologue::rebind_all`].
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.instructions.is_empty()
+    }
+
+    /// Puts the values of [`Prologue::bound`] into every lane of `bound`.
+    pub fn rebind_all(&self, bound: &mut [f64], lanes: usize, parameters: &[f64], work: &mut [f64]) {
+        self.values_into(parameters, work);
+        for (lanes, &register) in bound.chunks_mut(lanes.max(1)).zip(&self.bound) {
+            lanes.fill(work[register as usize]);
+        }
     }
 
     /// Puts the values of [`Prologue::bound`] into one lane of `bound`.
@@ -101,6 +154,11 @@ impl Prologue {
 
     fn values(&self, parameters: &[f64]) -> Vec<f64> {
         let mut value = vec![0.0; self.instructions.len()];
+        self.values_into(parameters, &mut value);
+        value
+    }
+
+    fn values_into(&self, parameters: &[f64], value: &mut [f64]) {
         for (i, &instruction) in self.instructions.iter().enumerate() {
             value[i] = match instruction {
                 Instruction::Constant(bits) => f64::from_bits(bits),
@@ -111,7 +169,6 @@ impl Prologue {
                 }
             };
         }
-        value
     }
 }
 

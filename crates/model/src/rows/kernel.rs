@@ -3,7 +3,7 @@
 use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::Source;
 use crate::graph::aligned::{Aligned, first_aligned};
-use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::interpret::{Backend, Interpreter, Kernel, RowLoop, RowPlaces};
 use std::sync::Arc;
 
 /// A cache line: where the arrays of a block start.
@@ -18,32 +18,57 @@ const FEWEST_LANES: usize = 16;
 /// A compiled [`RowProgram`] with its parameters; scratch comes from the caller.
 pub struct RowKernel {
     program: RowProgram,
-    kernels: Arc<[Box<dyn Kernel>]>,
+    code: Arc<[Code]>,
     parameters: Vec<f64>,
     /// What each kernel computes from the parameters once.
     bound: Vec<Aligned>,
+    /// Whether all pieces write their outputs in place.
+    in_place: bool,
+}
+
+/// How a piece is run.
+enum Code {
+    /// Over numbers that are gathered.
+    Gathered(Box<dyn Kernel>),
+    /// Over rows where they stand.
+    Rows(Box<dyn RowLoop>),
 }
 
 impl RowKernel {
     /// Compiles a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
     /// rounded down); what the backend refuses is interpreted.
     pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
-        let kernel = |piece: &Piece| {
+        let code = |piece: &Piece| {
+            if program.single
+                && let Some(line) = &piece.line
+            {
+                let moving = line.slots.iter().filter(|(_, moves)| *moves).map(|&(first, _)| first).collect();
+                let places = RowPlaces { states: moving, outputs: line.outputs.clone() };
+                if let Ok(rows) = backend.compile_rows(&piece.line_tape(line, parameters.len()), &places) {
+                    return Code::Rows(rows);
+                }
+            }
             let (tape, lanes) = (piece.tape(parameters.len()), suitable_lanes(piece, lanes));
             let kernel = backend.compile(&tape, lanes);
-            kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses")
+            Code::Gathered(kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"))
         };
-        RowKernel::bind(program.clone(), program.pieces.iter().map(kernel).collect(), parameters)
+        RowKernel::bind(program.clone(), program.pieces.iter().map(code).collect(), parameters)
     }
 
-    fn bind(program: RowProgram, kernels: Arc<[Box<dyn Kernel>]>, parameters: &[f64]) -> RowKernel {
-        let bound = kernels.iter().map(|kernel| kernel.bind(parameters)).collect();
-        RowKernel { program, kernels, parameters: parameters.to_vec(), bound }
+    fn bind(program: RowProgram, code: Arc<[Code]>, parameters: &[f64]) -> RowKernel {
+        let bound = code.iter().map(|code| match code {
+            Code::Gathered(kernel) => kernel.bind(parameters),
+            // Bound anew in every run: with the parameters stands what is the same for all rows.
+            Code::Rows(_) => Aligned::zeros(0),
+        });
+        let bound = bound.collect();
+        let in_place = code.iter().all(|code| matches!(code, Code::Rows(_)));
+        RowKernel { program, code, parameters: parameters.to_vec(), bound, in_place }
     }
 
     /// The same kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::bind(self.program.clone(), Arc::clone(&self.kernels), parameters)
+        RowKernel::bind(self.program.clone(), Arc::clone(&self.code), parameters)
     }
 
     /// Gives this one other parameters.
@@ -53,20 +78,46 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let both = self.program.pieces.iter().zip(self.kernels.iter());
-        let of_piece = both.map(|(piece, kernel)| {
-            let [slots, results] = lengths(piece, kernel.lanes());
-            LINE + BLOCK + slots + results + kernel.work_len()
+        let both = self.program.pieces.iter().zip(self.code.iter());
+        let of_piece = both.map(|(piece, code)| match code {
+            Code::Gathered(kernel) => {
+                let [slots, results] = lengths(piece, kernel.lanes());
+                LINE + BLOCK + slots + results + kernel.work_len()
+            }
+            Code::Rows(rows) => {
+                let known = self.parameters.len() + piece.slots.len();
+                known + LINE + rows.bound_len() + rows.prologue_len().max(rows.work_len())
+            }
         });
         of_piece.max().unwrap_or(0)
     }
 
     /// Evaluates the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        out.fill(0.0);
-        for ((piece, kernel), bound) in self.program.pieces.iter().zip(self.kernels.iter()).zip(&self.bound) {
-            self.add(piece, &**kernel, bound, (t, x), out, work);
+        if !self.in_place {
+            out.fill(0.0);
         }
+        for ((piece, code), bound) in self.program.pieces.iter().zip(self.code.iter()).zip(&self.bound) {
+            match code {
+                Code::Gathered(kernel) => self.add(piece, &**kernel, bound, (t, x), out, work),
+                Code::Rows(rows) => self.run_in_place(piece, &**rows, x, out, work),
+            }
+        }
+    }
+
+    /// Computes the rows of a piece where they stand.
+    fn run_in_place(&self, piece: &Piece, rows: &dyn RowLoop, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let line = piece.line.as_ref().expect("it was compiled for one");
+        let still = line.slots.iter().filter(|(_, moves)| !moves);
+        let (known, work) = work.split_at_mut(self.parameters.len() + still.clone().count());
+        known[..self.parameters.len()].copy_from_slice(&self.parameters);
+        for (known, &(place, _)) in known[self.parameters.len()..].iter_mut().zip(still) {
+            *known = x[place as usize];
+        }
+        let start = first_aligned(work);
+        let (bound, work) = work[start..].split_at_mut(rows.bound_len());
+        rows.rebind(bound, known, work);
+        rows.run(piece.rows, bound, x, out, work);
     }
 
     /// Adds what the rows of one piece contribute.

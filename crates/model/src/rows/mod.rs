@@ -54,6 +54,17 @@ pub struct Piece {
     /// For each block the places of the slots, then those of the outputs.
     places: Vec<Places>,
     listed: Vec<u32>,
+    /// The same where all rows stand evenly.
+    line: Option<Line>,
+}
+
+/// Rows that stand one behind the other in everything that they read and write.
+#[derive(Clone, Debug)]
+struct Line {
+    /// The first row's place of every slot, and whether the others follow it; all read the same number otherwise.
+    slots: Vec<(u32, bool)>,
+    /// The first row's place of every output.
+    outputs: Vec<u32>,
 }
 
 /// A vector-valued function of (t, x, parameters) as sums over rows.
@@ -65,6 +76,8 @@ pub struct RowProgram {
     pub outputs: usize,
     /// The sums.
     pub pieces: Arc<[Piece]>,
+    /// Whether every output has one row only, so that rows need not be added up.
+    pub single: bool,
 }
 
 impl RowProgram {
@@ -149,7 +162,12 @@ impl RowProgram {
 
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
-        RowProgram { states, outputs, pieces: pieces.into() }
+        RowProgram { states, outputs, pieces: pieces.into(), single: false }
+    }
+
+    /// Puts pieces together that have one row for every output.
+    pub fn single(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
+        RowProgram { single: true, ..RowProgram::new(states, outputs, pieces) }
     }
 
     /// Operations of one evaluation.
@@ -265,6 +283,7 @@ impl Piece {
             blocks: Vec::new(),
             places: Vec::new(),
             listed: Vec::new(),
+            line: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
         let slot = |row: u32, k: usize| term.row(row as usize)[reads[k]];
@@ -272,6 +291,15 @@ impl Piece {
             None => slot(row, k),
             Some(k) => target(row as usize, kept[k]),
         };
+        let columns = 0..reads.len() + kept.len();
+        let steps: Vec<Option<(u32, i64)>> = columns
+            .map(|k| {
+                let entries = rows.iter().map(|&row| entry(row, k));
+                let (first, step) = first_step(entries.clone());
+                (even_length(entries) == rows.len()).then_some((first, step))
+            })
+            .collect();
+        piece.line = piece.line_of(&steps);
         let mut rest = rows;
         while !rest.is_empty() {
             let most = &rest[..BLOCK.min(rest.len())];
@@ -286,6 +314,45 @@ impl Piece {
             rest = behind;
         }
         Some(piece)
+    }
+
+    /// How the rows stand if all stand evenly, from the first place of every slot and output and the step to the next.
+    fn line_of(&self, steps: &[Option<(u32, i64)>]) -> Option<Line> {
+        let (slots, outputs) = steps.split_at(self.slots.len());
+        if self.slots.iter().any(|(_, source)| *source != Source::State) {
+            return None;
+        }
+        let one = self.rows == 1;
+        let slot = |step: &Option<(u32, i64)>| match *step {
+            Some((first, 1)) => Some((first, true)),
+            Some((first, 0)) => Some((first, one)),
+            _ => None,
+        };
+        let output = |step: &Option<(u32, i64)>| step.filter(|&(_, s)| s == 1 || one).map(|(first, _)| first);
+        Some(Line {
+            slots: slots.iter().map(slot).collect::<Option<_>>()?,
+            outputs: outputs.iter().map(output).collect::<Option<_>>()?,
+        })
+    }
+
+    /// The formulas as code over rows in a line: its states are the slots that move, and what is the same for all rows
+    /// stands behind the parameters.
+    fn line_tape(&self, line: &Line, parameters: usize) -> Tape {
+        let place = |slot: u32| {
+            let k = self.slots.partition_point(|&(s, _)| s < slot);
+            let before = line.slots[..k].iter().filter(|(_, moves)| *moves == line.slots[k].1).count();
+            (line.slots[k].1, before)
+        };
+        let still = line.slots.iter().filter(|(_, moves)| !moves).count();
+        let mut g = Graph::new();
+        let outputs = g.instantiate(&self.graph, &self.outputs, |g, input| match input {
+            Input::Slot(slot) => match place(slot) {
+                (true, k) => g.state(k),
+                (false, k) => g.parameter(parameters + k),
+            },
+            other => g.input(other),
+        });
+        Tape::new(&g, &outputs, line.slots.len() - still, parameters + still)
     }
 
     /// Adds the places of one slot or output in a block.

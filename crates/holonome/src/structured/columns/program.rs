@@ -183,7 +183,7 @@ impl Planner<'_> {
             behind += together * length;
             rest = others;
         }
-        let program = RowProgram::new(first, behind, all);
+        let program = RowProgram::single(first, behind, all);
         Stage { kernel: compile_rows(&program, self.parameters), first, length: behind }
     }
 
@@ -488,7 +488,7 @@ impl Solve {
             };
             all.extend(columns.jacobian(&[residual], &system.unknowns, length as u32, &place));
         }
-        let program = RowProgram::new(planner.registers, solver.values(), all);
+        let program = RowProgram::single(planner.registers, solver.values(), all);
         let solve = Solve {
             unknowns,
             sizes: size_range,
@@ -535,6 +535,9 @@ impl Solve {
             let unsolved = Lost::Unsolved { iterations, residual, row };
             if residual.is_nan() {
                 return Err(unsolved);
+            }
+            if self.solver.fills() {
+                values.fill(0.0);
             }
             self.jacobian.run(0.0, before, values, work);
             let pivots = self.solver.solve(values, residuals, work);
