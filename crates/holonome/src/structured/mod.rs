@@ -88,24 +88,12 @@ pub fn program(
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
     let tolerance = newton_tolerance.unwrap_or(0.0);
-    let step = |space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]| match method.scheme.step {
-        Step::Map(step) => step(space, t, h, x),
-        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) => unreachable!("it has no program"),
-    };
-    if rows::repeats(model)
+    if let Some(facts) = by_columns(method, model)
         && let Some(mechanics) = RowMechanics::new(model)
     {
-        let kind = if model.constraints.is_empty() { Kind::Free } else { Kind::Holonomic };
-        let facts = Facts { constrained: kind == Kind::Holonomic, hamiltonian: true, kind, degenerate: None };
-        let suited = suits(method, &facts);
-        let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
-        if !written_out {
-            suited.map_err(unsuitable)?;
-            let trace = columns::trace(mechanics, step);
-            let program = ColumnProgram::new(trace, model, method.substeps(), tolerance);
-            return Ok(Some(Program::Columns(Box::new(program))));
-        }
+        suits(method, &facts).map_err(unsuitable)?;
+        let program = column_program(method, mechanics, model, tolerance);
+        return Ok(Some(Program::Columns(Box::new(program))));
     }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     suits(method, &Facts::of(&mechanics)).map_err(unsuitable)?;
@@ -116,9 +104,33 @@ pub fn program(
     if method.scheme.needs == Needs::Flows {
         functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
     }
-    let trace = Tracer::new(&functions).step(step);
+    let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
     let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
+}
+
+/// The step of a method that is no Runge–Kutta one.
+fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    match method.scheme.step {
+        Step::Map(step) => step(space, t, h, x),
+        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
+        Step::RungeKutta(_) => unreachable!("it has no program"),
+    }
+}
+
+/// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
+/// nothing that has to be written out.
+fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
+    let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
+    let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
+    let constrained = !model.constraints.is_empty();
+    let kind = if constrained { Kind::Holonomic } else { Kind::Free };
+    (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
+}
+
+fn column_program(method: &Method, mechanics: RowMechanics, model: &Model, tolerance: f64) -> ColumnProgram {
+    let trace = columns::trace(mechanics, |space, t, h, x| step(method, space, t, h, x));
+    ColumnProgram::new(trace, model, method.substeps(), tolerance)
 }
 
 /// What decides which methods suit a model.
@@ -145,6 +157,7 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = mechanics(model);
     let schemes = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none());
     let why = |scheme: &&'static Scheme| match &mechanics {
+        _ if let Some(facts) = by_columns(&Method::plain(scheme), model) => suits(&Method::plain(scheme), &facts).err(),
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));

@@ -8,6 +8,11 @@ use std::collections::{BTreeSet, VecDeque};
 /// because eliminating one early joins everything. Returns the nodes in their new order; ties go to the lower number,
 /// so the result is reproducible.
 pub fn minimum_degree(neighbours: &[Vec<u32>]) -> Vec<u32> {
+    minimum_degree_after(neighbours, |_| false)
+}
+
+/// The same with some nodes after all others that are not dense.
+pub fn minimum_degree_after(neighbours: &[Vec<u32>], late: impl Fn(u32) -> bool) -> Vec<u32> {
     let n = neighbours.len();
     let dense = (10.0 * (n as f64).sqrt()).max(16.0) as usize;
     let is_dense: Vec<bool> = neighbours.iter().map(|list| list.len() > dense).collect();
@@ -17,18 +22,18 @@ pub fn minimum_degree(neighbours: &[Vec<u32>]) -> Vec<u32> {
             neighbours[i].iter().filter(keep).copied().collect()
         })
         .collect();
-    let mut queue: BTreeSet<(usize, u32)> =
-        (0..n).filter(|&i| !is_dense[i]).map(|i| (graph[i].len(), i as u32)).collect();
+    let mut queue: BTreeSet<(bool, usize, u32)> =
+        (0..n as u32).filter(|&i| !is_dense[i as usize]).map(|i| (late(i), graph[i as usize].len(), i)).collect();
     let mut order = Vec::with_capacity(n);
-    while let Some((_, node)) = queue.pop_first() {
+    while let Some((_, _, node)) = queue.pop_first() {
         order.push(node);
         let clique: Vec<u32> = std::mem::take(&mut graph[node as usize]).into_iter().collect();
         for &i in &clique {
             let neighbours = &mut graph[i as usize];
-            queue.remove(&(neighbours.len(), i));
+            queue.remove(&(late(i), neighbours.len(), i));
             neighbours.remove(&node);
             neighbours.extend(clique.iter().filter(|&&j| j != i));
-            queue.insert((neighbours.len(), i));
+            queue.insert((late(i), neighbours.len(), i));
         }
     }
     order.extend((0..n as u32).filter(|&i| is_dense[i as usize]));

@@ -1,11 +1,11 @@
 //! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h² times
-//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages. A tridiagonal one is eliminated from both ends at once; others are
+//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated from both ends at once; others are
 //! factored as L U in an order of little fill, on the symmetric closure of their pattern, which is analysed once.
 //!
 //! Nothing here holds numbers: values, right-hand side and scratch come from the caller, and nothing is allocated.
 
 use super::lu::Pivots;
-use super::ordering::minimum_degree;
+use super::ordering::minimum_degree_after;
 
 const NONE: u32 = u32::MAX;
 
@@ -26,7 +26,8 @@ enum Kind {
 impl Unpivoted {
     /// For a matrix of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
-        let tridiagonal = entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1);
+        let tridiagonal = entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1)
+            && entries.iter().filter(|(i, j)| i == j).count() == n;
         let kind = match tridiagonal {
             true => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
             false => Kind::General(Box::new(Pattern::new(n, entries))),
@@ -155,7 +156,12 @@ impl Pattern {
             list.sort_unstable();
             list.dedup();
         }
-        let order = minimum_degree(&neighbours);
+        // An unknown that its own equation does not hold gets a pivot by the elimination of others.
+        let mut held = vec![false; n];
+        for &(i, _) in entries.iter().filter(|(i, j)| i == j) {
+            held[i as usize] = true;
+        }
+        let order = minimum_degree_after(&neighbours, |i| !held[i as usize]);
         let mut position = vec![0; n];
         for (new, &old) in order.iter().enumerate() {
             position[old as usize] = new as u32;

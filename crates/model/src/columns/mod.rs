@@ -66,7 +66,7 @@ pub struct Segment {
 }
 
 /// A function with its arguments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Call {
     function: usize,
     /// Increasing; they cover what the function reads.
@@ -75,6 +75,16 @@ struct Call {
 }
 
 impl Call {
+    /// The same call with other columns.
+    fn mapped(&self, image: impl Fn(&Column) -> Column) -> Call {
+        let segment = |s: &Segment| Segment { first: s.first, columns: s.columns.iter().map(&image).collect() };
+        Call {
+            function: self.function,
+            arguments: self.arguments.iter().map(segment).collect(),
+            time: image(&self.time),
+        }
+    }
+
     /// The column and its member that stand for an input.
     fn argument(&self, input: u32) -> (Column, u32) {
         let segment = &self.arguments[self.arguments.partition_point(|s| s.first <= input) - 1];
@@ -219,20 +229,41 @@ impl Columns {
         }
         let blank = self.constant(f64::NAN);
         let visible = |column: &Column| if used.contains(column) { *column } else { blank };
-        let segment = |s: &Segment| Segment { first: s.first, columns: s.columns.iter().map(visible).collect() };
-        let reduced = Call {
-            function: call.function,
-            arguments: call.arguments.iter().map(segment).collect(),
-            time: visible(&call.time),
-        };
-        let same = |other: &Call| {
-            other.function == reduced.function && other.time == reduced.time && other.arguments == reduced.arguments
-        };
-        let number = self.calls.iter().position(same).unwrap_or_else(|| {
-            self.calls.push(reduced);
+        let reduced = call.mapped(visible);
+        self.put_call(reduced, (first, stride, length), used)
+    }
+
+    fn put_call(&mut self, call: Call, (first, stride, length): (u32, u32, u32), used: Vec<Column>) -> Column {
+        let number = self.calls.iter().position(|other| *other == call).unwrap_or_else(|| {
+            self.calls.push(call);
             self.calls.len() - 1
         });
         self.put(Definition::Call { call: number as u32, first, stride }, length, used, None)
+    }
+
+    /// A column with others in place of some that it depends on; `replaced` is added to.
+    pub fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
+        if let Some(&known) = replaced.get(&column) {
+            return known;
+        }
+        let arguments = self.arguments(column).to_vec();
+        let others: Vec<Column> = arguments.iter().map(|&argument| self.substituted(argument, replaced)).collect();
+        let substituted = match self.definition(column) {
+            _ if others == arguments => column,
+            Definition::Unary(op, _) => self.unary(op, others[0]),
+            Definition::Binary(op, ..) => self.binary(op, others[0], others[1]),
+            Definition::Call { call, first, stride } => {
+                let image = |column: &Column| arguments.iter().position(|a| a == column).map_or(*column, |k| others[k]);
+                let call = self.calls[call as usize].mapped(image);
+                let mut used = others.clone();
+                used.sort_unstable();
+                used.dedup();
+                self.put_call(call, (first, stride, self.length(column)), used)
+            }
+            Definition::Input(_) | Definition::Time | Definition::Constant(_) => column,
+        };
+        replaced.insert(column, substituted);
+        substituted
     }
 
     /// The columns that a family of outputs reads, increasing.

@@ -46,19 +46,25 @@ pub fn suits(model: &Model, largest_unrolled: usize) -> bool {
     let size = model.unrolled_size();
     let templates = model.template_size();
     let repeats = size > LARGEST_STRAIGHT && size / ROWS_PER_TEMPLATE >= templates;
-    let holonomic = model.is_hamiltonian() && model.constraints.iter().all(|c| c.depends & MOMENTUM == 0);
+    let holonomic = model.is_hamiltonian() && is_holonomic(model);
     let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
     (model.constraints.is_empty() || holonomic) && (repeats || size > largest_unrolled || scalars > MOST_CONSTRAINTS)
 }
 
-/// Operations of a model from which on a step of it is computed by rows, if its formulas repeat themselves: what is
-/// written out no longer fits into the nearest cache for instructions.
-const LARGEST_STEP: usize = 2000;
+/// Whether no constraint depends on momenta.
+pub fn is_holonomic(model: &Model) -> bool {
+    model.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
+}
+
+/// Operations of a model from which on a step of it is computed by rows, if its formulas repeat themselves: an explicit
+/// one while it fits into the nearest cache for instructions, one with constraints while their elimination is short.
+const LARGEST_STEP: [usize; 2] = [2000, 500];
 
 /// Whether a model's formulas repeat themselves so often that a step of it is computed by rows.
 pub fn repeats(model: &Model) -> bool {
     let size = model.unrolled_size();
-    size > LARGEST_STEP && size / ROWS_PER_TEMPLATE >= model.template_size()
+    let largest = LARGEST_STEP[usize::from(!model.constraints.is_empty())];
+    size > largest && size / ROWS_PER_TEMPLATE >= model.template_size()
 }
 
 /// A part of F: a functional, with the row of F of each of its outputs.

@@ -1,8 +1,8 @@
 //! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
+use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
-use crate::elaborate::expression::Depends;
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Functional, Source, Term};
 use crate::graph::op::Unary;
@@ -46,8 +46,7 @@ impl RowMechanics {
     /// The mechanics of `model`; none where it is not of this kind.
     pub fn new(model: &Model) -> Option<RowMechanics> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
-        let holonomic = |depends: Depends| depends & crate::elaborate::expression::MOMENTUM == 0;
-        if !model.constraints.iter().all(|c| holonomic(c.depends)) {
+        if !is_holonomic(model) {
             return None;
         }
         let (mut state, mut variables) = (Vec::new(), Vec::new());

@@ -9,3 +9,6 @@ mod tracing;
 
 pub use program::ColumnProgram;
 pub use tracing::trace;
+
+#[cfg(test)]
+mod tests;

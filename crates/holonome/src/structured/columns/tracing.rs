@@ -7,6 +7,7 @@ use holonome_integrate::phase_space::{
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::rows::RowMechanics;
+use rustc_hash::FxHashMap;
 
 /// What a step came to.
 pub struct ColumnTrace {
@@ -139,22 +140,49 @@ impl Tracer {
 
     /// Turns a complete frame into a system to solve.
     fn close(&mut self, frame: Frame, watched: Watched) {
+        // The equations' own guesses first: those of equations inside may depend on them, and so may sizes.
+        let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
         for (&unknown, &guess) in frame.unknowns.iter().zip(&frame.guesses) {
-            guesses.push(guess.unwrap_or_else(|| self.extrapolated(unknown)));
+            let guess = match guess {
+                Some(guess) => self.columns().substituted(guess, &mut replaced),
+                None => self.extrapolated(unknown),
+            };
+            replaced.insert(unknown, guess);
+            guesses.push(guess);
         }
+        let sizes = frame.sizes.iter().map(|&size| self.size_at(size, &mut replaced)).collect();
         let columns = &self.mechanics.columns;
         let linear = frame.residuals.iter().all(|&residual| columns.is_linear(residual, &frame.unknowns));
         self.systems.push(ColumnSystem {
             unknowns: frame.unknowns,
             rows: frame.rows,
-            sizes: frame.sizes,
+            sizes,
             guesses,
             residuals: frame.residuals,
             linear,
             watched,
             calls: Calls::default(),
         });
+    }
+
+    /// A size with guesses in place of unknowns.
+    fn size_at(&mut self, size: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
+        let Some((_, over)) = self.largest.iter().find(|(largest, _)| *largest == size) else {
+            return self.columns().substituted(size, replaced);
+        };
+        let over = over.clone();
+        let others: Vec<Column> = over.iter().map(|&column| self.columns().substituted(column, replaced)).collect();
+        if others == over { size } else { self.largest_of(others) }
+    }
+
+    fn largest_of(&mut self, over: Vec<Column>) -> Column {
+        if let Some((known, _)) = self.largest.iter().find(|(_, columns)| *columns == over) {
+            return *known;
+        }
+        let largest = self.columns().input(1);
+        self.largest.push((largest, over));
+        largest
     }
 
     /// 2 λₙ − λₙ₋₁ of what a system solved for in the last two steps: for smooth multipliers an iteration less than with
@@ -206,8 +234,7 @@ impl PhaseSpace for Tracer {
     }
 
     fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let largest = self.columns().input(1);
-        self.largest.push((largest, columns(x)));
+        let largest = self.largest_of(columns(x));
         vec![Value(largest.0); x.len()]
     }
 

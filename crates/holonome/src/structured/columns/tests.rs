@@ -1,0 +1,120 @@
+//! Steps over columns are those of the same model written out.
+
+use crate::problem::Problem;
+use crate::options::Settings;
+use crate::structured::functions::Functions;
+use crate::structured::program::Program as StraightProgram;
+use crate::structured::tracing::Tracer;
+use crate::structured::{column_program, step};
+use holonome_integrate::method::Method;
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::state::Cost;
+use holonome_model::rows::RowMechanics;
+use holonome_model::treatment::mechanics::mechanics;
+use std::collections::BTreeMap;
+
+const CHAIN: &str = "size n = 7\nparameter L = sqrt(5)\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\nconstraint anchor : dot(r[1], r[1]) = L^2\n\
+    constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = L^2\n";
+
+/// Unequal masses that are parameters of every member, and numbers of a member in a force.
+const MASSES: &str = "size n = 6\nparameter m[i in 1..n] = 1 + i/3\ncoordinate r[i in 1..n] : R^3 = (i, 0, 0)\n\
+    momentum p[i] of r = (0, 0.1*i, 0.3)\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + m[i]*r[i].y + 0.01*i*r[i].z^2)\n\
+    constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 1\n";
+
+const RING: &str = "size n = 8\nparameter side = 2*sin(pi/n)\n\
+    coordinate r[i in 1..n] : R^2 = (cos(2*pi*i/n), sin(2*pi*i/n))\n\
+    momentum p[i] of r = (0.3 - sin(2*pi*i/n), cos(2*pi*i/n))\nlet next(i) = if(i == n, r[1], r[i + 1])\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].x^3/3)\n\
+    constraint rod[i in 1..n] : dot(next(i) - r[i], next(i) - r[i]) = side^2\n";
+
+/// A vector of constraints for each member, one of them moving, and a kinetic energy that is not separable.
+const RAILS: &str = "size n = 5\ncoordinate r[i in 1..n] : R^3 = (i, 0, 1)\nmomentum p[i] of r = (0.2*i, 0, 0)\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2*(1 + 0.1*r[i].x^2)) + sum(i in 2..n : dot(r[i], r[i-1]))\n\
+    constraint rail[i in 1..n] : (r[i].y - 0.1*t^2*i, r[i].z^2) = (0, 1)\n";
+
+/// No constraints, and a potential that couples neighbours.
+const LATTICE: &str = "size n = 9\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentum p of q = 0.2*cos(2*i)\n\
+    hamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 2..n : 1 - cos(q[i] - q[i-1])) + sum(i in 1..n : q[i]^4/4)\n";
+
+/// No constraints, and implicit for every method.
+const MIXED: &str = "size n = 6\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentum p of q = 0.2*cos(2*i)\n\
+    hamiltonian sum(i in 1..n : p[i]^2/2*(1 + q[i]^2)) + sum(i in 2..n : p[i]*p[i-1]*cos(q[i] - q[i-1])/4)\n";
+
+fn problem(text: &str) -> Problem {
+    Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The state after some steps of a map, and what they cost.
+fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost) {
+    let (mut x, mut x1) = (x.to_vec(), x.to_vec());
+    let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
+    let mut cost = Cost::default();
+    for k in 0..steps {
+        let mut stages = Stages::none();
+        map.fixed_step((k as f64 * h, h), &x, &mut stages, &mut memory, &mut x1, &mut cost, &mut work)
+            .unwrap_or_else(|failure| panic!("step {k}: {failure:?}"));
+        std::mem::swap(&mut x, &mut x1);
+    }
+    let mut lambda = vec![0.0; map.multiplier_count()];
+    if !lambda.is_empty() {
+        map.multipliers(steps as f64 * h, (h, h), &x, &memory, &mut lambda, &mut work);
+    }
+    (x, lambda, cost)
+}
+
+fn compare(text: &str, names: &[&str], h: f64) {
+    let problem = problem(text);
+    for name in names {
+        let method: Method = name.parse().unwrap();
+        let model = &problem.model;
+        let mechanics = mechanics(model).unwrap();
+        let functions = Functions::new(&mechanics, model);
+        let trace = Tracer::new(&functions).step(|space, t, h, x| step(&method, space, t, h, x));
+        let straight = StraightProgram::new(&trace, &mechanics, model, method.substeps(), 0.0);
+        let columns = column_program(&method, RowMechanics::new(model).unwrap(), model, 0.0);
+        assert_eq!(columns.solves_equations(), straight.solves_equations(), "{name}");
+        let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
+        let (found, others, cost) = run(&columns, &model.initial, h, 12);
+        // Twelve steps, each of which rounds numbers of a size up to 20 some tens of times.
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 2e-13, "{name}: {found} {expected}");
+        }
+        // Multipliers are second differences over h.
+        assert_eq!(others.len(), multipliers.len());
+        for (found, expected) in others.iter().zip(&multipliers) {
+            assert!((found - expected).abs() < 1e-13 / (h * h), "{name}: {found} {expected}");
+        }
+        assert!(cost.gradient > 0 || cost.field > 0, "{name}");
+        // Backwards, too, and with parameters bound anew.
+        let again = columns.rebound(&model.parameter_values);
+        assert_eq!(run(&again, &model.initial, h, 12).0, found, "{name}");
+        let (back, ..) = run(&columns, &expected, -h, 1);
+        let (back_expected, ..) = run(&straight, &expected, -h, 1);
+        assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
+    }
+}
+
+#[test]
+fn constrained_models() {
+    let methods = ["rattle", "shake", "rattle:stormer-verlet-b", "suzuki4(rattle)", "rattle:symplectic-euler-a"];
+    compare(CHAIN, &methods, 0.02);
+    compare(MASSES, &methods, 0.02);
+    compare(RING, &methods, 0.02);
+}
+
+#[test]
+fn constraints_that_move_and_kinetic_energies_that_depend_on_positions() {
+    compare(RAILS, &["rattle", "shake", "yoshida4(rattle)"], 0.02);
+}
+
+#[test]
+fn models_without_constraints() {
+    let methods = ["stormer-verlet-a", "stormer-verlet-b", "symplectic-euler-a", "symplectic-euler-b", "yoshida4(stormer-verlet-a)"];
+    compare(LATTICE, &methods, 0.05);
+    let implicit = ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
+    compare(LATTICE, &implicit[..3], 0.05);
+    compare(MIXED, &implicit, 0.05);
+}
