@@ -17,7 +17,7 @@ use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
-use holonome_model::elaborate::expression::MULTIPLIER;
+use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -123,7 +123,10 @@ impl Simulation {
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
         let plain = match &form {
             Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
-            Form::Rows(field) => Compiled::Rows(RowSystem::new(field, &parameters)),
+            Form::Rows(field) => {
+                let extended = method.scheme.runge_kutta().is_some();
+                Compiled::Rows(RowSystem::new(field, &parameters, extended))
+            }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
         let constraints = plain.invariants().constraints;
@@ -412,13 +415,15 @@ impl Form<'_> {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
             return Ok(Form::Straight(field.0.clone()));
         };
-        let extends = rows.constraints > 0 && method.scheme.runge_kutta().is_some();
+        // The rates of hidden constraints that move are not known row by row.
+        let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
+        let extends = moves && method.scheme.runge_kutta().is_some();
         if method.treatment != Treatment::Feedback && !extends {
             return Ok(Form::Rows(rows));
         }
         let unrolled = unroll(&problem.model).map_err(|too_large| {
             Error::option(match extends {
-                true => format!("`{method}` writes the forces of constraint out, and {too_large}; use rattle"),
+                true => format!("`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"),
                 false => format!(
                     "`{method}` writes the feedback term out, and {too_large}; `corrected:{}` holds the same invariants and runs models of any size",
                     method.scheme.name

@@ -25,6 +25,7 @@
 
 #![allow(clippy::too_many_arguments)] // numerical kernels take their vectors and scratch one by one
 
+pub mod constraint_forces;
 pub mod controller;
 pub mod ensemble;
 pub mod exact;

@@ -2,6 +2,7 @@
 
 use super::group;
 use crate::backend::backend;
+use holonome_integrate::constraint_forces::ConstraintForces;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{BLOCK, RowField, RowKernel, RowProgram};
 use std::sync::Arc;
@@ -19,11 +20,14 @@ pub struct RowSystem {
     dimension: usize,
     parameters: usize,
     invariants: Arc<Invariants>,
+    /// Of a model with constraints what its field has besides X_H, if that is wanted.
+    forces: Option<Arc<ConstraintForces>>,
 }
 
 impl RowSystem {
-    /// Compiles `field` for these parameters; what stands behind the model's own is left alone.
-    pub fn new(field: &RowField, parameters: &[f64]) -> RowSystem {
+    /// Compiles `field` for these parameters; what stands behind the model's own is left alone. The field of a model with
+    /// constraints has their forces if it is `extended`, and is X_H otherwise.
+    pub fn new(field: &RowField, parameters: &[f64], extended: bool) -> RowSystem {
         let parameters = &parameters[..field.parameters];
         let invariants = Invariants {
             count: field.count(),
@@ -32,7 +36,10 @@ impl RowSystem {
             constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
+        let forces = (extended && field.constraints > 0)
+            .then(|| Arc::new(ConstraintForces::new(&invariants, field.dimension / 2)));
         RowSystem {
+            forces,
             field: compile_rows(&field.field, parameters),
             values: compile_rows(&field.invariants, parameters),
             jacobian: compile_rows(&field.jacobian, parameters),
@@ -50,6 +57,7 @@ impl RowSystem {
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
+            forces: self.forces.clone(),
             ..*self
         }
     }
@@ -67,11 +75,22 @@ impl System for RowSystem {
 
     fn work_len(&self) -> usize {
         let kernels = [&self.field, &self.values, &self.jacobian].map(RowKernel::work_len);
-        kernels.into_iter().fold(0, usize::max) + 2 * self.dimension
+        let kernels = kernels.into_iter().fold(0, usize::max);
+        let extension = self.forces.as_ref().map_or(0, |forces| {
+            self.invariants.count + self.invariants.nonzeros() + forces.work_len()
+        });
+        kernels + extension + 2 * self.dimension
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
+        if let Some(forces) = &self.forces {
+            let (values, work) = work.split_at_mut(self.invariants.count);
+            let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
+            self.values.run(t, x, values, work);
+            self.jacobian.run(t, x, jacobian, work);
+            forces.add(&self.invariants, values, jacobian, dx, work);
+        }
     }
 
     fn invariants(&self) -> &Invariants {
@@ -102,7 +121,7 @@ impl System for RowSystem {
             for (point, (x, v)) in point.iter_mut().zip(x.iter().zip(v)) {
                 *point = v.mul_add(step, *x);
             }
-            self.field.run(t, point, dx, work);
+            self.field(t, point, dx, work);
         };
         at(step, out);
         at(-step, behind);

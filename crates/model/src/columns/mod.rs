@@ -14,7 +14,7 @@ mod function;
 mod pieces;
 
 pub use function::Function;
-pub use pieces::{Place, jacobian_entries, pieces};
+pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
 use rustc_hash::FxHashMap;

@@ -2,7 +2,7 @@
 
 use super::mechanics::RowMechanics;
 use super::{Piece, RowProgram};
-use crate::columns::{Column, Stored, jacobian_entries, pieces};
+use crate::columns::{Column, Jacobian, Stored, pieces};
 use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
@@ -83,8 +83,9 @@ impl RowField {
         };
         let field = RowProgram::new(dimension, dimension, pieces);
         let hidden = Hidden::new(model);
+        let derivatives = hidden.as_ref().map_or(Vec::new(), Hidden::derivatives);
         let Parts { parts, groups, constraints, count } = parts(model);
-        let (row_start, column) = pattern(&parts, hidden.as_ref(), count);
+        let (row_start, column) = pattern(&parts, &derivatives, count);
         let position = |row: u32, component: u32| {
             let first = row_start[row as usize];
             let columns = &column[first..row_start[row as usize + 1]];
@@ -97,7 +98,9 @@ impl RowField {
         let mut entries = collect(&|part| RowProgram::jacobian(part.functional, &part.rows, &position));
         if let Some(hidden) = &hidden {
             values.extend(hidden.values());
-            entries.extend(hidden.jacobian(&position));
+        }
+        for ((first, step), derivatives) in &derivatives {
+            entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
         }
         RowField {
             dimension,
@@ -160,33 +163,21 @@ impl Hidden {
         Some(Hidden { mechanics, x, columns, rows })
     }
 
-    /// Its columns with their lengths and rows.
-    fn families(&self) -> impl Iterator<Item = (Column, u32, (u32, u32))> {
-        let length = |k: usize| self.mechanics.constraints[k].length;
-        (0..self.columns.len()).map(move |k| (self.columns[k], length(k), self.rows[k]))
-    }
-
     fn values(&self) -> Vec<Piece> {
-        let of = |(column, length, (first, step)): (Column, u32, (u32, u32))| {
-            pieces(&self.mechanics.columns, &[column], length, &|_, member| first + member * step)
+        let of = |k: usize| {
+            let ((first, step), length) = (self.rows[k], self.mechanics.constraints[k].length);
+            pieces(&self.mechanics.columns, &self.columns[k..=k], length, &|_, member| first + member * step)
         };
-        self.families().flat_map(of).collect()
+        (0..self.columns.len()).flat_map(of).collect()
     }
 
-    fn jacobian(&self, position: &dyn Fn(u32, u32) -> u32) -> Vec<Piece> {
-        let of = |(column, length, (first, step)): (Column, u32, (u32, u32))| {
-            let place = |_: usize, member: u32, component: u32| position(first + member * step, component);
-            self.mechanics.columns.jacobian(&[column], &self.x, length, &place)
+    /// Their derivatives, with the row of F of the first member and the distance of the next.
+    fn derivatives(&self) -> Vec<((u32, u32), Jacobian<'_>)> {
+        let of = |k: usize| {
+            let length = self.mechanics.constraints[k].length;
+            Jacobian::new(&self.mechanics.columns, &self.columns[k..=k], &self.x, length)
         };
-        self.families().flat_map(of).collect()
-    }
-
-    /// The nonzeros of the derivatives: row of F, component.
-    fn entries(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.families().flat_map(|(column, length, (first, step))| {
-            let found = jacobian_entries(&self.mechanics.columns, column, &self.x, length);
-            found.into_iter().map(move |(member, component)| (first + member * step, component))
-        })
+        (0..self.columns.len()).map(|k| (self.rows[k], of(k))).collect()
     }
 }
 
@@ -250,7 +241,7 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
 }
 
 /// The sparsity of DF by rows: where the entries of each row start, and their columns.
-fn pattern(parts: &[Part], hidden: Option<&Hidden>, count: usize) -> (Vec<usize>, Vec<u32>) {
+fn pattern(parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> (Vec<usize>, Vec<u32>) {
     // Entries as row · 2³² + column. Many of them coincide, so they are thinned out whenever they have doubled.
     const ROOM: usize = 1 << 20;
     let mut entries: Vec<u64> = Vec::new();
@@ -277,7 +268,10 @@ fn pattern(parts: &[Part], hidden: Option<&Hidden>, count: usize) -> (Vec<usize>
             }
         }
     }
-    entries.extend(hidden.iter().flat_map(|h| h.entries()).map(|(f, c)| (u64::from(f) << 32) | u64::from(c)));
+    for ((first, step), derivatives) in hidden {
+        let key = |(_, member, component): (usize, u32, u32)| (u64::from(first + member * step) << 32) | u64::from(component);
+        entries.extend(derivatives.entries().map(key));
+    }
     thin_out(&mut entries);
     let row_start = (0..=count).map(|row| entries.partition_point(|&e| e >> 32 < row as u64)).collect();
     (row_start, entries.into_iter().map(|e| e as u32).collect())

@@ -12,7 +12,7 @@ use holonome_model::treatment::{Field, dirac};
 use std::collections::BTreeMap;
 
 /// Models that both forms can run, with names for messages.
-const MODELS: [(&str, &str); 9] = [
+const MODELS: [(&str, &str); 12] = [
     (
         "Fermi-Pasta-Ulam chain",
         "size n = 150\nparameter alpha = 0.25\nparameter beta = 0.1\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(2*i)\nlet site(i) = if(i < 1 or i > n, 0, q[i])\nlet d(i) = site(i + 1) - site(i)\nhamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 0..n : d(i)^2/2 + alpha*d(i)^3/3 + beta*d(i)^4/4)\n",
@@ -44,6 +44,18 @@ const MODELS: [(&str, &str); 9] = [
     (
         "vector field",
         "size n = 90\nparameter F = 8\nstate x[i in 1..n] = sin(i)\nlet at(i) = if(i < 1, x[i + n], if(i > n, x[i - n], x[i]))\nx[i]' = (at(i + 1) - at(i - 2))*at(i - 1) - x[i] + F*cos(t)\nintegral none[k in 1..3] = (sum(i in 1..n : x[i]^k), x[k])\n",
+    ),
+    (
+        "chain of rods",
+        "size n = 40\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\nconstraint anchor : dot(r[1], r[1]) = 5\nconstraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\nintegral P = sum(i in 1..n : p[i].x)\n",
+    ),
+    (
+        "tree of rods with masses",
+        "size n = 31\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate r[i in 1..n] : R^3 = (i, 0.3*i, 0)\nmomentum p of r\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])*(1 + 0.1*r[i].z^2) + m[i]*r[i].z)\nconstraint rod[i in 1..15, s in 0..1] : dot(r[2*i + s] - r[i], r[2*i + s] - r[i]) = (i + s)^2*1.09\n",
+    ),
+    (
+        "attitudes on a line",
+        "size n = 12\ncoordinate R[i in 1..n] : R^(3,3) = identity(3)\nmomentum P of R\nhamiltonian sum(i in 1..n : dot(P[i]*(0, 0, 1), P[i]*(0, 0, 1))/2 + dot(P[i]*(1, 0, 0), P[i]*(1, 0, 0))/3 + dot(P[i]*(0, 1, 0), P[i]*(0, 1, 0))/4 + R[i][3,3])\nconstraint orthogonal[i in 1..n] : transpose(R[i])*R[i] = identity(3)\n",
     ),
     (
         "one row of each template",
@@ -82,7 +94,7 @@ fn rows_agree_with_the_model_written_out() {
         let parameters = &model.parameter_values;
         let field = written_out(&model);
         let straight = CompiledSystem::new(&field, parameters, true, false);
-        let rows = RowSystem::new(&RowField::new(&model), parameters);
+        let rows = RowSystem::new(&RowField::new(&model), parameters, true);
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
@@ -135,8 +147,8 @@ fn other_parameters_need_no_other_kernels() {
     let model = load(text);
     let field = RowField::new(&model);
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
-    let mut old = RowSystem::new(&field, &model.parameter_values);
-    let new = RowSystem::new(&field, &changed);
+    let mut old = RowSystem::new(&field, &model.parameter_values, true);
+    let new = RowSystem::new(&field, &changed, true);
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
     old.rebind_values(&changed);

@@ -18,7 +18,7 @@ use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
-use holonome_model::columns::{Column, Columns, Definition, Stored, jacobian_entries, pieces};
+use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
 use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
@@ -472,22 +472,27 @@ impl Solve {
         let stages = stages.collect();
         let residuals = planner.lengths(&system.residuals, &system.unknowns);
         let residual_stage = planner.stage(&residuals);
-        // The matrix.
-        let columns = &planner.columns;
-        let mut entries = Vec::new();
-        for (k, &(residual, length)) in residuals.iter().enumerate() {
-            let found = jacobian_entries(columns, residual, &system.unknowns, length as u32);
-            let row = |(member, unknown): (u32, u32)| (rows[k].0 as u32 + member, unknown - unknowns.start as u32);
-            entries.extend(found.into_iter().map(row));
-        }
+        let jacobians: Vec<Jacobian> = residuals
+            .iter()
+            .zip(&system.residuals)
+            .map(|(&(_, length), residual)| {
+                Jacobian::new(&planner.columns, std::slice::from_ref(residual), &system.unknowns, length as u32)
+            })
+            .collect();
+        let at = |k: usize, member: u32, unknown: u32| (rows[k].0 as u32 + member, unknown - unknowns.start as u32);
+        let entries: Vec<(u32, u32)> = jacobians
+            .iter()
+            .enumerate()
+            .flat_map(|(k, jacobian)| jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown)))
+            .collect();
         let solver = Unpivoted::new(m, &entries);
-        let mut all = Vec::new();
-        for (k, &(residual, length)) in residuals.iter().enumerate() {
-            let place = |_: usize, member: u32, unknown: u32| {
-                solver.place(rows[k].0 as u32 + member, unknown - unknowns.start as u32)
-            };
-            all.extend(columns.jacobian(&[residual], &system.unknowns, length as u32, &place));
-        }
+        let pieces = jacobians.iter().enumerate().flat_map(|(k, jacobian)| {
+            jacobian.pieces(&|_, member, unknown| {
+                let (row, column) = at(k, member, unknown);
+                solver.place(row, column)
+            })
+        });
+        let all = pieces.collect();
         let program = RowProgram::single(planner.registers, solver.values(), all);
         let solve = Solve {
             unknowns,
