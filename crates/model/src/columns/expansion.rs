@@ -3,8 +3,12 @@
 //! It is made twice. First only its form is looked at: a hash of the formula in which the stored numbers are called by the
 //! order in which they are met, which is the same for all members that can share a template. Then the formula of one
 //! member of each form is made as a graph.
+//!
+//! Members in a row are mostly alike, so not each of them is looked at: with the form of a member it is found for how
+//! many of those behind it the form is the same and what they read moves on evenly ([`Expansion::alike`]).
 
-use super::{Column, Columns, Definition};
+use super::function::{Contribution, Function};
+use super::{Call, Column, Columns, Definition};
 use crate::functional::Source;
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Input, Node};
@@ -17,6 +21,8 @@ pub(super) struct Leaf {
     /// A place among the stored numbers or the parameters; of a number its bits count.
     pub entry: u32,
     pub number: f64,
+    /// By how much the place moves on from member to member.
+    pub step: u32,
 }
 
 /// What formulas are made of.
@@ -119,8 +125,38 @@ impl Builder for Graphs {
     }
 }
 
-/// The derivative of a member's formula: which stored number, and the formula.
-type Derivatives<F> = Vec<(u32, F)>;
+/// For how many members, at most `run`, no number that stays is one that another comes to as it moves on, and none that
+/// moves catches up with another.
+fn met(places: impl Iterator<Item = (u32, u32)> + Clone, mut run: u32) -> u32 {
+    for (place, step) in places.clone() {
+        for (other, other_step) in places.clone() {
+            if step > other_step && other > place {
+                run = run.min((other - place).div_ceil(step - other_step));
+            }
+        }
+    }
+    run
+}
+
+/// A derivative of a member's formula.
+#[derive(Clone, Copy)]
+pub(super) struct Derivative<F> {
+    /// The place of the stored number.
+    pub unknown: u32,
+    /// By how much it moves on from member to member.
+    pub step: u32,
+    pub formula: F,
+}
+
+type Derivatives<F> = Vec<Derivative<F>>;
+
+/// A member of a column. As the formula moves on to the next member, it does so too, or stays.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Element {
+    column: Column,
+    member: u32,
+    moves: bool,
+}
 
 /// Puts formulas of members together.
 pub(super) struct Expansion<'a, B: Builder> {
@@ -128,8 +164,10 @@ pub(super) struct Expansion<'a, B: Builder> {
     pub builder: B,
     /// What the formulas read, in the order in which it is met.
     pub leaves: Vec<Leaf>,
-    values: FxHashMap<(Column, u32), B::Formula>,
-    derivatives: FxHashMap<(Column, u32), Derivatives<B::Formula>>,
+    /// For how many members from this one on the formulas are alike, so far.
+    run: u32,
+    values: FxHashMap<Element, B::Formula>,
+    derivatives: FxHashMap<Element, Derivatives<B::Formula>>,
     /// The columns that are differentiated with respect to; for each column whether it depends on them.
     varying: Vec<bool>,
     unknown: Vec<bool>,
@@ -152,6 +190,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
             columns,
             builder,
             leaves: Vec::new(),
+            run: u32::MAX,
             values: FxHashMap::default(),
             derivatives: FxHashMap::default(),
             varying,
@@ -164,6 +203,18 @@ impl<'a, B: Builder> Expansion<'a, B> {
         self.leaves.clear();
         self.values.clear();
         self.derivatives.clear();
+        self.run = u32::MAX;
+    }
+
+    /// For how many members, this one included, the formulas since [`Expansion::clear`] are the same but for the places of
+    /// what they read, which move on by their steps; `unknowns` are the places and steps of derivatives.
+    pub fn alike(&self, unknowns: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
+        let of = |source: Source| {
+            let leaves = self.leaves.iter().filter(move |leaf| leaf.source == source);
+            leaves.map(|leaf| (leaf.entry, leaf.step))
+        };
+        let run = met(of(Source::State), met(of(Source::Parameter), self.run));
+        met(unknowns, run).max(1)
     }
 
     fn leaf(&mut self, leaf: Leaf) -> B::Formula {
@@ -175,44 +226,59 @@ impl<'a, B: Builder> Expansion<'a, B> {
             self.leaves.push(leaf);
             self.leaves.len() - 1
         });
-        self.builder.leaf(number as u32)
-    }
-
-    /// The value of a member.
-    pub fn value(&mut self, column: Column, member: u32) -> B::Formula {
-        let facts = self.columns.facts(column);
-        if let Some(at) = facts.stored {
-            return self.leaf(Leaf { source: Source::State, entry: at.first + member * at.stride, number: 0.0 });
+        if self.leaves[number].step != leaf.step {
+            // The next member reads two different numbers here.
+            self.run = 1;
         }
-        self.defined(column, member)
+        self.builder.leaf(number as u32)
     }
 
     /// The value of a member by its definition, wherever it is stored.
     pub fn defined(&mut self, column: Column, member: u32) -> B::Formula {
-        let facts = self.columns.facts(column);
-        // What is the same for all members has one number.
-        let member = if facts.length == 1 { 0 } else { member };
-        if let Some(&known) = self.values.get(&(column, member)) {
+        self.define(Element { column, member, moves: true })
+    }
+
+    fn value(&mut self, element: Element) -> B::Formula {
+        match self.columns.facts(element.column).stored {
+            Some(at) => {
+                let step = if element.moves { at.stride } else { 0 };
+                let entry = at.first + element.member * at.stride;
+                self.leaf(Leaf { source: Source::State, entry, number: 0.0, step })
+            }
+            None => self.define(element),
+        }
+    }
+
+    /// What is the same for all members has one number.
+    fn only(&self, element: Element) -> Element {
+        match self.columns.facts(element.column).length {
+            1 => Element { member: 0, moves: false, ..element },
+            _ => element,
+        }
+    }
+
+    fn define(&mut self, element: Element) -> B::Formula {
+        let element = self.only(element);
+        if let Some(&known) = self.values.get(&element) {
             return known;
         }
-        let value = match facts.definition {
-            Definition::Input(_) => return self.value(column, member),
+        let argument = |column: Column| Element { column, ..element };
+        let value = match self.columns.facts(element.column).definition {
+            Definition::Input(_) => return self.value(element),
             Definition::Time => return self.builder.time(),
             Definition::Constant(bits) => return self.builder.constant(f64::from_bits(bits)),
             Definition::Unary(op, a) => {
-                let a = self.value(a, member);
+                let a = self.value(argument(a));
                 self.builder.unary(op, a)
             }
             Definition::Binary(op, a, b) => {
-                let (a, b) = (self.value(a, member), self.value(b, member));
+                let (a, b) = (self.value(argument(a)), self.value(argument(b)));
                 self.builder.binary(op, a, b)
             }
-            Definition::Call { call, first, stride } => {
-                let function = self.columns.calls[call as usize].function;
+            Definition::Call { .. } => {
                 let mut sum = None;
-                for k in 0..self.columns.functions[function].contributions(first + member * stride).len() {
-                    let contribution = self.columns.functions[function].contributions(first + member * stride)[k];
-                    let value = self.formula(call, contribution, contribution.formula);
+                for contribution in self.contributions(element) {
+                    let value = self.formula(element, contribution, contribution.formula);
                     sum = Some(match sum {
                         Some(sum) => self.builder.binary(Binary::Add, sum, value),
                         None => value,
@@ -221,98 +287,162 @@ impl<'a, B: Builder> Expansion<'a, B> {
                 sum.unwrap_or_else(|| self.builder.constant(0.0))
             }
         };
-        self.values.insert((column, member), value);
+        self.values.insert(element, value);
         value
     }
 
+    /// The call that an element is of, and its output.
+    fn called(&self, element: Element) -> (&'a Call, u32) {
+        match self.columns.facts(element.column).definition {
+            Definition::Call { call, first, stride } => {
+                (&self.columns.calls[call as usize], first + element.member * stride)
+            }
+            _ => unreachable!("only calls have contributions"),
+        }
+    }
+
+    /// What adds to an element of a call. Only as long as that is alike the formulas are.
+    fn contributions(&mut self, element: Element) -> impl Iterator<Item = Contribution> + use<'a, B> {
+        let (call, output) = self.called(element);
+        if element.moves {
+            self.run = self.run.min(self.columns.facts(element.column).runs[element.member as usize]);
+        }
+        let function: &'a Function = &self.columns.functions[call.function];
+        function.contributions(output).iter().copied()
+    }
+
+    /// How far a slot of a contribution to an element moves on with the next member.
+    fn step(&self, element: Element, contribution: Contribution, slot: u32) -> u32 {
+        if !element.moves || self.columns.facts(element.column).runs[element.member as usize] == 1 {
+            return 0;
+        }
+        let (call, output) = self.called(element);
+        let (_, next) = self.called(Element { member: element.member + 1, ..element });
+        let function = &self.columns.functions[call.function];
+        let k = function.contributions(output).iter().position(|&c| c == contribution).expect("it is one of these");
+        function.entry(&function.contributions(next)[k], slot).wrapping_sub(function.entry(&contribution, slot))
+    }
+
+    /// The element that an input of a contribution stands for.
+    fn argument(&mut self, element: Element, contribution: Contribution, slot: u32) -> Element {
+        let (call, _) = self.called(element);
+        let step = self.step(element, contribution, slot);
+        let entry = self.columns.functions[call.function].entry(&contribution, slot);
+        let (column, member) = call.argument(entry);
+        if step != 0 && call.argument(entry.wrapping_add(step)) != (column, member + 1) {
+            self.run = 1;
+        }
+        Element { column, member, moves: step != 0 }
+    }
+
     /// A formula of a template in the row of a contribution.
-    fn formula(&mut self, call: u32, contribution: super::function::Contribution, formula: u32) -> B::Formula {
-        let columns = self.columns;
-        let called = &columns.calls[call as usize];
-        let function = &columns.functions[called.function];
-        let (part, row) = (contribution.part, contribution.row);
-        let what = function.formula(part, formula);
-        let term = function.term(part);
+    fn formula(&mut self, element: Element, contribution: Contribution, formula: u32) -> B::Formula {
+        let (called, _) = self.called(element);
+        let function = &self.columns.functions[called.function];
+        let what = function.formula(contribution.part, formula);
+        let term = function.term(contribution.part);
         let mut slots = Vec::with_capacity(what.slots.len() + 1);
         for &slot in &what.slots {
-            let entry = term.row(row as usize)[slot as usize];
+            let entry = function.entry(&contribution, slot);
             let value = match term.slots[slot as usize] {
                 Source::State => {
-                    let (column, member) = called.argument(entry);
-                    self.value(column, member)
+                    let argument = self.argument(element, contribution, slot);
+                    self.value(argument)
                 }
-                Source::Parameter => self.leaf(Leaf { source: Source::Parameter, entry, number: 0.0 }),
+                Source::Parameter => {
+                    let step = self.step(element, contribution, slot);
+                    self.leaf(Leaf { source: Source::Parameter, entry, number: 0.0, step })
+                }
                 Source::Number => {
-                    self.leaf(Leaf { source: Source::Number, entry, number: term.numbers[entry as usize] })
+                    // The same in a whole run.
+                    let number = term.numbers[entry as usize];
+                    self.leaf(Leaf { source: Source::Number, entry, number, step: 0 })
                 }
             };
             slots.push((Some(slot), value));
         }
         if what.reads_time {
-            let time = self.value(called.time, 0);
+            let time = self.value(Element { column: called.time, member: 0, moves: false });
             slots.push((None, time));
         }
-        self.builder.template([called.function as u32, part, formula], (function.graph(part), what.node), &slots)
+        let identity = [called.function as u32, contribution.part, formula];
+        self.builder.template(identity, (function.graph(contribution.part), what.node), &slots)
     }
 
     /// The derivatives of a member with respect to the unknowns.
     pub fn derivatives(&mut self, column: Column, member: u32) -> Derivatives<B::Formula> {
-        let columns = self.columns;
-        let facts = columns.facts(column);
-        if !self.varying[column.0 as usize] {
+        self.differentiated(Element { column, member, moves: true })
+    }
+
+    fn differentiated(&mut self, element: Element) -> Derivatives<B::Formula> {
+        let facts = self.columns.facts(element.column);
+        if !self.varying[element.column.0 as usize] {
             return Vec::new();
         }
-        let member = if facts.length == 1 { 0 } else { member };
-        if let Some(known) = self.derivatives.get(&(column, member)) {
+        let element = self.only(element);
+        if let Some(known) = self.derivatives.get(&element) {
             return known.clone();
         }
+        let argument = |column: Column| Element { column, ..element };
         let derivatives = match facts.definition {
-            Definition::Input(_) if self.unknown[column.0 as usize] => {
+            Definition::Input(_) if self.unknown[element.column.0 as usize] => {
                 let at = facts.stored.expect("what is solved for is stored");
-                vec![(at.first + member * at.stride, self.builder.constant(1.0))]
+                let step = if element.moves { at.stride } else { 0 };
+                let formula = self.builder.constant(1.0);
+                return vec![Derivative { unknown: at.first + element.member * at.stride, step, formula }];
             }
             Definition::Input(_) | Definition::Time | Definition::Constant(_) => Vec::new(),
             Definition::Unary(op, a) => {
-                let inner = self.derivatives(a, member);
-                self.chain_unary(op, a, member, inner)
+                let inner = self.differentiated(argument(a));
+                self.chain_unary(op, argument(a), inner)
             }
             Definition::Binary(op, a, b) => {
-                let (da, db) = (self.derivatives(a, member), self.derivatives(b, member));
-                self.chain_binary(op, (a, b), member, da, db)
+                let [a, b] = [a, b].map(argument);
+                let (da, db) = (self.differentiated(a), self.differentiated(b));
+                self.chain_binary(op, (a, b), da, db)
             }
-            Definition::Call { call, first, stride } => {
-                let function = columns.calls[call as usize].function;
-                let mut sum = Vec::new();
-                for &contribution in columns.functions[function].contributions(first + member * stride) {
-                    let partials = &columns.functions[function].formula(contribution.part, contribution.formula).partials;
-                    for &(slot, formula) in partials {
-                        let input = columns.functions[function].input(&contribution, slot);
-                        let input = input.expect("derivatives are with respect to inputs");
-                        let (column, of) = columns.calls[call as usize].argument(input);
-                        let inner = self.derivatives(column, of);
-                        if !inner.is_empty() {
-                            let factor = self.formula(call, contribution, formula);
-                            let scaled = self.scaled(factor, inner);
-                            sum = self.added(sum, scaled);
-                        }
-                    }
-                }
-                sum
-            }
+            Definition::Call { .. } => self.chain_call(element),
         };
-        self.derivatives.insert((column, member), derivatives.clone());
+        self.derivatives.insert(element, derivatives.clone());
         derivatives
     }
 
+    fn chain_call(&mut self, element: Element) -> Derivatives<B::Formula> {
+        let (call, _) = self.called(element);
+        let function = &self.columns.functions[call.function];
+        let mut sum = Vec::new();
+        for contribution in self.contributions(element) {
+            for &(slot, formula) in &function.formula(contribution.part, contribution.formula).partials {
+                let argument = self.argument(element, contribution, slot);
+                let inner = self.differentiated(argument);
+                if !inner.is_empty() {
+                    let factor = self.formula(element, contribution, formula);
+                    let scaled = self.scaled(factor, inner);
+                    sum = self.added(sum, scaled);
+                }
+            }
+        }
+        sum
+    }
+
     fn scaled(&mut self, factor: B::Formula, list: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
-        list.into_iter().map(|(at, d)| (at, self.builder.binary(Binary::Mul, factor, d))).collect()
+        let scale = |d: Derivative<B::Formula>| {
+            let formula = self.builder.binary(Binary::Mul, factor, d.formula);
+            Derivative { formula, ..d }
+        };
+        list.into_iter().map(scale).collect()
     }
 
     fn added(&mut self, mut a: Derivatives<B::Formula>, b: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
-        for (at, d) in b {
-            match a.iter_mut().find(|(other, _)| *other == at) {
-                Some((_, sum)) => *sum = self.builder.binary(Binary::Add, *sum, d),
-                None => a.push((at, d)),
+        for d in b {
+            match a.iter_mut().find(|other| other.unknown == d.unknown) {
+                Some(sum) => {
+                    if sum.step != d.step {
+                        self.run = 1;
+                    }
+                    sum.formula = self.builder.binary(Binary::Add, sum.formula, d.formula);
+                }
+                None => a.push(d),
             }
         }
         a
@@ -321,11 +451,10 @@ impl<'a, B: Builder> Expansion<'a, B> {
     fn chain_unary(
         &mut self,
         op: Unary,
-        a: Column,
-        member: u32,
+        a: Element,
         inner: Derivatives<B::Formula>,
     ) -> Derivatives<B::Formula> {
-        let value = self.value(a, member);
+        let value = self.value(a);
         let factor = match op {
             Unary::Neg => self.builder.constant(-1.0),
             Unary::Sqrt => {
@@ -350,8 +479,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
     fn chain_binary(
         &mut self,
         op: Binary,
-        (a, b): (Column, Column),
-        member: u32,
+        (a, b): (Element, Element),
         da: Derivatives<B::Formula>,
         db: Derivatives<B::Formula>,
     ) -> Derivatives<B::Formula> {
@@ -359,9 +487,9 @@ impl<'a, B: Builder> Expansion<'a, B> {
         let (by_a, by_b) = match op {
             Binary::Add => (one, one),
             Binary::Sub => (one, self.builder.constant(-1.0)),
-            Binary::Mul => (self.value(b, member), self.value(a, member)),
+            Binary::Mul => (self.value(b), self.value(a)),
             Binary::Div => {
-                let (a, b) = (self.value(a, member), self.value(b, member));
+                let (a, b) = (self.value(a), self.value(b));
                 let inverse = self.builder.binary(Binary::Div, one, b);
                 let quotient = self.builder.binary(Binary::Div, a, b);
                 let product = self.builder.binary(Binary::Mul, quotient, inverse);

@@ -1,5 +1,6 @@
 //! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
 
+use super::expansion::mixed;
 use crate::functional::{Functional, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub struct Function {
 }
 
 /// What a row of a template adds to an output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Contribution {
     /// Which part of the function.
     pub part: u32,
@@ -165,9 +166,57 @@ impl Function {
 
     /// The input that a slot reads, if it reads one.
     pub(super) fn input(&self, contribution: &Contribution, slot: u32) -> Option<u32> {
-        let term = self.term(contribution.part);
-        let reads_state = term.slots[slot as usize] == Source::State;
-        reads_state.then(|| term.row(contribution.row as usize)[slot as usize])
+        let reads_state = self.term(contribution.part).slots[slot as usize] == Source::State;
+        reads_state.then(|| self.entry(contribution, slot))
+    }
+
+    /// What a slot is bound to.
+    pub(super) fn entry(&self, contribution: &Contribution, slot: u32) -> u32 {
+        self.term(contribution.part).row(contribution.row as usize)[slot as usize]
+    }
+
+    /// For each member of a family of outputs how many members from it on are alike: what adds to them is the same but for
+    /// the inputs, each of which moves on by the same distance from one member to the next.
+    pub(super) fn runs(&self, first: u32, stride: u32, length: u32) -> Vec<u32> {
+        let mut runs = vec![1; length as usize];
+        let mut behind = None;
+        for i in (1..length).rev() {
+            let step = self.step(first + (i - 1) * stride, first + i * stride);
+            let member = i as usize - 1;
+            if step.is_some() {
+                runs[member] = if step == behind { runs[member + 1] + 1 } else { 2 };
+            }
+            behind = step;
+        }
+        runs
+    }
+
+    /// How the contributions to one output differ from those to another, as a hash; none if not by their inputs only.
+    fn step(&self, from: u32, to: u32) -> Option<u64> {
+        let (from, to) = (self.contributions(from), self.contributions(to));
+        if from.len() != to.len() {
+            return None;
+        }
+        let mut hash = from.len() as u64;
+        for (a, b) in from.iter().zip(to) {
+            if (a.part, a.formula) != (b.part, b.formula) {
+                return None;
+            }
+            hash = mixed(mixed(hash, u64::from(a.part)), u64::from(a.formula));
+            let part = &self.parts[a.part as usize];
+            for (slot, source) in part.term.slots.iter().enumerate() {
+                let [x, y] = [a, b].map(|c| part.term.row(c.row as usize)[slot]);
+                if *source == Source::Number {
+                    let [x, y] = [x, y].map(|at| part.term.numbers[at as usize].to_bits());
+                    if x != y {
+                        return None;
+                    }
+                } else {
+                    hash = mixed(hash, u64::from(y.wrapping_sub(x)));
+                }
+            }
+        }
+        Some(hash)
     }
 
     /// Whether nothing adds to a family of outputs.

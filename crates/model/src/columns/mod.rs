@@ -18,6 +18,7 @@ pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A quantity for every member of a family. One that is the same for all members has length 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -103,6 +104,8 @@ struct Facts {
     arguments: Vec<Column>,
     /// Where it is found by those that use it.
     stored: Option<Stored>,
+    /// Of a call [`Function::runs`]; empty otherwise.
+    runs: Arc<[u32]>,
 }
 
 /// Columns, and the functions that they use.
@@ -112,6 +115,8 @@ pub struct Columns {
     calls: Vec<Call>,
     list: Vec<Facts>,
     known: FxHashMap<Definition, Column>,
+    /// By function, first output and distance.
+    runs: FxHashMap<[u32; 3], Arc<[u32]>>,
 }
 
 impl Columns {
@@ -128,7 +133,8 @@ impl Columns {
 
     fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
         *self.known.entry(definition).or_insert_with(|| {
-            self.list.push(Facts { definition, length, arguments, stored });
+            let runs = Arc::from([]);
+            self.list.push(Facts { definition, length, arguments, stored, runs });
             Column(self.list.len() as u32 - 1)
         })
     }
@@ -238,7 +244,12 @@ impl Columns {
             self.calls.push(call);
             self.calls.len() - 1
         });
-        self.put(Definition::Call { call: number as u32, first, stride }, length, used, None)
+        let function = self.calls[number].function;
+        let runs = self.runs.entry([function as u32, first, stride]);
+        let runs = Arc::clone(runs.or_insert_with(|| self.functions[function].runs(first, stride, length).into()));
+        let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
+        self.list[column.0 as usize].runs = runs;
+        column
     }
 
     /// A column with others in place of some that it depends on; `replaced` is added to.

@@ -17,6 +17,14 @@ struct Group {
     results: Vec<(u32, u32)>,
 }
 
+/// A result of a member: of which column, with respect to which stored number, and by how much that moves on.
+#[derive(Clone, Copy)]
+struct Outcome {
+    column: u32,
+    unknown: u32,
+    step: u32,
+}
+
 /// What is computed of a member.
 #[derive(Clone, Copy)]
 enum What<'a> {
@@ -39,21 +47,21 @@ impl What<'_> {
         &self,
         expansion: &mut Expansion<B>,
         member: u32,
-        results: &mut Vec<(u32, u32)>,
+        results: &mut Vec<Outcome>,
     ) -> Vec<B::Formula> {
         let mut formulas = Vec::new();
         match *self {
             What::Values(columns) => {
                 for (k, &column) in columns.iter().enumerate() {
-                    results.push((k as u32, 0));
+                    results.push(Outcome { column: k as u32, unknown: 0, step: 0 });
                     formulas.push(expansion.defined(column, member));
                 }
             }
             What::Derivatives(columns, _) => {
                 for (k, &column) in columns.iter().enumerate() {
-                    for (unknown, formula) in expansion.derivatives(column, member) {
-                        results.push((k as u32, unknown));
-                        formulas.push(formula);
+                    for d in expansion.derivatives(column, member) {
+                        results.push(Outcome { column: k as u32, unknown: d.unknown, step: d.step });
+                        formulas.push(d.formula);
                     }
                 }
             }
@@ -104,21 +112,26 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
     let mut known: FxHashMap<u64, usize> = FxHashMap::default();
     let mut expansion = Expansion::new(columns, what.unknowns(), Forms);
     let mut results = Vec::new();
-    for member in 0..length {
+    let mut member = 0;
+    while member < length {
         expansion.clear();
         results.clear();
         let forms = what.of(&mut expansion, member, &mut results);
+        let run = expansion.alike(results.iter().map(|r: &Outcome| (r.unknown, r.step))).min(length - member);
         let sources = expansion.leaves.iter().fold(0, |hash, leaf| mixed(hash, leaf.source as u64));
-        let columns_of = results.iter().fold(sources, |hash, &(k, _)| mixed(hash, u64::from(k)));
+        let columns_of = results.iter().fold(sources, |hash, result| mixed(hash, u64::from(result.column)));
         let form = forms.into_iter().fold(columns_of, mixed);
         let group = *known.entry(form).or_insert_with(|| {
             groups.push(Group { members: Vec::new(), leaves: Vec::new(), results: Vec::new() });
             groups.len() - 1
         });
         let group = &mut groups[group];
-        group.members.push(member);
-        group.leaves.extend_from_slice(&expansion.leaves);
-        group.results.extend_from_slice(&results);
+        for k in 0..run {
+            group.members.push(member + k);
+            group.leaves.extend(expansion.leaves.iter().map(|leaf| Leaf { entry: leaf.entry.wrapping_add(k.wrapping_mul(leaf.step)), ..*leaf }));
+            group.results.extend(results.iter().map(|r| (r.column, r.unknown + k * r.step)));
+        }
+        member += run;
     }
     groups
 }

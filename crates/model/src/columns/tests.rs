@@ -1,0 +1,141 @@
+//! Columns against functionals that are evaluated row by row.
+
+use super::*;
+use crate::functional::{Functional, Source, Term};
+use crate::graph::{Graph, Input};
+use crate::rows::RowProgram;
+use proptest::prelude::*;
+
+/// Σ over rows of (a − b)² c, one output for each row and one for all; the rows' slots are the first three components of
+/// a table.
+fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
+    let mut graph = Graph::new();
+    let [a, b, c] = [0, 1, 2].map(|k| graph.input(Input::Slot(k)));
+    let difference = graph.sub(a, b);
+    let square = graph.mul(difference, difference);
+    let root = graph.mul(square, c);
+    let first_output: Vec<u32> = (0..rows.len() as u32).map(outputs).collect();
+    let count = first_output.iter().max().map_or(0, |&last| last as usize + 1);
+    let term = Term {
+        graph,
+        roots: vec![root],
+        slots: vec![Source::State, Source::State, Source::Parameter],
+        table: rows.concat(),
+        first_output,
+        numbers: Vec::new(),
+    };
+    Functional { outputs: count, terms: vec![term] }
+}
+
+/// For every i of a family (x_i − x_m)² for m in `fixed`, and (x_i − x_{n−1−i})²: places that move, that stay, and that come
+/// towards each other.
+fn meeting(n: u32, fixed: &[u32]) -> Functional {
+    let pairs = |i: u32| fixed.iter().map(move |&m| [i, m, 0]).chain([[i, n - 1 - i, 1]]);
+    let rows: Vec<[u32; 3]> = (0..n).flat_map(pairs).collect();
+    let width = fixed.len() as u32 + 1;
+    functional(&rows, |row| row / width)
+}
+
+/// The outputs of a function of the state, and their derivatives, through columns.
+fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let outputs = function.outputs();
+    let mut columns = Columns::new();
+    let state = columns.input(n as u32);
+    columns.store(state, Stored { first: 0, stride: 1 });
+    let (time, number) = (columns.time(), columns.function(function));
+    let arguments = [Segment { first: 0, columns: vec![state] }];
+    let column = columns.call(number, time, &arguments, &[(0, 1, outputs as u32)])[0];
+    let values = pieces(&columns, &[column], outputs as u32, &|_, member| member);
+    let values = RowProgram::single(n, outputs, values).evaluate(0.0, x, parameters);
+    let unknowns = [state];
+    let jacobian = Jacobian::new(&columns, std::slice::from_ref(&column), &unknowns, outputs as u32);
+    let place = |_: usize, member: u32, unknown: u32| member * n as u32 + unknown;
+    let entries = RowProgram::single(n, outputs * n, jacobian.pieces(&place)).evaluate(0.0, x, parameters);
+    (values, entries)
+}
+
+proptest! {
+    /// Tables that are even in stretches, with places where they are not and numbers that several rows share.
+    #[test]
+    fn values_and_derivatives_are_those_of_the_rows(
+        stretches in prop::collection::vec((0u32..12, 0u32..12, 0u32..4, 0u32..2, 0u32..2, 1u32..6), 1..7),
+    ) {
+        let n = 20usize;
+        let mut rows = Vec::new();
+        for (a, b, c, moves_a, moves_c, count) in stretches {
+            rows.extend((0..count).map(|k| [a + k * moves_a, b + k, c + k * moves_c]));
+        }
+        let x: Vec<f64> = (0..n).map(|i| (1.3 * i as f64).sin()).collect();
+        let parameters: Vec<f64> = (0..10).map(|i| 1.0 + 0.1 * f64::from(i)).collect();
+        let each = functional(&rows, |row| row);
+        let (values, derivatives) = through_columns(Function::value(&each), n, &x, &parameters);
+        prop_assert_eq!(&values, &each.evaluate(0.0, &x, &parameters));
+        let all = functional(&rows, |_| 0);
+        let (gradient, hessian) = through_columns(Function::gradient(&all, n), n, &x, &parameters);
+        // By hand: (a − b)² c.
+        let (mut expected, mut rate, mut second) = (vec![0.0; n], vec![0.0; rows.len() * n], vec![0.0; n * n]);
+        for (row, &[a, b, c]) in rows.iter().enumerate() {
+            let (a, b, c) = (a as usize, b as usize, parameters[c as usize]);
+            let d = 2.0 * (x[a] - x[b]) * c;
+            for (i, sign) in [(a, 1.0), (b, -1.0)] {
+                expected[i] += sign * d;
+                rate[row * n + i] += sign * d;
+                for (j, other) in [(a, 1.0), (b, -1.0)] {
+                    second[i * n + j] += sign * other * 2.0 * c;
+                }
+            }
+        }
+        for (found, expected) in [(&derivatives, &rate), (&gradient, &expected), (&hessian, &second)] {
+            for (found, expected) in found.iter().zip(expected) {
+                // Sums of some tens of numbers below 10.
+                prop_assert!((found - expected).abs() < 1e-13, "{} {}", found, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_meet_are_one() {
+    let n = 20usize;
+    let x: Vec<f64> = (0..n).map(|i| (1.3 * i as f64).sin()).collect();
+    let parameters = [1.0, 2.0];
+    for fixed in [&[7u32][..], &[0, 19], &[13, 14]] {
+        let functional = meeting(n as u32, fixed);
+        let expected = functional.evaluate(0.0, &x, &parameters);
+        let (values, derivatives) = through_columns(Function::value(&functional), n, &x, &parameters);
+        for i in 0..n {
+            assert!((values[i] - expected[i]).abs() < 1e-14);
+            let mut rate = vec![0.0; n];
+            for (m, c) in fixed.iter().map(|&m| (m as usize, 1.0)).chain([(n - 1 - i, 2.0)]) {
+                rate[i] += 2.0 * c * (x[i] - x[m]);
+                rate[m] -= 2.0 * c * (x[i] - x[m]);
+            }
+            for (found, expected) in derivatives[i * n..(i + 1) * n].iter().zip(&rate) {
+                assert!((found - expected).abs() < 1e-14, "{i}: {found} {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_are_told_apart_by_what_they_read() {
+    let function = Function::gradient(&functional(&[[0, 1, 0], [1, 2, 0]], |_| 0), 6);
+    let mut columns = Columns::new();
+    let [q, p, other] = [(); 3].map(|()| columns.input(3));
+    let (time, number) = (columns.time(), columns.function(function));
+    let call = |columns: &mut Columns, p: Column| {
+        let arguments = [Segment { first: 0, columns: vec![q] }, Segment { first: 3, columns: vec![p] }];
+        columns.call(number, time, &arguments, &[(0, 1, 3), (3, 1, 3)])
+    };
+    let (first, second) = (call(&mut columns, p), call(&mut columns, other));
+    assert_eq!(first, second, "nothing reads p");
+    assert_eq!(columns.value(first[1]), Some(0.0), "no derivative with respect to p");
+    assert!(columns.depends(first[0], &[q]) && !columns.depends(first[0], &[p]));
+    // A quadratic function has a linear gradient; products of unknowns are not linear.
+    assert!(columns.is_linear(first[0], &[q]));
+    let product = columns.binary(crate::graph::op::Binary::Mul, first[0], q);
+    assert!(!columns.is_linear(product, &[q]));
+    let mut replaced = [(q, other)].into_iter().collect();
+    let moved = columns.substituted(product, &mut replaced);
+    assert!(columns.depends(moved, &[other]) && !columns.depends(moved, &[q]));
+}
