@@ -122,6 +122,7 @@ impl Group {
         for member in &self.members {
             let size = match member.as_slice() {
                 // One scalar needs no square root, and its square could underflow.
+                [(row, 1.0)] => (f[*row as usize] - target[*row as usize]).abs(),
                 [(row, weight)] => weight.sqrt() * (f[*row as usize] - target[*row as usize]).abs(),
                 rows => rows
                     .iter()

@@ -398,11 +398,7 @@ impl RowLoop for CompiledRows {
             // Both find the bound values and the scratch where vectors have them.
             let shape = if which == 0 { self.shape } else { Shape { width: self.shape.isa.width(1), ..self.shape } };
             let bias = shape.bias() as usize;
-            let inputs = [
-                x.as_ptr().wrapping_add(first),
-                x.as_ptr(),
-                bound.as_ptr().wrapping_byte_add(bias),
-            ];
+            let inputs = [x.as_ptr().wrapping_add(first), x.as_ptr(), bound.as_ptr().wrapping_byte_add(bias)];
             let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.wrapping_byte_add(bias)];
             // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
             // reads and writes elements `place + first` to `place + first + count * together` of the arrays for every

@@ -76,9 +76,10 @@ impl System for RowSystem {
     fn work_len(&self) -> usize {
         let kernels = [&self.field, &self.values, &self.jacobian].map(RowKernel::work_len);
         let kernels = kernels.into_iter().fold(0, usize::max);
-        let extension = self.forces.as_ref().map_or(0, |forces| {
-            self.invariants.count + self.invariants.nonzeros() + forces.work_len()
-        });
+        let extension = self
+            .forces
+            .as_ref()
+            .map_or(0, |forces| self.invariants.count + self.invariants.nonzeros() + forces.work_len());
         kernels + extension + 2 * self.dimension
     }
 

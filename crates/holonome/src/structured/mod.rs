@@ -12,21 +12,20 @@ mod program;
 mod repeated;
 mod tracing;
 
-
 use crate::compiled::Formula;
-use columns::ColumnProgram;
 use crate::error::Error;
+use columns::ColumnProgram;
 use flows::Flows;
 use functions::Functions;
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
-use holonome_model::elaborate::model::Model;
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
+use holonome_model::elaborate::model::Model;
+use holonome_model::rows::{self, RowMechanics};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
-use holonome_model::rows::{self, RowMechanics};
 use program::Program as StraightProgram;
 use tracing::{Trace, Tracer};
 

@@ -19,15 +19,17 @@ pub struct Unpivoted {
 #[derive(Clone, Debug)]
 enum Kind {
     /// Sub-, main and superdiagonal are the values, one behind the other; whether all of them are stored to.
-    Tridiagonal { complete: bool },
+    Tridiagonal {
+        complete: bool,
+    },
     General(Box<Pattern>),
 }
 
 impl Unpivoted {
     /// For a matrix of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
-        let tridiagonal = entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1)
-            && entries.iter().filter(|(i, j)| i == j).count() == n;
+        let tridiagonal =
+            entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1) && entries.iter().filter(|(i, j)| i == j).count() == n;
         let kind = match tridiagonal {
             true => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
             false => Kind::General(Box::new(Pattern::new(n, entries))),

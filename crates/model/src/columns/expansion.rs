@@ -448,12 +448,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         a
     }
 
-    fn chain_unary(
-        &mut self,
-        op: Unary,
-        a: Element,
-        inner: Derivatives<B::Formula>,
-    ) -> Derivatives<B::Formula> {
+    fn chain_unary(&mut self, op: Unary, a: Element, inner: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
         let value = self.value(a);
         let factor = match op {
             Unary::Neg => self.builder.constant(-1.0),

@@ -65,8 +65,7 @@ impl Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         let differentiated = if smooth { nodes.len() } else { 0 };
         for k in 0..differentiated {
-            let is_state =
-                |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
+            let is_state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
             let partials = graph.adjoint(nodes[k], is_state);
             for (input, node) in partials {
                 if let Input::Slot(slot) = input {

@@ -43,12 +43,7 @@ impl What<'_> {
     }
 
     /// The formulas of a member; `results` takes what they are.
-    fn of<B: Builder>(
-        &self,
-        expansion: &mut Expansion<B>,
-        member: u32,
-        results: &mut Vec<Outcome>,
-    ) -> Vec<B::Formula> {
+    fn of<B: Builder>(&self, expansion: &mut Expansion<B>, member: u32, results: &mut Vec<Outcome>) -> Vec<B::Formula> {
         let mut formulas = Vec::new();
         match *self {
             What::Values(columns) => {
@@ -128,7 +123,12 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
         let group = &mut groups[group];
         for k in 0..run {
             group.members.push(member + k);
-            group.leaves.extend(expansion.leaves.iter().map(|leaf| Leaf { entry: leaf.entry.wrapping_add(k.wrapping_mul(leaf.step)), ..*leaf }));
+            group.leaves.extend(
+                expansion
+                    .leaves
+                    .iter()
+                    .map(|leaf| Leaf { entry: leaf.entry.wrapping_add(k.wrapping_mul(leaf.step)), ..*leaf }),
+            );
             group.results.extend(results.iter().map(|r| (r.column, r.unknown + k * r.step)));
         }
         member += run;

@@ -269,7 +269,8 @@ fn pattern(parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> (
         }
     }
     for ((first, step), derivatives) in hidden {
-        let key = |(_, member, component): (usize, u32, u32)| (u64::from(first + member * step) << 32) | u64::from(component);
+        let key =
+            |(_, member, component): (usize, u32, u32)| (u64::from(first + member * step) << 32) | u64::from(component);
         entries.extend(derivatives.entries().map(key));
     }
     thin_out(&mut entries);

@@ -50,7 +50,9 @@ impl RowKernel {
             }
             let (tape, lanes) = (piece.tape(parameters.len()), suitable_lanes(piece, lanes));
             let kernel = backend.compile(&tape, lanes);
-            Code::Gathered(kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"))
+            Code::Gathered(
+                kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"),
+            )
         };
         RowKernel::bind(program.clone(), program.pieces.iter().map(code).collect(), parameters)
     }

@@ -53,7 +53,10 @@ struct Names {
 enum Action {
     Compute(Stage),
     /// The largest absolute value of some registers.
-    Largest { of: Vec<Range<usize>>, to: usize },
+    Largest {
+        of: Vec<Range<usize>>,
+        to: usize,
+    },
     Solve(Box<Solve>),
 }
 
@@ -445,6 +448,16 @@ enum Lost {
     Degenerate(f64),
 }
 
+/// Whether every residual is within `enough` of what cancels in it.
+fn are_close(residuals: &[f64], sizes: &[f64], enough: f64) -> bool {
+    // Counted without a branch, as that runs in vectors. Where nothing cancels the residual itself counts.
+    let close = |(residual, size): (&f64, &f64)| {
+        let size = if *size == 0.0 { 1.0 } else { *size };
+        u32::from(residual.abs() <= enough * size)
+    };
+    residuals.iter().zip(sizes).map(close).sum::<u32>() == residuals.len() as u32
+}
+
 impl Solve {
     /// The actions that make the sizes and guesses of a system, and solve it.
     fn actions(planner: &mut Planner, level: usize, system: &ColumnSystem, watch: Option<usize>) -> Vec<Action> {
@@ -515,6 +528,16 @@ impl Solve {
         self.solver.values() + kernels.chain([self.jacobian.work_len(), solver]).max().unwrap_or(0)
     }
 
+    /// How far off the unknowns are, for a message.
+    fn lost(&self, iterations: u32, registers: &mut [f64], work: &mut [f64]) -> Lost {
+        for stage in self.stages.iter().chain([&self.residuals]) {
+            stage.run(registers, work);
+        }
+        let residuals = &registers[self.residuals.first..][..self.unknowns.len()];
+        let (residual, row) = worst(residuals, &registers[self.sizes.clone()]);
+        Lost::Unsolved { iterations, residual, row }
+    }
+
     /// Newton's method: as `newton::System::solve`, over stages.
     fn run(
         &self,
@@ -536,11 +559,7 @@ impl Solve {
             self.calls.count(1, cost);
             let (before, residuals) = registers.split_at_mut(self.residuals.first);
             let residuals = &mut residuals[..m];
-            let (residual, row) = worst(residuals, &before[self.sizes.clone()]);
-            let unsolved = Lost::Unsolved { iterations, residual, row };
-            if residual.is_nan() {
-                return Err(unsolved);
-            }
+            let close = self.linear || are_close(residuals, &before[self.sizes.clone()], enough);
             if self.solver.fills() {
                 values.fill(0.0);
             }
@@ -553,14 +572,11 @@ impl Solve {
                 *unknown -= step;
                 finite &= step.is_finite();
             }
-            if !(self.linear || residual <= enough) {
-                if iterations == MOST_ITERATIONS {
-                    return Err(unsolved);
-                }
-                continue;
+            if !finite || (!close && iterations == MOST_ITERATIONS) {
+                return Err(self.lost(iterations, registers, work));
             }
-            if !finite {
-                return Err(unsolved);
+            if !close {
+                continue;
             }
             for stage in &self.stages {
                 stage.run(registers, work);
@@ -597,7 +613,8 @@ impl Names {
             components: quantity.components.clone(),
             depends: quantity.depends,
         };
-        let constraints = model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
+        let constraints =
+            model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
         Names { constraints, variables: model.variables.clone(), state: state.to_vec() }
     }
 

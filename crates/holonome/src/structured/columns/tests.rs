@@ -1,7 +1,7 @@
 //! Steps over columns are those of the same model written out.
 
-use crate::problem::Problem;
 use crate::options::Settings;
+use crate::problem::Problem;
 use crate::structured::functions::Functions;
 use crate::structured::program::Program as StraightProgram;
 use crate::structured::tracing::Tracer;
@@ -112,7 +112,13 @@ fn constraints_that_move_and_kinetic_energies_that_depend_on_positions() {
 
 #[test]
 fn models_without_constraints() {
-    let methods = ["stormer-verlet-a", "stormer-verlet-b", "symplectic-euler-a", "symplectic-euler-b", "yoshida4(stormer-verlet-a)"];
+    let methods = [
+        "stormer-verlet-a",
+        "stormer-verlet-b",
+        "symplectic-euler-a",
+        "symplectic-euler-b",
+        "yoshida4(stormer-verlet-a)",
+    ];
     compare(LATTICE, &methods, 0.05);
     let implicit = ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
     compare(LATTICE, &implicit[..3], 0.05);

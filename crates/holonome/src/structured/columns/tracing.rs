@@ -117,7 +117,8 @@ impl Tracer {
     }
 
     fn called(&mut self, counts: Calls, found: Vec<Column>) -> Vec<Value> {
-        let varying: Vec<Column> = found.iter().copied().filter(|&c| self.mechanics.columns.value(c).is_none()).collect();
+        let varying: Vec<Column> =
+            found.iter().copied().filter(|&c| self.mechanics.columns.value(c).is_none()).collect();
         if !varying.is_empty() {
             self.calls.push((counts, varying));
         }
