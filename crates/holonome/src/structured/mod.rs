@@ -10,6 +10,7 @@ mod functions;
 mod multipliers;
 mod program;
 mod repeated;
+mod rigid_body;
 mod tracing;
 
 
@@ -28,6 +29,7 @@ use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use holonome_model::rows::{self, RowMechanics};
 use program::Program as StraightProgram;
+use rigid_body::RigidBody;
 use tracing::{Trace, Tracer};
 
 /// A method's step as a program.
@@ -101,8 +103,12 @@ pub fn program(
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
-    if method.scheme.needs == Needs::Flows {
-        functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
+    match method.scheme.needs {
+        Needs::Flows => functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?),
+        Needs::Body | Needs::FreeBody => {
+            functions.body = Some(body(method.scheme, &mechanics, model).map_err(unsuitable)?);
+        }
+        _ => {}
     }
     let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
     let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
@@ -121,7 +127,7 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
-    let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
+    let written_out = method.scheme.needs.recognised() || method.treatment.moves_the_state();
     let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
@@ -161,11 +167,12 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
-            let flows = |()| match scheme.needs {
+            let recognised = |()| match scheme.needs {
                 Needs::Flows => known_flows(mechanics, model).map(drop),
+                Needs::Body | Needs::FreeBody => body(scheme, mechanics, model).map(drop),
                 _ => Ok(()),
             };
-            suited.and_then(flows).err()
+            suited.and_then(recognised).err()
         }
     };
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
@@ -173,6 +180,12 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
 
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use rattle, stormer-verlet-a or gauss4"))
+}
+
+/// The rigid body that the model is, for a scheme that needs one.
+fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
+    let body = RigidBody::new(mechanics, model)?;
+    if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
 /// Why a method does not suit the model.

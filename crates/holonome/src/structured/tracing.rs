@@ -1,9 +1,10 @@
 //! A phase space that records what a step computes: its values become nodes of a graph, its equations systems to solve.
 
 use super::functions::Functions;
+use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{
-    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+    Body, Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
@@ -220,6 +221,10 @@ impl<'a> Tracer<'a> {
         self.graph.is_zero(Node(value.0))
     }
 
+    fn rigid_body(&self) -> &'a RigidBody {
+        self.functions.body.as_ref().expect("a method that needs a rigid body is refused where the model is none")
+    }
+
     /// The solution of `frame` where its equations give it: r = u − f, and f does not depend on u.
     fn explicit(&mut self, frame: &Frame) -> Option<Vec<Node>> {
         for (row, &residual) in frame.residuals.iter().enumerate() {
@@ -367,6 +372,26 @@ impl PhaseSpace for Tracer<'_> {
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let flows = self.functions.flows.as_ref();
         flows.expect("a method that needs flows is refused where they are not known").flow(self, part, t, tau, x)
+    }
+
+    fn body(&mut self, x: &[Value]) -> Body {
+        self.rigid_body().body(self, x)
+    }
+
+    fn state_of(&mut self, body: &Body) -> Vec<Value> {
+        self.rigid_body().state_of(self, body)
+    }
+
+    fn inertia(&mut self) -> [Vector; 3] {
+        self.rigid_body().matrix(self, 0)
+    }
+
+    fn inverse_inertia(&mut self) -> [Vector; 3] {
+        self.rigid_body().matrix(self, 1)
+    }
+
+    fn torque(&mut self, t: Value, body: &Body) -> Vector {
+        self.rigid_body().torque(self, t, body)
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
