@@ -143,9 +143,10 @@ pub trait PhaseSpace {
     /// The exact flow of a part of H for the time `tau`. A method that needs it is refused where it is not known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
 
-    /// The rigid body that stands in x. A method that needs one is refused where the model is none.
+    /// The rigid body that stands in x, where a step starts. A method that needs one is refused where the model is none.
     fn body(&mut self, x: &[Value]) -> Body;
-    /// The state in which this body stands.
+    /// The state in which this body stands, where the step ends. What rounding loses of its angular momentum is added to
+    /// it at the start of the next step: lost in every step alike, it would add up.
     fn state_of(&mut self, body: &Body) -> Vec<Value>;
     /// The body's matrix of inertia I, in its frame: the rows.
     fn inertia(&mut self) -> [Vector; 3];

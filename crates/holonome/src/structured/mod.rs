@@ -184,7 +184,12 @@ fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
 
 /// The rigid body that the model is, for a scheme that needs one.
 fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
-    let body = RigidBody::new(mechanics, model)?;
+    let other = match (mechanics.degrees > 0, mechanics.constraints.is_empty()) {
+        (false, _) => "gauss4 or corrected:dop853",
+        (true, false) => "rattle",
+        (true, true) => "stormer-verlet-a or gauss4",
+    };
+    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {other}"))?;
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 

@@ -65,14 +65,8 @@ impl RigidBody {
 
     /// The state in which a body stands.
     pub fn state_of(&self, space: &mut Tracer, body: &Body) -> Vec<Value> {
-        // What is written is read in the next step: an error of this round trip would be the same in every step.
-        let written = self.carried(space, &body.attitude, body.momentum);
-        let read = self.momentum(space, &body.attitude, &written);
-        let one = space.constant(1.0);
-        let lost = array((space as &mut dyn PhaseSpace).difference(&body.momentum, &read));
-        let correction = self.carried(space, &body.attitude, lost);
-        let second = (space as &mut dyn PhaseSpace).moved(&written, one, &correction);
-        let mut x = vec![one; second.len() + 3 * body.attitude.len()];
+        let second = self.carried(space, &body.attitude, body.momentum);
+        let mut x = vec![body.momentum[0]; second.len() + 3 * body.attitude.len()];
         for (first, list) in [(self.attitude.unwrap_or(0), body.attitude.as_flattened()), (self.second, &second)] {
             x[first..first + list.len()].copy_from_slice(list);
         }
@@ -149,10 +143,6 @@ fn rows(list: &[Value]) -> Vec<Vector> {
 
 fn matrix(list: &[Value]) -> [Vector; 3] {
     std::array::from_fn(|i| std::array::from_fn(|j| list[3 * i + j]))
-}
-
-fn array(list: Vec<Value>) -> Vector {
-    std::array::from_fn(|i| list[i])
 }
 
 /// Σ a × b over the rows of two matrices A and B: the vector of BᵀA − AᵀB.

@@ -116,6 +116,8 @@ pub struct Tracer<'a> {
     systems: Vec<System>,
     carried: Vec<(Node, Node)>,
     multipliers: (Vec<Node>, Vec<usize>),
+    /// What the state does not hold of a body's angular momentum.
+    lost: Vec<Node>,
     calls: Vec<Call>,
 }
 
@@ -146,6 +148,7 @@ impl<'a> Tracer<'a> {
             systems: Vec::new(),
             carried: Vec::new(),
             multipliers: (Vec::new(), Vec::new()),
+            lost: Vec::new(),
             calls: Vec::new(),
         }
     }
@@ -375,11 +378,21 @@ impl PhaseSpace for Tracer<'_> {
     }
 
     fn body(&mut self, x: &[Value]) -> Body {
-        self.rigid_body().body(self, x)
+        let mut body = self.rigid_body().body(self, x);
+        self.lost = body.momentum.map(|_| self.fresh()).to_vec();
+        for (momentum, lost) in body.momentum.iter_mut().zip(self.lost.clone()) {
+            *momentum = self.sum(*momentum, Value(lost.0));
+        }
+        body
     }
 
     fn state_of(&mut self, body: &Body) -> Vec<Value> {
-        self.rigid_body().state_of(self, body)
+        let x = self.rigid_body().state_of(self, body);
+        let read = self.rigid_body().body(self, &x).momentum;
+        let next = (self as &mut dyn PhaseSpace).difference(&body.momentum, &read);
+        let lost = std::mem::take(&mut self.lost);
+        self.carried.extend(lost.into_iter().zip(nodes(&next)));
+        x
     }
 
     fn inertia(&mut self) -> [Vector; 3] {
