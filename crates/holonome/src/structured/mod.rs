@@ -103,13 +103,7 @@ pub fn program(
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
-    match method.scheme.needs {
-        Needs::Flows => functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?),
-        Needs::Body | Needs::FreeBody => {
-            functions.body = Some(body(method.scheme, &mechanics, model).map_err(unsuitable)?);
-        }
-        _ => {}
-    }
+    (functions.flows, functions.body) = recognised(method.scheme, &mechanics, model).map_err(unsuitable)?;
     let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
     let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
@@ -167,15 +161,36 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
-            let recognised = |()| match scheme.needs {
-                Needs::Flows => known_flows(mechanics, model).map(drop),
-                Needs::Body | Needs::FreeBody => body(scheme, mechanics, model).map(drop),
-                _ => Ok(()),
-            };
-            suited.and_then(recognised).err()
+            suited.and_then(|()| recognised(scheme, mechanics, model).map(drop)).err()
         }
     };
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
+}
+
+/// Whether what a method recognises in a model is there with other parameters, too: it is seen in numbers.
+///
+/// # Errors
+/// When it is not.
+pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Result<(), String> {
+    if !method.scheme.needs.recognised() || model.parameter_values == parameters {
+        return Ok(());
+    }
+    let model = Model { parameter_values: parameters.to_vec(), ..model.clone() };
+    let mechanics = mechanics(&model).map_err(|reason| reason.to_string())?;
+    recognised(method.scheme, &mechanics, &model).map(drop)
+}
+
+/// What a scheme looks for in a model.
+fn recognised(
+    scheme: &Scheme,
+    mechanics: &Mechanics,
+    model: &Model,
+) -> Result<(Option<Flows>, Option<RigidBody>), String> {
+    Ok(match scheme.needs {
+        Needs::Flows => (Some(known_flows(mechanics, model)?), None),
+        Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
+        _ => (None, None),
+    })
 }
 
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {

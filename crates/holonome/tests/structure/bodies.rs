@@ -231,3 +231,17 @@ fn ensembles_vary_the_inertia() {
         }
     }
 }
+
+/// A body whose axes turn away in the course of an ensemble is no longer one for rotations about them.
+#[test]
+fn ensembles_off_the_principal_axes_are_refused() {
+    let sweep = |vary: &str| {
+        let run = RunOptions { method: "rotation-splitting".into(), step: Some(0.1), ..RunOptions::default() };
+        let options = SweepOptions { trajectories: 3, vary: vec![("I".into(), vary.into())], shard: None };
+        Sweep::load(&repository().join("models/rigid-body.holo"), &Settings::default(), run, options)
+    };
+    assert!(sweep("diag(3, 2, 1 + i)").is_ok());
+    let error = sweep("matrix((3, 0, 0), (0, 2, i/10), (0, i/10, 1))").err().unwrap();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("trajectory 1: `w'` is not Euler's equations"), "{error}");
+}
