@@ -440,23 +440,39 @@ def toda_lattice():
     return mechanical(q, p, [1]*6, V, [], start, u, sums, u0, "differences of neighbours", 10)
 
 
+def matrix_body(J, q0, w0, until, weight=0):
+    """A body with the mass moments J, in a potential of the height of its third axis."""
+    q, p = phase(9)
+    H = sum(p[3*i + k]**2/J[k] for i in range(3) for k in range(3))/2 + weight*q[8]
+    column = lambda k: q[k::3]
+    g = [dot(column(i), column(k)) - int(i == k) for i in range(3) for k in range(i + 1)]
+    momentum = lambda R, w, J: [dot(row, column)*J[k] for row in R for k, column in enumerate(zip(*hat(w)))]
+
+    def other(steps):
+        x, w = quaternion_run(numbers([sum(J) - j for j in J]), q0, w0, until, steps, weight)
+        return sum(rotation(x), []) + momentum(rotation(x), w, numbers(J))
+
+    R0 = rotation(q0)
+    return (numbers(sum(R0, []) + momentum(R0, w0, J)), lambda precise: dirac(q, p, H, natural(q, p, H, g), precise), other,
+            "Euler's equations and a quaternion")
+
+
 @case("suite:matrix-rigid-body", 5, dict(Q=(3, 3), P=(3, 3)), 40, constraints=["orthogonal"],
       hidden=["orthogonal"], integrals=["spin"])
 def matrix_rigid_body():
-    q, p = phase(9)
-    J, w0 = [3, 2, 1], [Q(1, 2), 1, -Q(7, 10)]
-    H = sum(p[3*i + k]**2/J[k] for i in range(3) for k in range(3))/2
-    column = lambda k: q[k::3]
-    g = [dot(column(i), column(k)) - int(i == k) for i in range(3) for k in range(i + 1)]
-    momentum = lambda R, w: [dot(row, column)*J[k] for row in R for k, column in enumerate(zip(*hat(w)))]
+    return matrix_body([3, 2, 1], [1, 0, 0, 0], [Q(1, 2), 1, -Q(7, 10)], 5)
 
-    def other(steps):
-        x, w = quaternion_run([3, 4, 5], [1, 0, 0, 0], w0, 5, steps)
-        return sum(rotation(x), []) + momentum(rotation(x), w)
 
-    unit = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    return (numbers(sum(unit, []) + momentum(unit, w0)), lambda precise: dirac(q, p, H, natural(q, p, H, g), precise), other,
-            "Euler's equations and a quaternion")
+@case("magnetic-body", 10, dict(R=(3, 3), P=(3, 3)), 60, constraints=["orthogonal"], hidden=["orthogonal"],
+      integrals=["Lz", "spin"])
+def magnetic_body():
+    return matrix_body([Q(1, 2)]*3, [1, 0, 0, 0], [1, Q(1, 5), Q(1, 10)], 10, 1)
+
+
+@case("heavy-top", 5, dict(R=(3, 3), P=(3, 3)), 60, constraints=["orthogonal"], hidden=["orthogonal"], integrals=["Lz"])
+def heavy_top():
+    turned = [2/sp.sqrt(5), 0, 1/sp.sqrt(5), 0]
+    return matrix_body([Q(1, 4), Q(3, 4), Q(5, 4)], turned, [Q(3, 10), Q(1, 5), 2], 5, 1)
 
 
 @case("suite:magnetic-particle", 10, dict(q=(3,), p=(3,)), 80)
@@ -669,8 +685,8 @@ HEADER = """\
 #                 `source` says how the state was made, how well a second formulation agrees, and what DOP853 in double precision
 #                 makes of it at these tolerances: divided by 1e-12, that is how much small errors grow up to `until`,
 #                 which is kept short where a system is chaotic. `tolerance` is 1e-9, or 5 times that error rounded up to a power of 10.
-# [[experiment]]  a published number, checked by reference/experiments.c, projection.py or constrained.py, or one computed
-#                 by reference/symmetric_projection.py: `options` as on the command
+# [[experiment]]  a published number, checked by reference/experiments.c, projection.py, constrained.py or rigid_bodies.py,
+#                 or one computed by reference/symmetric_projection.py: `options` as on the command
 #                 line; `quantity` is a path into the output of `run --json`, or `error`, the Euclidean distance in all of
 #                 phase space between the final state and the state of the case `reference` (or, for "start", the initial state).
 

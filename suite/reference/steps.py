@@ -14,6 +14,7 @@ import gmpy2
 import sympy as sp
 from gmpy2 import mpfr
 
+import rigid_bodies
 from formulations import function, integrate, natural, solve, t
 
 Q = sp.Rational
@@ -342,9 +343,8 @@ def methods(path, model):
                 yield f"{name}({base})", composed(gamma, own[base])
 
 
-def main():
-    out = ["# States after a few steps of a method, independent of the engine. Written by ../reference/steps.py; do not edit by hand.",
-           "# `model` is a path from the folder above; the start is the model's own, at t = 0.", ""]
+def steps_of_models():
+    """Model, method, h, number of steps, state."""
     for path, model in models():
         for name, step in methods(path, model):
             h, count = mpfr(0.125), 1 if "(" in name else 2
@@ -356,10 +356,17 @@ def main():
                 for k in range(count):
                     again = rattle_hlw(model, k*h, h, again)
                 assert max(abs(a - b) for a, b in zip(x, again)) < mpfr("1e-35"), path
-            numbers = ", ".join(f"{c:.20g}" if "." in f"{c:.20g}" or "e" in f"{c:.20g}" else f"{c:.20g}.0" for c in x)
-            out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', f"h = {h:g}", f"count = {count}",
-                    f"state = [{numbers}]", ""]
+            yield path, name, h, count, x
         print(path, flush=True)
+
+
+def main():
+    out = ["# States after a few steps of a method, independent of the engine. Written by ../reference/steps.py; do not edit by hand.",
+           "# `model` is a path from the folder above; the start is the model's own, at t = 0.", ""]
+    for path, name, h, count, x in [*steps_of_models(), *rigid_bodies.steps(COMPOSITIONS, composed)]:
+        numbers = ", ".join(f"{c:.20g}" if "." in f"{c:.20g}" or "e" in f"{c:.20g}" else f"{c:.20g}.0" for c in x)
+        out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', f"h = {h:g}", f"count = {count}",
+                f"state = [{numbers}]", ""]
     (Path(__file__).parent.parent/"structure/steps.toml").write_text("\n".join(out))
 
 

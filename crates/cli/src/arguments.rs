@@ -82,22 +82,9 @@ impl ModelArguments {
     }
 }
 
+/// What every command that integrates takes, whatever its methods and steps.
 #[derive(Args)]
-pub struct RunArguments {
-    #[command(flatten)]
-    pub model: ModelArguments,
-    /// BASE or TREATMENT:BASE; `holonome methods` lists them
-    #[arg(long, default_value = "corrected:dop853")]
-    pub method: String,
-    /// Fixed step; without it the step adapts to the tolerances
-    #[arg(long, value_name = "H", allow_hyphen_values = true)]
-    pub step: Option<f64>,
-    /// Relative tolerance
-    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
-    pub rtol: f64,
-    /// Absolute tolerance
-    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
-    pub atol: f64,
+pub struct IntegrationArguments {
     /// Time at the end
     #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
     pub until: f64,
@@ -123,6 +110,48 @@ pub struct RunArguments {
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
+}
+
+impl IntegrationArguments {
+    /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
+    pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
+        Ok(Settings { start_off_set: self.reference.is_some(), ..model.settings()? })
+    }
+
+    /// These, with the defaults of a run.
+    fn options(&self) -> Result<RunOptions, Error> {
+        Ok(RunOptions {
+            until: self.until,
+            every: self.every,
+            samples: self.samples,
+            gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
+            reference: self.reference.clone(),
+            projection_tolerance: self.projection_tolerance,
+            newton_tolerance: self.newton_tolerance,
+            allow_unstable: self.allow_unstable,
+            ..RunOptions::default()
+        })
+    }
+}
+
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// BASE or TREATMENT:BASE; `holonome methods` lists them
+    #[arg(long, default_value = "corrected:dop853")]
+    pub method: String,
+    /// Fixed step; without it the step adapts to the tolerances
+    #[arg(long, value_name = "H", allow_hyphen_values = true)]
+    pub step: Option<f64>,
+    /// Relative tolerance
+    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
+    pub rtol: f64,
+    /// Absolute tolerance
+    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
+    pub atol: f64,
+    #[command(flatten)]
+    pub integration: IntegrationArguments,
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -150,30 +179,8 @@ pub struct CompareArguments {
     /// spends them
     #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub budgets: Vec<u64>,
-    /// Time at the end
-    #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
-    pub until: f64,
-    /// Spacing of the samples (a multiple of every fixed step)
-    #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
-    pub every: Option<f64>,
-    /// Number of samples, for the largest error and the trends [default: 1001]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub samples: Option<u64>,
-    /// Gains of the feedback methods, as for `run`
-    #[arg(long, value_name = "GAIN", allow_hyphen_values = true)]
-    pub gain: Option<String>,
-    /// Take the invariants' targets from this state: "q=(0,1,0),p=(1,0,-1)"
-    #[arg(long, value_name = "STATE")]
-    pub reference: Option<String>,
-    /// Largest residual that `projection` accepts [default: round-off]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
-    pub projection_tolerance: Option<f64>,
-    /// Residual at which Newton iterations within a step stop [default: round-off]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
-    pub newton_tolerance: Option<f64>,
-    /// Run gains that would be refused as unstable
-    #[arg(long)]
-    pub allow_unstable: bool,
+    #[command(flatten)]
+    pub integration: IntegrationArguments,
     /// Folder of the results [default: runs/STEM-compare-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -183,17 +190,7 @@ pub struct CompareArguments {
 
 impl CompareArguments {
     pub fn options(&self) -> Result<CompareOptions, Error> {
-        let run = RunOptions {
-            until: self.until,
-            every: self.every,
-            samples: self.samples,
-            gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
-            reference: self.reference.clone(),
-            projection_tolerance: self.projection_tolerance,
-            newton_tolerance: self.newton_tolerance,
-            allow_unstable: self.allow_unstable,
-            ..RunOptions::default()
-        };
+        let run = self.integration.options()?;
         let (methods, steps) = (self.methods.clone(), self.steps.clone());
         let (rtol, atol, budgets) = (self.rtol.clone(), self.atol.clone(), self.budgets.clone());
         Ok(CompareOptions { methods, steps, rtol, atol, budgets, run })
@@ -268,21 +265,13 @@ pub struct OutputArguments {
 
 impl RunArguments {
     pub fn options(&self) -> Result<RunOptions, Error> {
-        let gain = self.gain.as_deref().map(str::parse::<Gains>).transpose()?;
         Ok(RunOptions {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
             atol: self.atol,
-            until: self.until,
-            every: self.every,
-            samples: self.samples,
-            gain,
-            reference: self.reference.clone(),
-            projection_tolerance: self.projection_tolerance,
-            newton_tolerance: self.newton_tolerance,
-            allow_unstable: self.allow_unstable,
             out: self.out.clone(),
+            ..self.integration.options()?
         })
     }
 }

@@ -8,7 +8,7 @@ use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, c
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
-use holonome::{Comparison, Control, Error, Problem, Settings};
+use holonome::{Comparison, Control, Error, Problem};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ const INVARIANTS_ABREAST: usize = 4;
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let options = arguments.options()?;
-    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;

@@ -8,7 +8,7 @@ use holonome::model::treatment::InvariantKind;
 use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
 use holonome::summary::{Cost, Drift};
-use holonome::{Control, Error, Problem, Progress, Settings, Simulation, Summary, Sweep};
+use holonome::{Control, Error, Problem, Progress, Simulation, Summary, Sweep};
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let options = arguments.options()?;
-    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let simulation = Simulation::new(problem, options)?;

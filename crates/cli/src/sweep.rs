@@ -5,7 +5,7 @@ use crate::progress::Bar;
 use crate::run::{cost_line, drift_table, show_warnings, stop_flag};
 use crate::table::count;
 use crate::{INTERRUPTED, print_json};
-use holonome::{Control, Error, Settings, Sweep, SweepProgress, SweepSummary};
+use holonome::{Control, Error, Sweep, SweepProgress, SweepSummary};
 use serde_json::Value;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
-    let settings = Settings { start_off_set: run.reference.is_some(), ..run.model.settings()? };
+    let settings = run.integration.settings(&run.model)?;
     let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
     show_warnings(&sweep.simulation.problem, run.output);
     start(sweep, run.output)

@@ -288,14 +288,18 @@ fn what_check_tells() {
 #[test]
 fn check_advises() {
     let folder = Folder::new();
+    folder.write("rotor.holo", "state w : R^3 = (1, 2, 3)\nw' = (w.y, -w.x, -w.z)\nintegral M = w.x^2 + w.y^2\n");
     for (model, method, reason) in [
         // H and J, two degrees of freedom.
         ("models/spherical-pendulum.holo", "corrected:dop853", "all actions"),
         // H only.
         ("models/henon-heiles.holo", "suzuki4(stormer-verlet-a)", "cannot hold all actions"),
         ("models/double-pendulum.holo", "suzuki4(rattle)", "cannot hold all actions"),
-        // No Hamiltonian, and constraints that are second class.
-        ("models/rigid-body.holo", "corrected:dop853", "orthogonal, E, Pi"),
+        // E and Pi of a rigid body, a field that is recognised; H and Lz of a Hamiltonian one.
+        ("models/rigid-body.holo", "corrected:dop853", "4 independent integrals of 3 degrees of freedom: all actions"),
+        ("models/heavy-top.holo", "suzuki4(cayley-symmetric)", "2 independent integrals of 3 degrees"),
+        // A field of no known kind.
+        ("rotor.holo", "corrected:dop853", "it holds M"),
     ] {
         let said = folder.summary(&format!("check {model}"))["advice"].clone();
         let lines = said.as_array().unwrap();
@@ -334,8 +338,11 @@ fn the_methods_and_the_stages() {
             free == [true, false] && scheme["symplectic"] == false || t["name"] == "plain" && free == [false; 2]
         }) {
             let method = format!("{}:{name}", treatment["name"].as_str().unwrap());
-            let run = format!("run models/spherical-pendulum.holo --method {method} --step 0.01 --until 1");
-            let drift = number(&folder.summary(&run), "/drift/constraints/rod/max");
+            let is_of_bodies = scheme["needs"].as_str().unwrap().contains("rigid body");
+            let (model, constraint) =
+                if is_of_bodies { ("rigid-body", "orthogonal") } else { ("spherical-pendulum", "rod") };
+            let run = format!("run models/{model}.holo --method {method} --step 0.01 --until 1");
+            let drift = number(&folder.summary(&run), &format!("/drift/constraints/{constraint}/max"));
             // One step of Euler at speed v leaves the sphere by (h v)², over 100 steps; v² = 2 − 2z is at most 4 here.
             assert!(drift < 100.0 * 1e-4 * 4.0, "{method}: {drift:e}");
         }

@@ -468,7 +468,9 @@ fn advice(
         ];
     }
     let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
-    let symplectic = ["rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
+    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
+    // Of a rigid body that is written as a field, the manifold is its phase space.
+    let degrees = degrees.map(|d| if problem.model.is_hamiltonian() { d } else { d / 2 });
     let (Some(known), Some(degrees), Some(symplectic)) = (known, degrees, symplectic) else {
         let invariants = groups(problem);
         let what = if invariants.is_empty() { "plain:dop853" } else { "corrected:dop853" };

@@ -65,6 +65,17 @@ pub enum Needs {
     Coisotropic,
     /// A Hamiltonian whose parts have known flows.
     Flows,
+    /// A rigid body whose attitude is a rotation matrix.
+    Body,
+    /// A rigid body without torques, in the frame of its principal axes.
+    FreeBody,
+}
+
+impl Needs {
+    /// Whether formulas of a known form are looked for in the model.
+    pub fn recognised(self) -> bool {
+        matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody)
+    }
 }
 
 impl fmt::Display for Needs {
@@ -74,6 +85,8 @@ impl fmt::Display for Needs {
             Needs::Hamiltonian => "a Hamiltonian without constraints",
             Needs::Coisotropic => "a Hamiltonian with constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
+            Needs::Body => "a rigid body with its attitude",
+            Needs::FreeBody => "a free rigid body",
         })
     }
 }

@@ -36,6 +36,8 @@ pub enum Equation {
     Hidden(usize),
     /// Component i of the state at a stage of an implicit method.
     Stage(usize),
+    /// Component i of a rigid body's angular momentum.
+    AngularMomentum(usize),
 }
 
 /// Where a Newton iteration starts.
@@ -80,6 +82,18 @@ pub enum Part {
     Motion,
     /// The rest, a function of the positions: a kick, within the tangent space where there are constraints.
     Kick,
+}
+
+/// Three numbers of a step.
+pub type Vector = [Value; 3];
+
+/// A rigid body, as a step sees it.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// R, which takes the body's frame to space: its rows; empty where a model does not say how the body stands.
+    pub attitude: Vec<Vector>,
+    /// The angular momentum Π = I Ω in the body's frame, which space sees as R Π.
+    pub momentum: Vector,
 }
 
 /// A function of the unknowns, of as many values: what is to vanish.
@@ -128,6 +142,18 @@ pub trait PhaseSpace {
 
     /// The exact flow of a part of H for the time `tau`. A method that needs it is refused where it is not known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+
+    /// The rigid body that stands in x, where a step starts. A method that needs one is refused where the model is none.
+    fn body(&mut self, x: &[Value]) -> Body;
+    /// The state in which this body stands, where the step ends. What rounding loses of its angular momentum is added to
+    /// it at the start of the next step: lost in every step alike, it would add up.
+    fn state_of(&mut self, body: &Body) -> Vec<Value>;
+    /// The body's matrix of inertia I, in its frame: the rows.
+    fn inertia(&mut self) -> [Vector; 3];
+    /// I⁻¹.
+    fn inverse_inertia(&mut self) -> [Vector; 3];
+    /// The torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
+    fn torque(&mut self, t: Value, body: &Body) -> Vector;
 
     /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
     /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved
@@ -179,5 +205,32 @@ impl dyn PhaseSpace + '_ {
     /// c v
     pub fn multiplied(&mut self, c: Value, v: &[Value]) -> Vec<Value> {
         v.iter().map(|&v| self.product(c, v)).collect()
+    }
+
+    /// a · b
+    pub fn dot(&mut self, a: &[Value], b: &[Value]) -> Value {
+        let zero = self.constant(0.0);
+        a.iter().zip(b).fold(zero, |sum, (&a, &b)| {
+            let product = self.product(a, b);
+            self.sum(sum, product)
+        })
+    }
+
+    /// a × b
+    pub fn cross(&mut self, a: Vector, b: Vector) -> Vector {
+        [(1, 2), (2, 0), (0, 1)].map(|(i, j)| {
+            let (plus, minus) = (self.product(a[i], b[j]), self.product(a[j], b[i]));
+            self.difference(&[plus], &[minus])[0]
+        })
+    }
+
+    /// x + h v
+    pub fn moved_vector(&mut self, x: Vector, h: Value, v: Vector) -> Vector {
+        std::array::from_fn(|i| self.moved(&[x[i]], h, &[v[i]])[0])
+    }
+
+    /// M v, M by its rows.
+    pub fn transformed(&mut self, rows: &[Vector; 3], v: Vector) -> Vector {
+        rows.map(|row| self.dot(&row, &v))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
+use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
@@ -30,6 +31,8 @@ pub struct Functions {
     pub fibre: Fibre,
     /// The exact flows of two parts of H, for methods that need them.
     pub flows: Option<Flows>,
+    /// The rigid body that the model is, for methods that need one.
+    pub body: Option<RigidBody>,
 }
 
 impl Functions {
@@ -51,6 +54,7 @@ impl Functions {
             gradients: Gradients::new(mechanics),
             fibre: Fibre::new(mechanics, model),
             flows: None,
+            body: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod functions;
 mod multipliers;
 mod program;
 mod repeated;
+mod rigid_body;
 mod tracing;
 
 use crate::compiled::Formula;
@@ -27,6 +28,7 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use program::Program as StraightProgram;
+use rigid_body::RigidBody;
 use tracing::{Trace, Tracer};
 
 /// A method's step as a program.
@@ -100,9 +102,7 @@ pub fn program(
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
-    if method.scheme.needs == Needs::Flows {
-        functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
-    }
+    (functions.flows, functions.body) = recognised(method.scheme, &mechanics, model).map_err(unsuitable)?;
     let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
     let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
@@ -120,7 +120,7 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
-    let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
+    let written_out = method.scheme.needs.recognised() || method.treatment.moves_the_state();
     let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
@@ -160,18 +160,51 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
-            let flows = |()| match scheme.needs {
-                Needs::Flows => known_flows(mechanics, model).map(drop),
-                _ => Ok(()),
-            };
-            suited.and_then(flows).err()
+            suited.and_then(|()| recognised(scheme, mechanics, model).map(drop)).err()
         }
     };
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
 }
 
+/// Whether what a method recognises in a model is there with other parameters, too: it is seen in numbers.
+///
+/// # Errors
+/// When it is not.
+pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Result<(), String> {
+    if !method.scheme.needs.recognised() || model.parameter_values == parameters {
+        return Ok(());
+    }
+    let model = Model { parameter_values: parameters.to_vec(), ..model.clone() };
+    let mechanics = mechanics(&model).map_err(|reason| reason.to_string())?;
+    recognised(method.scheme, &mechanics, &model).map(drop)
+}
+
+/// What a scheme looks for in a model.
+fn recognised(
+    scheme: &Scheme,
+    mechanics: &Mechanics,
+    model: &Model,
+) -> Result<(Option<Flows>, Option<RigidBody>), String> {
+    Ok(match scheme.needs {
+        Needs::Flows => (Some(known_flows(mechanics, model)?), None),
+        Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
+        _ => (None, None),
+    })
+}
+
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use rattle, stormer-verlet-a or gauss4"))
+}
+
+/// The rigid body that the model is, for a scheme that needs one.
+fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
+    let other = match (mechanics.degrees > 0, mechanics.constraints.is_empty()) {
+        (false, _) => "gauss4 or corrected:dop853",
+        (true, false) => "rattle",
+        (true, true) => "stormer-verlet-a or gauss4",
+    };
+    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {other}"))?;
+    if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
 /// Why a method does not suit the model.

@@ -181,6 +181,7 @@ impl Program {
             Equation::Constraint(i) => self.constraint_names[i].clone(),
             Equation::Hidden(i) => format!("{}.hidden", self.constraint_names[i]),
             Equation::Stage(i) => self.component_names[i].clone(),
+            Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
         }
     }
 

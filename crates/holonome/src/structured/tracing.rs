@@ -1,9 +1,10 @@
 //! A phase space that records what a step computes: its values become nodes of a graph, its equations systems to solve.
 
 use super::functions::Functions;
+use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{
-    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+    Body, Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
@@ -115,6 +116,8 @@ pub struct Tracer<'a> {
     systems: Vec<System>,
     carried: Vec<(Node, Node)>,
     multipliers: (Vec<Node>, Vec<usize>),
+    /// What the state does not hold of a body's angular momentum.
+    lost: Vec<Node>,
     calls: Vec<Call>,
 }
 
@@ -145,6 +148,7 @@ impl<'a> Tracer<'a> {
             systems: Vec::new(),
             carried: Vec::new(),
             multipliers: (Vec::new(), Vec::new()),
+            lost: Vec::new(),
             calls: Vec::new(),
         }
     }
@@ -218,6 +222,10 @@ impl<'a> Tracer<'a> {
     /// Whether a value is the number 0.
     pub fn is_zero(&self, value: Value) -> bool {
         self.graph.is_zero(Node(value.0))
+    }
+
+    fn rigid_body(&self) -> &'a RigidBody {
+        self.functions.body.as_ref().expect("a method that needs a rigid body is refused where the model is none")
     }
 
     /// The solution of `frame` where its equations give it: r = u − f, and f does not depend on u.
@@ -367,6 +375,36 @@ impl PhaseSpace for Tracer<'_> {
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let flows = self.functions.flows.as_ref();
         flows.expect("a method that needs flows is refused where they are not known").flow(self, part, t, tau, x)
+    }
+
+    fn body(&mut self, x: &[Value]) -> Body {
+        let mut body = self.rigid_body().body(self, x);
+        self.lost = body.momentum.map(|_| self.fresh()).to_vec();
+        for (momentum, lost) in body.momentum.iter_mut().zip(self.lost.clone()) {
+            *momentum = self.sum(*momentum, Value(lost.0));
+        }
+        body
+    }
+
+    fn state_of(&mut self, body: &Body) -> Vec<Value> {
+        let x = self.rigid_body().state_of(self, body);
+        let read = self.rigid_body().body(self, &x).momentum;
+        let next = (self as &mut dyn PhaseSpace).difference(&body.momentum, &read);
+        let lost = std::mem::take(&mut self.lost);
+        self.carried.extend(lost.into_iter().zip(nodes(&next)));
+        x
+    }
+
+    fn inertia(&mut self) -> [Vector; 3] {
+        self.rigid_body().matrix(self, 0)
+    }
+
+    fn inverse_inertia(&mut self) -> [Vector; 3] {
+        self.rigid_body().matrix(self, 1)
+    }
+
+    fn torque(&mut self, t: Value, body: &Body) -> Vector {
+        self.rigid_body().torque(self, t, body)
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {

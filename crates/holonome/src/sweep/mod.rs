@@ -132,6 +132,22 @@ const TASKS_PER_THREAD: usize = 2;
 /// How often an ensemble is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Refuses an ensemble whose method recognises formulas that change their kind with the parameters, as the moments of
+/// inertia do that `--vary` takes off their axes. Formulas are seen in the first trajectory; here in some others.
+fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(), Error> {
+    let (model, method) = (&simulation.problem.model, simulation.plan.method);
+    let (mut parameters, mut x) = (model.parameter_values.clone(), model.initial.clone());
+    for trajectory in [starts.trajectories() / 2, starts.trajectories() - 1] {
+        // A start that cannot be made is the trajectory's own failure.
+        if starts.at(trajectory, &mut parameters, &mut x, &mut starts.work()).is_ok() {
+            crate::structured::recognised_with(&method, model, &parameters).map_err(|reason| {
+                Error::option(format!("`{method}` does not suit this model in trajectory {trajectory}: {reason}"))
+            })?;
+        }
+    }
+    Ok(())
+}
+
 impl Sweep {
     /// Compiles an ensemble of the model at `path`.
     ///
@@ -159,6 +175,9 @@ impl Sweep {
             .map(|p| p.first..p.first + p.family.len())
             .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
             .collect();
+        if !varied.is_empty() {
+            recognised_throughout(&simulation, &starts)?;
+        }
         let groups = simulation.groups.len();
         let tally = Tally { last: vec![0.0; groups], max: vec![0.0; groups], ..Tally::default() };
         Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })

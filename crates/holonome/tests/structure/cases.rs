@@ -49,6 +49,8 @@ impl Case {
             Needs::Field | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
             Needs::Coisotropic => self.constrained(),
             Needs::Flows => self.flows,
+            Needs::Body => BODIES.contains(&self.name()),
+            Needs::FreeBody => self.name() == "matrix-rigid-body",
         }
     }
 }
@@ -60,6 +62,32 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn none(_: f64, _: &[f64]) -> Vec<f64> {
     Vec::new()
 }
+
+/// The cases that are rigid bodies.
+pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top", "tilted-top"];
+
+/// QᵀQ = 1, or its rows' products, and their rates, of x = (Q, P) with Q' = P J⁻¹.
+fn orthogonal(x: &[f64], inverse_mass: [[f64; 3]; 3]) -> Vec<f64> {
+    let (q, p) = x.split_at(9);
+    let v: Vec<f64> = (0..9).map(|k| (0..3).map(|j| p[k / 3 * 3 + j] * inverse_mass[j][k % 3]).sum::<f64>()).collect();
+    let column = |m: &[f64], j: usize| [m[j], m[3 + j], m[6 + j]];
+    let pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)];
+    let product = |(i, j): (usize, usize)| dot(&column(q, i), &column(q, j)) - f64::from(i == j);
+    let rate = |(i, j): (usize, usize)| dot(&column(&v, i), &column(q, j)) + dot(&column(q, i), &column(&v, j));
+    pairs.iter().map(|&pair| product(pair)).chain(pairs.iter().map(|&pair| rate(pair))).collect()
+}
+
+fn diagonal(j: [f64; 3]) -> [[f64; 3]; 3] {
+    [[1.0 / j[0], 0.0, 0.0], [0.0, 1.0 / j[1], 0.0], [0.0, 0.0, 1.0 / j[2]]]
+}
+
+/// Σ P² / 2J
+fn kinetic(x: &[f64], j: [f64; 3]) -> f64 {
+    (0..9).map(|k| x[9 + k] * x[9 + k] / (2.0 * j[k % 3])).sum()
+}
+
+/// The inverse of the mass moments of the tilted top, times their determinant 0.599.
+const TILTED: [[f64; 3]; 3] = [[0.54, -0.17, 0.15], [-0.17, 0.83, -0.38], [0.15, -0.38, 1.04]];
 
 /// Every model: without constraints, separable or not; g(q), also with time and with H that is not separable; g(q, p) with
 /// linear and with curved fibres, one and two of them; spheres.
@@ -263,6 +291,41 @@ pub static CASES: &[Case] = &[
             ]
         },
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
+        h: 0.05,
+        flows: false,
+    },
+    // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential, and one whose frame is
+    // not that of the principal axes.
+    Case {
+        path: "models/matrix-rigid-body.holo",
+        set: &[],
+        restrictions: |_, x| orthogonal(x, diagonal([3.0, 2.0, 1.0])),
+        energy: |x| kinetic(x, [3.0, 2.0, 1.0]),
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "../models/magnetic-body.holo",
+        set: &[],
+        restrictions: |_, x| orthogonal(x, diagonal([0.5; 3])),
+        energy: |x| kinetic(x, [0.5; 3]) + x[8],
+        h: 0.05,
+        flows: false,
+    },
+    Case {
+        path: "../models/heavy-top.holo",
+        set: &[],
+        restrictions: |_, x| orthogonal(x, diagonal([0.25, 0.75, 1.25])),
+        energy: |x| kinetic(x, [0.25, 0.75, 1.25]) + x[8],
+        h: 0.05,
+        flows: false,
+    },
+    // H of this is no invariant.
+    Case {
+        path: "structure/tilted-top.holo",
+        set: &[],
+        restrictions: |_, x| orthogonal(x, TILTED.map(|row| row.map(|entry| entry / 0.599))),
+        energy: |_| f64::NAN,
         h: 0.05,
         flows: false,
     },

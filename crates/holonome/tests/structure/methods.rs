@@ -1,7 +1,7 @@
 //! Every method that the registry makes, and the models for it.
 
-use crate::cases::{CASES, Case};
-use holonome::method::{COMPOSITIONS, Method, SCHEMES, Scheme, Step};
+use crate::cases::{BODIES, CASES, Case};
+use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 
 /// The registered schemes that keep a structure.
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
@@ -40,11 +40,22 @@ pub fn cases_of(method: &Method) -> Vec<&'static Case> {
 pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     let mut cases = cases_of(method);
     if method.composition.is_some() {
-        cases.retain(|case| {
-            ["kepler", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"].contains(&case.name())
-        });
+        let of_each_kind = [
+            "kepler",
+            "forced-metric",
+            "metric-pendulum",
+            "hopf-pair",
+            "two-spheres",
+            "matrix-rigid-body",
+            "heavy-top",
+        ];
+        cases.retain(|case| of_each_kind.contains(&case.name()));
     } else if method.unconstrained.is_some_and(|base| !base.explicit) {
         cases.retain(|case| case.name() != "twisted-pair");
+    }
+    // Slides are linear in rotations, as in vectors: what their parts do is seen on smaller models.
+    if method.scheme.needs == Needs::Coisotropic && (method.composition.is_some() || method.unconstrained.is_some()) {
+        cases.retain(|case| !BODIES.contains(&case.name()));
     }
     cases
 }

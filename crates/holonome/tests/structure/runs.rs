@@ -63,7 +63,13 @@ fn energies_have_no_trend() {
         // field that is not uniform; curved fibres take long.
         let regular: &[(&str, u64)] = match (method.composition.is_some(), method.unconstrained.is_some()) {
             (true, true) => &[("hopf-pair", 1_000)],
-            (true, false) => &[("henon-heiles", 2_000), ("spherical-pendulum", 2_000), ("hopf-pair", 2_000)],
+            (true, false) => &[
+                ("henon-heiles", 2_000),
+                ("spherical-pendulum", 2_000),
+                ("hopf-pair", 2_000),
+                ("matrix-rigid-body", 2_000),
+                ("magnetic-body", 2_000),
+            ],
             (false, true) => &[("hopf-pair", 10_000)],
             (false, false) => &[
                 ("henon-heiles", 100_000),
@@ -73,6 +79,8 @@ fn energies_have_no_trend() {
                 ("hopf-pair", 40_000),
                 ("curved-fibre", 2_000),
                 ("twisted-pair", 1_000),
+                ("matrix-rigid-body", 20_000),
+                ("magnetic-body", 20_000),
             ],
         };
         for case in cases_of(&method) {
@@ -152,8 +160,16 @@ fn the_unit_of_a_constraint_does_not_matter() {
 #[test]
 fn runs_go_back() {
     for method in bases().into_iter().chain(compositions()).filter(Method::symmetric) {
-        let reversible =
-            ["kepler", "spherical-pendulum", "two-spheres", "hopf-oscillator", "hopf-pair", "hopf-pendulum"];
+        let reversible = [
+            "kepler",
+            "spherical-pendulum",
+            "two-spheres",
+            "hopf-oscillator",
+            "hopf-pair",
+            "hopf-pendulum",
+            "matrix-rigid-body",
+            "heavy-top",
+        ];
         for case in cases_of(&method).into_iter().filter(|case| reversible.contains(&case.name())) {
             let (simulation, start) = (case.with(&method.to_string()), case.start());
             let turned = |x: &[f64]| -> Vec<f64> {

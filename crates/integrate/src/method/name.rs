@@ -125,7 +125,8 @@ fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme,
         return unsuitable(format!("`{}` is a base scheme and takes no other", scheme.name));
     }
     let base: Method = base.parse()?;
-    let is_map = matches!(base.scheme.step, Step::Map(_)) && base.scheme.needs != Needs::Flows;
+    let is_map =
+        matches!(base.scheme.step, Step::Map(_)) && matches!(base.scheme.needs, Needs::Canonical | Needs::Hamiltonian);
     if base != Method::plain(base.scheme) || !base.scheme.symplectic || !is_map {
         return unsuitable(format!(
             "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",

@@ -7,6 +7,7 @@ pub mod map;
 pub mod composition;
 pub mod gauss;
 pub mod rattle;
+pub mod rigid_body;
 pub mod splitting;
 pub mod stormer_verlet;
 pub mod symplectic_euler;

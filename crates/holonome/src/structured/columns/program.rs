@@ -636,6 +636,7 @@ impl Names {
         match equation {
             Equation::Constraint(k) => self.constraint(k).member_name(member),
             Equation::Hidden(k) => format!("{}.hidden", self.constraint(k).member_name(member)),
+            Equation::AngularMomentum(_) => unreachable!("methods of rigid bodies are refused for large models"),
             Equation::Stage(k) => {
                 let family = self.state[k];
                 let place = family.first as usize + member * family.stride as usize;

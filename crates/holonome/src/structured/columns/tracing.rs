@@ -2,7 +2,7 @@
 
 use crate::structured::tracing::Calls;
 use holonome_integrate::phase_space::{
-    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+    Body, Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
 };
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
@@ -198,6 +198,8 @@ impl Tracer {
     }
 }
 
+const NO_BODY: &str = "methods of rigid bodies are refused for large models";
+
 impl PhaseSpace for Tracer {
     fn dimension(&self) -> usize {
         self.mechanics.state.len()
@@ -284,6 +286,26 @@ impl PhaseSpace for Tracer {
 
     fn flow(&mut self, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
         unreachable!("methods that need flows are refused for large models")
+    }
+
+    fn body(&mut self, _: &[Value]) -> Body {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn state_of(&mut self, _: &Body) -> Vec<Value> {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn inertia(&mut self) -> [Vector; 3] {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn inverse_inertia(&mut self) -> [Vector; 3] {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn torque(&mut self, _: Value, _: &Body) -> Vector {
+        unreachable!("{NO_BODY}")
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {

@@ -1,0 +1,156 @@
+//! A rigid body, recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π = I Ω in its own
+//! frame, and the torque.
+//!
+//! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1: then P = R Ω̂ J, and
+//! I = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w), C diagonal, and Euler's equations for the
+//! principal axes; or w alone. They determine I up to a factor, which no method sees.
+//!
+//! [`recognition`] finds all that in the formulas.
+
+mod recognition;
+
+use super::tracing::Tracer;
+use crate::compiled::Formula;
+use holonome_integrate::phase_space::{Body, PhaseSpace, Value, Vector};
+use holonome_model::elaborate::model::Model;
+use holonome_model::treatment::mechanics::Mechanics;
+
+/// The formulas of a rigid body.
+pub struct RigidBody {
+    /// The first component of R; none of a model without it.
+    attitude: Option<usize>,
+    /// The first component of P, or of w.
+    second: usize,
+    /// What P or w is to Ω.
+    carrier: Carrier,
+    /// I, then I⁻¹, row by row.
+    inertia: Formula,
+    /// Why rotations about the axes are not its motion, if they are not.
+    obstacle: Option<String>,
+}
+
+enum Carrier {
+    /// P = R Ω̂ J, J row by row.
+    Momentum(Formula),
+    /// Ω = C w, by the diagonal of C.
+    Velocity(Formula),
+}
+
+impl RigidBody {
+    /// That of `mechanics`.
+    ///
+    /// # Errors
+    /// Which formula is not one of a rigid body.
+    pub fn new(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
+        recognition::rigid_body(mechanics, model)
+    }
+
+    /// Whether it is free, in the frame of its principal axes.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn free(self) -> Result<RigidBody, String> {
+        match self.obstacle {
+            Some(reason) => Err(reason),
+            None => Ok(self),
+        }
+    }
+
+    /// The body in x.
+    pub fn body(&self, space: &mut Tracer, x: &[Value]) -> Body {
+        let attitude = self.attitude.map_or(Vec::new(), |first| rows(&x[first..first + 9]));
+        let momentum = self.momentum(space, &attitude, &x[self.second..]);
+        Body { attitude, momentum }
+    }
+
+    /// The state in which a body stands.
+    pub fn state_of(&self, space: &mut Tracer, body: &Body) -> Vec<Value> {
+        let second = self.carried(space, &body.attitude, body.momentum);
+        let mut x = vec![body.momentum[0]; second.len() + 3 * body.attitude.len()];
+        for (first, list) in [(self.attitude.unwrap_or(0), body.attitude.as_flattened()), (self.second, &second)] {
+            x[first..first + list.len()].copy_from_slice(list);
+        }
+        x
+    }
+
+    /// Π of P or w.
+    fn momentum(&self, space: &mut Tracer, attitude: &[Vector], second: &[Value]) -> Vector {
+        match &self.carrier {
+            Carrier::Momentum(_) => moment(space, &rows(second), attitude),
+            Carrier::Velocity(scale) => {
+                let (scale, inertia) = (constants(space, scale), self.matrix(space, 0));
+                let omega = std::array::from_fn(|i| space.product(scale[i], second[i]));
+                (space as &mut dyn PhaseSpace).transformed(&inertia, omega)
+            }
+        }
+    }
+
+    /// P or w of Π.
+    fn carried(&self, space: &mut Tracer, attitude: &[Vector], momentum: Vector) -> Vec<Value> {
+        let inverse = self.matrix(space, 1);
+        let omega = (space as &mut dyn PhaseSpace).transformed(&inverse, momentum);
+        match &self.carrier {
+            Carrier::Momentum(mass) => {
+                // A row r of R gives the row J (r × Ω) of R Ω̂ J.
+                let mass = matrix(&constants(space, mass));
+                let space = space as &mut dyn PhaseSpace;
+                let row = |row: &Vector| {
+                    let turned = space.cross(*row, omega);
+                    space.transformed(&mass, turned)
+                };
+                attitude.iter().flat_map(row).collect()
+            }
+            Carrier::Velocity(scale) => {
+                let scale = constants(space, scale);
+                omega.iter().zip(scale).map(|(&omega, scale)| space.quotient(omega, scale)).collect()
+            }
+        }
+    }
+
+    /// I (0) or I⁻¹ (1).
+    pub fn matrix(&self, space: &mut Tracer, which: usize) -> [Vector; 3] {
+        let numbers = constants(space, &self.inertia);
+        matrix(&numbers[9 * which..9 * which + 9])
+    }
+
+    /// The torque in the body's frame.
+    pub fn torque(&self, space: &mut Tracer, t: Value, body: &Body) -> Vector {
+        let zero = space.constant(0.0);
+        let x = self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
+        match &self.carrier {
+            Carrier::Momentum(_) => {
+                let upward = space.h_q(t, &x);
+                moment(space, &body.attitude, &rows(&upward))
+            }
+            Carrier::Velocity(_) => {
+                let rate = space.field(t, &x);
+                self.momentum(space, &body.attitude, &rate[self.second..])
+            }
+        }
+    }
+}
+
+/// Numbers that depend on the parameters only.
+fn constants(space: &mut Tracer, formula: &Formula) -> Vec<Value> {
+    let t = space.constant(0.0);
+    space.at(formula, t, &[])
+}
+
+/// The rows of a matrix.
+fn rows(list: &[Value]) -> Vec<Vector> {
+    list.as_chunks().0.to_vec()
+}
+
+fn matrix(list: &[Value]) -> [Vector; 3] {
+    std::array::from_fn(|i| std::array::from_fn(|j| list[3 * i + j]))
+}
+
+/// Σ a × b over the rows of two matrices A and B: the vector of BᵀA − AᵀB.
+fn moment(space: &mut Tracer, a: &[Vector], b: &[Vector]) -> Vector {
+    let (zero, one) = (space.constant(0.0), space.constant(1.0));
+    let space = space as &mut dyn PhaseSpace;
+    a.iter().zip(b).fold([zero; 3], |sum, (&a, &b)| {
+        let product = space.cross(a, b);
+        space.moved_vector(sum, one, product)
+    })
+}
