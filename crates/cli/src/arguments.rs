@@ -1,7 +1,7 @@
 //! The flags of every command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holonome::{CompareOptions, Error, Gains, RunOptions, Settings, SweepOptions};
+use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -82,6 +82,40 @@ impl ModelArguments {
     }
 }
 
+/// A penalty in place of constraints.
+#[derive(Args)]
+pub struct PenaltyArguments {
+    /// Take the constraints g for a potential (OMEGA^2/2)|g|^2, so that methods without constraints apply: a number, or
+    /// auto, which follows from the step
+    #[arg(long, value_name = "OMEGA|auto", allow_hyphen_values = true)]
+    pub penalty: Option<String>,
+    /// The same, OMEGA being what an error of this size in the positions at the end takes
+    #[arg(long, value_name = "TOL", conflicts_with = "penalty", allow_hyphen_values = true)]
+    pub penalty_tolerance: Option<f64>,
+    /// Start a penalised run where nothing oscillates at the penalty's frequency [default: on]
+    #[arg(long, value_name = "on|off", value_enum)]
+    pub slow_manifold: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+impl PenaltyArguments {
+    /// `options` with these.
+    fn put(&self, options: RunOptions) -> Result<RunOptions, Error> {
+        Ok(RunOptions {
+            penalty: self.penalty.as_deref().map(str::parse::<PenaltyStrength>).transpose()?,
+            penalty_tolerance: self.penalty_tolerance,
+            slow_manifold: self.slow_manifold.map(|switch| switch == Switch::On),
+            ..options
+        })
+    }
+}
+
 #[derive(Args)]
 pub struct RunArguments {
     #[command(flatten)]
@@ -120,6 +154,8 @@ pub struct RunArguments {
     /// round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
+    #[command(flatten)]
+    pub penalty: PenaltyArguments,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -171,6 +207,8 @@ pub struct CompareArguments {
     /// Residual at which Newton iterations within a step stop [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
+    #[command(flatten)]
+    pub penalty: PenaltyArguments,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -194,6 +232,7 @@ impl CompareArguments {
             allow_unstable: self.allow_unstable,
             ..RunOptions::default()
         };
+        let run = self.penalty.put(run)?;
         let (methods, steps) = (self.methods.clone(), self.steps.clone());
         let (rtol, atol, budgets) = (self.rtol.clone(), self.atol.clone(), self.budgets.clone());
         Ok(CompareOptions { methods, steps, rtol, atol, budgets, run })
@@ -269,7 +308,7 @@ pub struct OutputArguments {
 impl RunArguments {
     pub fn options(&self) -> Result<RunOptions, Error> {
         let gain = self.gain.as_deref().map(str::parse::<Gains>).transpose()?;
-        Ok(RunOptions {
+        self.penalty.put(RunOptions {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
@@ -283,6 +322,7 @@ impl RunArguments {
             newton_tolerance: self.newton_tolerance,
             allow_unstable: self.allow_unstable,
             out: self.out.clone(),
+            ..RunOptions::default()
         })
     }
 }

@@ -133,6 +133,9 @@ impl Case {
         if another(&|m| m.treatment != Treatment::Plain) {
             options.reference = None;
         }
+        if another(&crate::penalty::takes) {
+            (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
+        }
         match self.steps {
             Steps::Fixed(h) => options.step = Some(h),
             Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),

@@ -149,7 +149,11 @@ impl Sweep {
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
-        let simulation = Simulation::new(problem, options)?;
+        let mut simulation = Simulation::new(problem, options)?;
+        let starts = match simulation.penalty.as_mut() {
+            Some(penalty) => starts.penalised(penalty.slow.take()),
+            None => starts,
+        };
         let range = part(&sweep);
         let varied: Vec<Range<usize>> = simulation
             .problem
