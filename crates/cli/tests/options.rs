@@ -92,7 +92,7 @@ fn methods_that_are_not_there() {
         let arguments = format!("run {model} --method stormer-verlet-a --step 0.01 --until 1 --newton-tolerance 1e-6");
         folder.run(&arguments).ok().stderr.contains("--newton-tolerance has no effect")
     };
-    let angles = common::repository().join("suite/models/double-pendulum-angles.holo");
+    let angles = common::repository().join("models/double-pendulum-angles.holo");
     assert!(warned("models/kepler.holo") && !warned(&angles.display().to_string()));
     // Spaces and case.
     folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);

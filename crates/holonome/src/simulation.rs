@@ -491,7 +491,13 @@ fn unused_options(options: &RunOptions, method: &Method, solves_equations: bool)
     };
     let feedback = method.treatment == Treatment::Feedback;
     unused("--gain", feedback, options.gain.is_some(), "only `feedback` methods have gains");
-    unused("--allow-unstable", feedback, options.allow_unstable, "only `feedback` methods have gains");
+    let refusable = feedback || options.penalty.is_some();
+    unused(
+        "--allow-unstable",
+        refusable,
+        options.allow_unstable,
+        "only gains of `feedback` methods and penalties are refused",
+    );
     unused(
         "--projection-tolerance",
         method.treatment.iterates(),

@@ -78,8 +78,10 @@ pub(super) fn choose(
         }
         (None, None) => unreachable!("asked for a penalty"),
     };
-    if let Some((h, v)) = options.step.zip(speed) {
-        check(choice.omega, h, v, warnings)?;
+    // The default knows what it risks.
+    let own = options.penalty != Some(PenaltyStrength::Auto);
+    if let Some((h, v)) = options.step.zip(speed).filter(|_| own) {
+        check(choice.omega, h, v, options.allow_unstable, warnings)?;
     }
     Ok(choice)
 }
@@ -112,7 +114,7 @@ fn default(problem: &Problem, method: &Method, h: f64, v: f64) -> Result<Choice,
 }
 
 /// Refuses what becomes unstable, and warns of what may.
-fn check(omega: f64, h: f64, v: f64, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) -> Result<(), Error> {
     let ratio = omega * h * h * v;
     let remedy = |limit: f64| {
         format!(
@@ -121,10 +123,10 @@ fn check(omega: f64, h: f64, v: f64, warnings: &mut Vec<String>) -> Result<(), E
             (limit / (omega * v)).sqrt()
         )
     };
-    if ratio > REFUSED {
+    if ratio > REFUSED && !allowed {
         return Err(Error::Gain {
             message: format!(
-                "the penalty is too stiff for this step: omega h^2 v is {ratio:.3}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}",
+                "the penalty is too stiff for this step: omega h^2 v is {ratio:.3}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; --allow-unstable runs it all the same",
                 remedy(RISKY)
             ),
         });
@@ -145,10 +147,12 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
         penalise(&problem.model, FASTEST / h).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
     let constrained = problem.examined.redundant.is_empty() && problem.examined.field.is_some();
-    let (motion, method) = match constrained {
+    let (mut motion, method) = match constrained {
         true => (problem.clone(), "corrected:dop853"),
         false => (with_omega(problem, FASTEST / h, true)?.0, "dop853"),
     };
+    // What is observed may need multipliers, which a pilot run has none of.
+    motion.model.observables.clear();
     let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
     let pilot = RunOptions {
         method: method.to_string(),
@@ -194,7 +198,8 @@ impl Observer for Fastest {
 /// The ω whose error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate runs.
 fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial: f64) -> Result<Choice, Error> {
     let end = |omega: f64| -> Result<Vec<f64>, Error> {
-        let (penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
+        let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
+        penalised.model.observables.clear();
         let degrees = penalised.model.degrees();
         let accurate = RunOptions {
             method: "dop853".to_string(),

@@ -13,6 +13,7 @@ use crate::options::RunOptions;
 use crate::problem::Problem;
 use holonome_integrate::method::{Method, Needs};
 use holonome_model::consistency;
+use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::{Field, InvariantGroup};
 
@@ -104,17 +105,17 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
     if let Some(rows) = &mut examined.rows {
         watch(&mut rows.groups, &mut |_| {});
     }
-    let stiffness = manifold.stiffness(&model.initial);
-    let uses = model.observables.iter().any(|q| q.depends & holonome_model::elaborate::expression::MULTIPLIER != 0);
+    let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
     let form = match (&examined.field, &examined.rows) {
         (Some((field, _)), _) => Some(Ok(field)),
         (None, Some(rows)) => uses.then_some(Err(rows)),
         (None, None) => None,
     };
-    let least = stiffness.0.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-    let multipliers = form
-        .filter(|_| least.is_finite())
-        .map(|form| MeanMultipliers::new(&model, &penalty, form, (least, stiffness.1)));
+    let of_form = |form| {
+        let manifold = manifold.rebound(&model.parameter_values);
+        MeanMultipliers::new(&model, &penalty, form, manifold)
+    };
+    let multipliers = form.map(of_form);
     let penalised = Problem { model, examined, ..problem.clone() };
     let known = Penalised { omega, text: String::new(), moved, slow: slow.then_some(manifold), multipliers };
     Ok((penalised, known))

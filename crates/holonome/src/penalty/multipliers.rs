@@ -6,6 +6,7 @@
 //! state, and needs no memory. A symmetric matrix has one for both of two equal entries: Σ λ_ij ∂g_ij over all of them is
 //! the force.
 
+use super::slow::SlowManifold;
 use crate::compiled::{Bound, Quantities};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{StepMap, TableauMap};
@@ -31,12 +32,10 @@ const MOST_STEPS: usize = 1000;
 pub struct MeanMultipliers {
     constraints: Quantities,
     flow: Flow,
-    omega: usize,
-    /// ω².
-    stiffness: f64,
-    step: f64,
-    /// Steps on either side.
-    steps: usize,
+    /// Knows the frequencies.
+    manifold: SlowManifold,
+    place: usize,
+    omega: f64,
     count: usize,
 }
 
@@ -74,12 +73,12 @@ impl System for Flow {
 }
 
 impl MeanMultipliers {
-    /// For a penalised model in either form. `least` and `largest` are those of the squared frequencies over ω².
+    /// For a penalised model in either form.
     pub fn new(
         model: &Model,
         penalty: &Penalty,
         form: Result<&Field, &RowField>,
-        (least, largest): (f64, f64),
+        manifold: SlowManifold,
     ) -> MeanMultipliers {
         let parameters = &model.parameter_values;
         let functionals = penalty.constraints.iter().map(|constraint| &constraint.functional);
@@ -100,17 +99,12 @@ impl MeanMultipliers {
                 (Quantities::of_rows(&rows.field, parameters), Quantities::of_rows(&program, parameters))
             }
         };
-        let omega = parameters[penalty.omega];
-        let period = |square: f64| std::f64::consts::TAU / (omega * square.sqrt());
-        let step = period(largest) / STEPS_PER_PERIOD;
-        let steps = (0.5 * PERIODS * period(least) / step).ceil();
         MeanMultipliers {
             constraints,
             flow: Flow { field, none: Invariants::none(), dimension: model.dimension() },
-            omega: penalty.omega,
-            stiffness: omega * omega,
-            step,
-            steps: (steps as usize).min(MOST_STEPS),
+            manifold,
+            place: penalty.omega,
+            omega: parameters[penalty.omega],
             count,
         }
     }
@@ -122,29 +116,41 @@ impl MeanMultipliers {
 
     /// The same for other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> MeanMultipliers {
-        let mut rebound = MeanMultipliers {
+        MeanMultipliers {
             constraints: self.constraints.rebound(parameters),
             flow: Flow {
                 field: self.flow.field.rebound(parameters),
                 none: Invariants::none(),
                 dimension: self.flow.dimension,
             },
+            manifold: self.manifold.rebound(parameters),
+            omega: parameters[self.place],
             ..*self
-        };
-        rebound.stiffness = parameters[self.omega].powi(2);
-        rebound
+        }
     }
 
     /// Gives this one other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
         self.constraints.rebind(parameters);
         self.flow.field.rebind(parameters);
-        self.stiffness = parameters[self.omega].powi(2);
+        self.manifold = self.manifold.rebound(parameters);
+        self.omega = parameters[self.place];
+    }
+
+    /// Length and number of the steps on either side of x: half of [`PERIODS`] of the slowest constraint by itself.
+    fn window(&self, x: &[f64]) -> (f64, usize) {
+        let (diagonal, largest) = self.manifold.stiffness(x);
+        let least = diagonal.into_iter().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+        let period = |square: f64| std::f64::consts::TAU / (self.omega * square.sqrt());
+        let step = period(largest) / STEPS_PER_PERIOD;
+        let steps = (0.5 * PERIODS * period(least) / step).ceil();
+        (step, (steps as usize).min(MOST_STEPS))
     }
 
     /// Puts the multipliers at (t, x).
     pub fn put(&self, t: f64, x: &[f64], lambda: &mut [f64]) {
         lambda.fill(0.0);
+        let (step, steps) = self.window(x);
         let mut total = 0.0;
         let mut g = vec![0.0; self.count];
         let mut work = vec![0.0; self.constraints.work_len()];
@@ -158,9 +164,9 @@ impl MeanMultipliers {
         let map = TableauMap::new(tableau, &self.flow);
         let mut stages = Stages::new(tableau, || vec![0.0; x.len()]);
         let mut scratch = vec![0.0; map.work_len()];
-        for h in [self.step, -self.step] {
+        for h in [step, -step] {
             let (mut at, mut next) = (x.to_vec(), x.to_vec());
-            for k in 1..=self.steps {
+            for k in 1..=steps {
                 let before = h.mul_add((k - 1) as f64, t);
                 self.flow.field(before, &at, &mut stages.k[0], &mut scratch);
                 let made = map.fixed_step(
@@ -174,10 +180,10 @@ impl MeanMultipliers {
                 );
                 debug_assert!(made.is_ok(), "an explicit step solves nothing");
                 std::mem::swap(&mut at, &mut next);
-                let phase = std::f64::consts::PI * k as f64 / (self.steps + 1) as f64;
+                let phase = std::f64::consts::PI * k as f64 / (steps + 1) as f64;
                 add(h.mul_add(k as f64, t), &at, 0.5 * (1.0 + phase.cos()), lambda);
             }
         }
-        lambda.iter_mut().for_each(|lambda| *lambda *= self.stiffness / total);
+        lambda.iter_mut().for_each(|lambda| *lambda *= self.omega * self.omega / total);
     }
 }

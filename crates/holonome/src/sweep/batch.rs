@@ -144,7 +144,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-pub(super) fn add_cost(sum: &mut Cost, cost: &Cost) {
+pub(crate) fn add_cost(sum: &mut Cost, cost: &Cost) {
     sum.field += cost.field;
     sum.invariants += cost.invariants;
     sum.jacobian += cost.jacobian;
