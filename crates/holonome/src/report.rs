@@ -477,6 +477,13 @@ fn advice(
                 .to_string(),
         ];
     }
+    let constrained = problem.model.is_hamiltonian() && !problem.model.constraints.is_empty();
+    if problem.examined.too_large.is_some() && constrained {
+        return vec![
+            "advice: a penalty: the constraints are too many to be solved for by what this version has".to_string(),
+            "        --method dop853 --penalty OMEGA runs row by row, whatever the size".to_string(),
+        ];
+    }
     let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
     let symplectic = ["rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
     let (Some(known), Some(degrees), Some(symplectic)) = (known, degrees, symplectic) else {
