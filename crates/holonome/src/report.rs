@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::structured::survey;
 use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
-use holonome_model::elaborate::model::{Dynamics, Model, Role};
+use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::{Gram, Row};
 use holonome_model::rows::RowField;
@@ -477,13 +477,27 @@ fn advice(
                 .to_string(),
         ];
     }
-    let constrained = problem.model.is_hamiltonian() && !problem.model.constraints.is_empty();
-    if problem.examined.too_large.is_some() && constrained {
-        return vec![
-            "advice: a penalty: the constraints are too many to be solved for by what this version has".to_string(),
-            "        --method dop853 --penalty OMEGA runs row by row, whatever the size".to_string(),
-        ];
+    let mut advice = advice_on_methods(problem, survey, known, degrees);
+    let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
+    if problem.model.is_hamiltonian()
+        && !problem.model.constraints.is_empty()
+        && problem.model.constraints.iter().all(holonomic)
+    {
+        advice.push(
+            "        --penalty is for redundant or singular constraints, stiff potentials, or a fixed cost per step"
+                .to_string(),
+        );
     }
+    advice
+}
+
+/// The same of a model whose constraints determine multipliers.
+fn advice_on_methods(
+    problem: &Problem,
+    survey: &[(&'static Scheme, Option<String>)],
+    known: Option<usize>,
+    degrees: Option<usize>,
+) -> Vec<String> {
     let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
     let symplectic = ["rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
     let (Some(known), Some(degrees), Some(symplectic)) = (known, degrees, symplectic) else {

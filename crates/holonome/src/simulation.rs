@@ -130,7 +130,8 @@ impl Simulation {
         let plain = match &form {
             Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
             Form::Rows(field) => {
-                let extended = method.scheme.runge_kutta().is_some();
+                let imposed = !problem.model.constraints.is_empty();
+                let extended = imposed && method.scheme.runge_kutta().is_some();
                 Compiled::Rows(RowSystem::new(field, &parameters, extended))
             }
         };

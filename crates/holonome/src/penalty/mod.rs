@@ -31,6 +31,9 @@ pub struct Penalised {
     pub multipliers: Option<MeanMultipliers>,
 }
 
+/// A start that moves by more than this part of its size is no longer near the constraint set.
+const WEAK: f64 = 0.1;
+
 /// Whether a method takes penalised models: those that hold constraints themselves do not.
 pub(crate) fn takes(method: &Method) -> bool {
     method.scheme.needs != Needs::Coisotropic
@@ -71,6 +74,13 @@ pub(crate) fn apply(
     options.penalty_tolerance = None;
     let (penalised, mut known) = with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
     known.text = chosen.text;
+    let size = problem.model.initial[..problem.model.degrees()].iter().map(|q| q * q).sum::<f64>().sqrt();
+    if let Some(moved) = known.moved.filter(|moved| moved.position > WEAK * size) {
+        warnings.push(format!(
+            "the constraints give way: the forces at the start move the positions by {:.1e}, which are {size:.1e} from the origin; a larger omega holds them",
+            moved.position
+        ));
+    }
     for name in &penalised.examined.varying {
         warnings.push(format!(
             "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is watched and not held"

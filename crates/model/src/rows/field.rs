@@ -87,8 +87,7 @@ impl RowField {
         let field = RowProgram::new(dimension, dimension, pieces);
         let hidden = Hidden::new(model);
         let Parts { parts, groups, constraints, count } = parts(model);
-        let Derived { values, jacobian, row_start, column } =
-            Derived::new(dimension, &parts, hidden.as_ref(), count);
+        let Derived { values, jacobian, row_start, column } = Derived::new(dimension, &parts, hidden.as_ref(), count);
         RowField {
             dimension,
             parameters: model.parameter_values.len(),
