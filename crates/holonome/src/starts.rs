@@ -218,9 +218,9 @@ impl Starts {
                 .map_err(|reason| StartError::NotProjected { trajectory: i, reason })?;
             x.copy_from_slice(&moved.initial);
         }
-        match self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work)) {
-            Some(miss) => return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) }),
-            None => {}
+        let miss = self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
+        if let Some(miss) = miss {
+            return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
         }
         if let Some(slow) = &self.slow {
             slow.put(parameters, x).map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;

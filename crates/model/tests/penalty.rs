@@ -2,6 +2,7 @@
 
 mod support;
 
+use holonome_model::elaborate::expression::TIME;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::functional::Functional;
 use holonome_model::rows::RowField;
@@ -17,18 +18,18 @@ const OMEGA: f64 = 7.0;
 const AWKWARD: &str = "size n = 5\nparameter L[i in 1..n] = 1 + 0.1*i\nparameter k = 0.3\n\
     coordinate q[i in 1..n] : R^2 = (i, sin(i))\nmomentum p of q = (0.2*cos(i), 0.1)\n\
     let total = sum(i in 1..n : p[i])\n\
-    hamiltonian sum(i in 1..n : dot(p[i], p[i])*(2 + q[i].x^2)/2) + k*dot(total, total) + sum(i in 2..n : p[i].x*p[i-1].y)\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])*(i + q[i].x^2)/2) + k*dot(total, total) + sum(i in 2..n : p[i].x*p[i-1].y)\n\
     constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = L[i]^2 + sin(t)/i\n\
     constraint centre : sum(i in 1..n : i*q[i]) = (2, t)\n\
     constraint mixed[j in 1..2] : (sum(i in j..n if i != 3 : q[i].x^2), q[j].y*q[j+1].x) = (4, k*j)\n\
-    constraint matrix : outer(q[1], q[1]) = identity(2)\n";
+    constraint square : outer(q[1], q[1]) = identity(2)\n";
 
 /// The Hamiltonian models with constraints on positions, and [`AWKWARD`].
 fn models() -> Vec<(String, Model)> {
     let files = [support::files("models"), support::files("suite/models")].concat();
-    let texts = files.into_iter().filter(|(_, text)| text.contains("constraint") && !text.contains("table"));
+    let texts = files.into_iter().filter(|(_, text)| text.contains("constraint") && !text.contains("table "));
     let all = texts.chain([("awkward".to_string(), AWKWARD.to_string())]);
-    let models = all.filter_map(|(name, text)| Some((name, support::check(&text).0?)));
+    let models = all.map(|(name, text)| (name, support::model(&text)));
     let kept: Vec<_> = models.filter(|(_, model)| penalise(model, OMEGA).is_ok()).collect();
     assert!(kept.len() > 12, "{}", kept.len());
     kept
@@ -107,6 +108,11 @@ fn both_forms_watch_the_same_and_hold_what_is_left() {
                 assert_eq!(field.jacobian[row].is_empty(), own, "{name}: {}", a.name);
                 assert_eq!(rows.row_start[row] == rows.row_start[row + 1], own, "{name}: {}", a.name);
             }
+        }
+        // With time in H or in a constraint neither energy is constant.
+        let timed = model.explicit_time || model.constraints.iter().any(|c| c.depends & TIME != 0);
+        for kind in [InvariantKind::Hamiltonian, InvariantKind::Penalised] {
+            assert_eq!(field.groups.iter().any(|group| group.kind == kind), !timed, "{name}: {kind:?}");
         }
         let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
         assert_eq!(field.constraints, 2 * scalars, "{name}");
