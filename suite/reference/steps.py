@@ -282,7 +282,7 @@ def models():
         [Q(7, 10), Q(-1, 5), Q(2, 5), Q(3, 10)])
     c, L = sp.cos(q[0] - q[1]), [1, sp.sqrt(2)]
     M = sp.Matrix([[2*L[0]**2, L[0]*L[1]*c], [L[0]*L[1]*c, L[1]**2]])
-    yield "models/double-pendulum-angles.holo", Model(
+    yield "../models/double-pendulum-angles.holo", Model(
         (sp.Matrix([p])*M.inv()*sp.Matrix(p))[0]/2 - (2*L[0]*sp.cos(q[0]) + L[1]*sp.cos(q[1])), q, p, [0, sp.pi/4, 0, 0])
     gamma = [0, -1]
     yield "models/hopf-pendulum.holo", Model(

@@ -1,7 +1,7 @@
 //! The flags of every command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holonome::{CompareOptions, Error, Gains, RunOptions, Settings, SweepOptions};
+use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -82,6 +82,40 @@ impl ModelArguments {
     }
 }
 
+/// A penalty in place of constraints.
+#[derive(Args)]
+pub struct PenaltyArguments {
+    /// Take the constraints g for a potential (OMEGA^2/2)|g|^2, so that methods without constraints apply: a number, or
+    /// auto, which follows from the step
+    #[arg(long, value_name = "OMEGA|auto", allow_hyphen_values = true)]
+    pub penalty: Option<String>,
+    /// The same, OMEGA being what an error of this size in the positions at the end takes
+    #[arg(long, value_name = "TOL", conflicts_with = "penalty", allow_hyphen_values = true)]
+    pub penalty_tolerance: Option<f64>,
+    /// Start a penalised run where nothing oscillates at the penalty's frequency [default: on]
+    #[arg(long, value_name = "on|off", value_enum)]
+    pub slow_manifold: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+impl PenaltyArguments {
+    /// `options` with these.
+    fn put(&self, options: RunOptions) -> Result<RunOptions, Error> {
+        Ok(RunOptions {
+            penalty: self.penalty.as_deref().map(str::parse::<PenaltyStrength>).transpose()?,
+            penalty_tolerance: self.penalty_tolerance,
+            slow_manifold: self.slow_manifold.map(|switch| switch == Switch::On),
+            ..options
+        })
+    }
+}
+
 /// What every command that integrates takes, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
@@ -107,6 +141,8 @@ pub struct IntegrationArguments {
     /// round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
+    #[command(flatten)]
+    pub penalty: PenaltyArguments,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -120,7 +156,7 @@ impl IntegrationArguments {
 
     /// These, with the defaults of a run.
     fn options(&self) -> Result<RunOptions, Error> {
-        Ok(RunOptions {
+        self.penalty.put(RunOptions {
             until: self.until,
             every: self.every,
             samples: self.samples,

@@ -71,7 +71,7 @@ fn describe(comparison: &Comparison) -> String {
     out.push_str(&columns(&errors(comparison)));
     for row in &comparison.rows {
         if let Err(failed) = &row.outcome {
-            out.push_str(&format!("  failed: {} at {}: {}\n", row.method, steps(row), failed.message));
+            out.push_str(&format!("  failed: {} at {}: {}\n", row.label(), steps(row), failed.message));
         }
     }
     out.push_str("  work: 4 for each field evaluation, 1 for each gradient\n");
@@ -97,11 +97,16 @@ fn reference(comparison: &Comparison) -> String {
 
 /// A method's fixed step or its tolerance.
 fn steps(row: &Row) -> String {
-    match (row.step, row.tolerance, row.budget) {
+    let steps = match (row.step, row.tolerance, row.budget) {
         (Some(h), ..) => format!("h = {}", short(h)),
         (None, Some((rtol, _)), _) => format!("tol {}", short(rtol)),
         (None, None, Some(budget)) => format!("budget {}", count(budget)),
         (None, None, None) => String::new(),
+    };
+    match row.penalty {
+        Some(omega) if row.extrapolated => format!("{steps}, omega {} and {}", short(omega), short(2.0 * omega)),
+        Some(omega) => format!("{steps}, omega {}", short(omega)),
+        None => steps,
     }
 }
 
@@ -128,7 +133,7 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     head.extend(header(&["work", "time"]));
     let mut rows = vec![head];
     for row in &comparison.rows {
-        let mut cells = vec![row.method.clone(), steps(row)];
+        let mut cells = vec![row.label(), steps(row)];
         match &row.outcome {
             Err(_) => cells.push("failed".to_string()),
             Ok(m) => {
@@ -159,20 +164,25 @@ fn error_cells(measured: &Measured) -> [String; 3] {
 
 /// The largest drift of every invariant, and its growth where that is secular.
 fn drifts(comparison: &Comparison) -> String {
-    let runs = || comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
-    let Some((_, first)) = runs().next() else { return String::new() };
+    let measured = comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
+    // What is extrapolated has no drift of its own.
+    let runs: Vec<_> = measured.filter(|(row, _)| !row.extrapolated).collect();
     let mut out = String::new();
     let mut secular = false;
     // H first, the rest as in the model.
-    let mut order: Vec<usize> = (0..first.drift.len()).collect();
-    order.sort_by_key(|&k| first.drift[k].kind != InvariantKind::Hamiltonian);
+    let mut order = comparison.invariants();
+    order.sort_by_key(|(_, kind)| match kind {
+        InvariantKind::Hamiltonian => 0,
+        InvariantKind::Penalised => 1,
+        _ => 2,
+    });
     for part in order.chunks(INVARIANTS_ABREAST) {
-        let name = |&k: &usize| gain_name(&first.drift[k].name, first.drift[k].kind);
+        let name = |&(name, kind): &(&str, InvariantKind)| gain_name(name, kind);
         let head = ["largest drift".to_string(), String::new()].into_iter();
         let mut rows = vec![head.chain(part.iter().map(name)).collect::<Vec<_>>()];
-        for (row, measured) in runs() {
-            let cells = part.iter().map(|&k| {
-                let (drift, trend) = (&measured.drift[k], &measured.trend[k]);
+        for (row, measured) in &runs {
+            let cells = part.iter().map(|&invariant| {
+                let Some((drift, trend)) = measured.of(invariant) else { return String::new() };
                 let growing = trend.filter(|t: &Trend| t.secular);
                 secular |= growing.is_some();
                 growing.map_or(small(drift.max), |t| format!("{} ({:+.1e} t)", small(drift.max), t.slope))

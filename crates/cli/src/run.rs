@@ -8,7 +8,7 @@ use holonome::model::treatment::InvariantKind;
 use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
 use holonome::summary::{Cost, Drift};
-use holonome::{Control, Error, Problem, Progress, Simulation, Summary, Sweep};
+use holonome::{Control, Error, Penalised, Problem, Progress, Simulation, Summary, Sweep};
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -101,6 +101,9 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
         if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
             say!("gain {gain}\n");
         }
+        if let Some(penalty) = simulation.penalty() {
+            say!("{}", describe_penalty(penalty));
+        }
     }
     let stop = stop_flag();
     let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
@@ -120,6 +123,19 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
         print_json(&summary.to_json());
     }
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What a penalised run is made with.
+pub fn describe_penalty(penalty: &Penalised) -> String {
+    let moved = match &penalty.moved {
+        Some(moved) => format!(
+            "starts on the slow manifold, positions moved by {}, momenta by {}",
+            small(moved.position),
+            small(moved.momentum)
+        ),
+        None => "starts off the slow manifold".to_string(),
+    };
+    format!("penalty omega = {}; {moved}\n", penalty.text)
 }
 
 fn show_progress(bar: &mut Bar, progress: &Progress) {
@@ -172,12 +188,18 @@ pub fn drift_table(drift: &[Drift]) -> String {
     let mut rows =
         vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
     let mut drift: Vec<_> = drift.iter().collect();
-    drift.sort_by_key(|d| d.kind != InvariantKind::Hamiltonian); // H first, the rest as in the model
+    // H first, the rest as in the model.
+    drift.sort_by_key(|d| match d.kind {
+        InvariantKind::Hamiltonian => 0,
+        InvariantKind::Penalised => 1,
+        _ => 2,
+    });
     for d in drift {
         let label = match d.kind {
             InvariantKind::Constraint => format!("constraint {}", d.name),
             InvariantKind::Hidden => format!("hidden constraint {}", d.name),
             InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
+            InvariantKind::Penalised => "H with the penalty".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
         let initial = match &d.initial {

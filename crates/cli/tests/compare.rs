@@ -163,3 +163,36 @@ fn failures_are_rows_and_only_if_all_fail_an_error() {
     assert_eq!(none.code, Some(1), "{none:?}");
     assert_eq!(none.json()["rows"][0]["failure"]["kind"], "non-finite");
 }
+
+#[test]
+fn penalised_runs_are_extrapolated() {
+    let folder = Folder::new();
+    let command = "compare models/double-pendulum.holo --method rattle,dop853 --step 0.01 --rtol 1e-12 --penalty 20,";
+    // One strength for all.
+    folder.run(command).refused(&["--penalty"]);
+    let answer = folder
+        .run("compare models/double-pendulum.holo --method rattle,dop853 --step 0.01 --rtol 1e-12 --penalty 20 --until 5 --json")
+        .ok();
+    let object = answer.json();
+    assert_eq!(object["warnings"], serde_json::json!([]));
+    let rows = object["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["method"].as_str().unwrap()).collect();
+    assert_eq!(names, ["rattle", "dop853", "dop853"]);
+    assert!(rows[0].get("penalty").is_none());
+    assert_eq!(rows[1]["penalty"], serde_json::json!({"omega": 20.0, "extrapolated": false}));
+    assert_eq!(rows[2]["penalty"], serde_json::json!({"omega": 20.0, "extrapolated": true}));
+    assert!(rows[1]["drift"].get("penalised_hamiltonian").is_some());
+    assert!(rows[0]["drift"].get("penalised_hamiltonian").is_none());
+    // C/ω² of both halves of the state, and what is left by the next orders.
+    let error = |row: &Value| number(row, "/error/final");
+    assert!((0.005..0.02).contains(&error(&rows[1])), "{}", error(&rows[1]));
+    assert!(error(&rows[2]) < error(&rows[1]) / 100.0, "{}", error(&rows[2]));
+    assert_eq!(keys(&rows[2]["cost"]), COST);
+    assert!(number(&rows[2], "/steps") > 2.0 * number(&rows[1], "/steps"));
+    for text in ["dop853, extrapolated", "omega 20 and 40", "H.penalised"] {
+        assert!(answer.stderr.contains(text), "{text} is not in {}", answer.stderr);
+    }
+    let table = fs::read_to_string(folder.path("runs/double-pendulum-compare-1/compare.csv")).unwrap();
+    let widths: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
+    assert!(widths.len() == 4 && widths.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
+}

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Long enough for at least one checkpoint (one a second) on a fast machine that interprets.
-const RUNS: [(&str, &str); 6] = [
+const RUNS: [(&str, &str); 7] = [
     ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 2000 --samples 20001"),
     (
         "feedback-fixed",
@@ -27,6 +27,10 @@ const RUNS: [(&str, &str); 6] = [
     (
         "equations-fixed",
         "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --until 6000 --samples 20001",
+    ),
+    (
+        "penalised-fixed",
+        "models/double-pendulum.holo --method stormer-verlet-a --step 0.005 --penalty auto --until 6000 --samples 4001",
     ),
 ];
 

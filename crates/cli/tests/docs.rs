@@ -25,8 +25,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 6] =
-    ["README.md", "docs/guide.md", "docs/language.md", "docs/methods.md", "docs/speed.md", "docs/storage.md"];
+const PAGES: [&str; 7] = [
+    "README.md",
+    "docs/guide.md",
+    "docs/language.md",
+    "docs/methods.md",
+    "docs/penalty.md",
+    "docs/speed.md",
+    "docs/storage.md",
+];
 
 fn read(page: &str) -> String {
     fs::read_to_string(repository().join(page)).unwrap()
@@ -289,6 +296,11 @@ fn the_language_page_is_true() {
 #[test]
 fn the_methods_page_is_true() {
     check_page("docs/methods.md");
+}
+
+#[test]
+fn the_penalty_page_is_true() {
+    check_page("docs/penalty.md");
 }
 
 #[test]

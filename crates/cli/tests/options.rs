@@ -92,12 +92,59 @@ fn methods_that_are_not_there() {
         let arguments = format!("run {model} --method stormer-verlet-a --step 0.01 --until 1 --newton-tolerance 1e-6");
         folder.run(&arguments).ok().stderr.contains("--newton-tolerance has no effect")
     };
-    let angles = common::repository().join("suite/models/double-pendulum-angles.holo");
+    let angles = common::repository().join("models/double-pendulum-angles.holo");
     assert!(warned("models/kepler.holo") && !warned(&angles.display().to_string()));
     // Spaces and case.
     folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);
     folder.run("run models/kepler.holo --until 1 --foo").refused(&["--foo"]);
     folder.run("run models/kepler.holo models/chain.holo").refused(&["models/chain.holo"]);
+}
+
+#[test]
+fn penalties() {
+    let folder = Folder::new();
+    let double = |options: &str| folder.run(&format!("run models/double-pendulum.holo --until 1 {options}"));
+    double("--method gauss4 --step 0.01 --penalty much").refused(&["--penalty 'much'", "--penalty auto"]);
+    double("--method gauss4 --step 0.01 --penalty 5 --penalty-tolerance 1e-3").refused(&["--penalty-tolerance"]);
+    double("--method dop853 --penalty auto").refused(&["--penalty auto", "add --step"]);
+    double("--method dop853 --penalty-tolerance -1").refused(&["--penalty-tolerance must be positive"]);
+    double("--method dop853 --penalty 5 --slow-manifold maybe").refused(&["--slow-manifold", "on", "off"]);
+    let hopf = common::repository().join("suite/models/hopf-oscillator.holo").display().to_string();
+    folder.run(&format!("run {hopf} --method gauss4 --step 0.1 --penalty 5")).refused(&["holds momenta"]);
+    // What was chosen is told.
+    let answer = double("--method gauss4 --step 0.01 --penalty auto").ok();
+    assert!(answer.stderr.contains("penalty omega = 300.0000 = 3/h; starts on the slow manifold"), "{}", answer.stderr);
+    let answer = double("--method dop853 --penalty 20 --slow-manifold off").ok();
+    assert!(answer.stderr.contains("penalty omega = 20; starts off the slow manifold"), "{}", answer.stderr);
+    let warned = |options: &str, words: &str| {
+        let answer = double(options).ok();
+        assert!(answer.stderr.contains(words), "{}", answer.stderr);
+    };
+    warned("--method rattle --step 0.1 --penalty 5", "--penalty has no effect: the method holds the constraints");
+    warned("--slow-manifold on", "--slow-manifold has no effect: there is no --penalty");
+    // A spring chain is no chain.
+    let weak = folder.run("run models/chain.holo --set n=50 --method dop853 --penalty 1 --until 0.1").ok();
+    assert!(weak.stderr.contains("the constraints give way"), "{}", weak.stderr);
+}
+
+#[test]
+fn check_advises_a_penalty_where_nothing_else_helps() {
+    let folder = Folder::new();
+    let advice = |model: &str| {
+        let text = folder.run(&format!("check models/{model}.holo")).ok().stdout;
+        let from = text.find("advice:").unwrap_or_else(|| panic!("{text}"));
+        (text[from..].to_string(), text.clone())
+    };
+    let (redundant, all) = advice("braced-square");
+    assert!(redundant.contains("a penalty: the constraints are redundant"), "{redundant}");
+    assert!(redundant.contains("--penalty auto"), "{redundant}");
+    assert!(all.contains("no  shake rattle: it solves for multipliers, and the constraints are redundant"), "{all}");
+    let (regular, _) = advice("double-pendulum");
+    assert!(regular.contains("suzuki4(rattle)") && regular.contains("--penalty is for redundant"), "{regular}");
+    assert!(!advice("kepler").0.contains("--penalty"));
+    // The advice works.
+    let run = "run models/braced-square.holo --method stormer-verlet-a --step 0.01 --penalty auto --until 1";
+    assert!(folder.run(run).ok().stderr.contains("H with the penalty"));
 }
 
 #[test]

@@ -53,20 +53,25 @@ impl std::str::FromStr for Gains {
 /// When a name is not one of an invariant.
 pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     match gains {
-        Gains::Uniform(gain) => Ok(vec![*gain; field.groups.len()]),
+        Gains::Uniform(gain) => Ok(field.groups.iter().map(|g| if g.watched { 0.0 } else { *gain }).collect()),
         Gains::Named(named) => {
-            let names: Vec<String> = field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
-            if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(n)) {
-                let hint = match did_you_mean(unknown, names.iter().map(String::as_str)) {
+            let all: Vec<String> = field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+            let held = all.iter().zip(&field.groups).filter(|(_, group)| !group.watched);
+            let names: Vec<&String> = held.map(|(name, _)| name).collect();
+            if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(&n)) {
+                let hint = match did_you_mean(unknown, names.iter().map(|name| name.as_str())) {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None if names.is_empty() => "the model has no invariants".to_string(),
-                    None => format!("the invariants are {}", names.join(", ")),
+                    None => {
+                        let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+                        format!("the invariants are {}", names.join(", "))
+                    }
                 };
                 return Err(Error::option(format!(
                     "--gain names '{unknown}', which is no invariant of this model: {hint}"
                 )));
             }
-            Ok(names.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
+            Ok(all.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
         }
         Gains::Auto | Gains::Matrix(_) | Gains::Formula => Ok(Vec::new()),
     }

@@ -1,5 +1,6 @@
 //! What a user can choose: about the model, and about the run.
 
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -33,6 +34,29 @@ pub enum Gains {
     Formula,
 }
 
+/// How strong a penalty is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PenaltyStrength {
+    /// The default for the step and the motion's speed.
+    Auto,
+    /// This ω.
+    Omega(f64),
+}
+
+impl std::str::FromStr for PenaltyStrength {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<PenaltyStrength, Error> {
+        match text.trim() {
+            "auto" => Ok(PenaltyStrength::Auto),
+            number => number.parse().map(PenaltyStrength::Omega).map_err(|_| {
+                Error::option(format!("--penalty '{number}' is no number: write --penalty auto or --penalty 20"))
+            }),
+        }
+    }
+}
+
 /// Choices about a run; the defaults are those of the command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
@@ -59,6 +83,15 @@ pub struct RunOptions {
     /// Largest residual, relative to what cancels in an equation, that the Newton iterations of implicit methods accept.
     #[serde(default)]
     pub newton_tolerance: Option<f64>,
+    /// The ω of a penalty ½ω²|g|² in place of the constraints.
+    #[serde(default)]
+    pub penalty: Option<PenaltyStrength>,
+    /// The error of the penalty at the end, from which ω is found.
+    #[serde(default)]
+    pub penalty_tolerance: Option<f64>,
+    /// Whether a penalised run starts on the slow manifold; it does where nothing is said.
+    #[serde(default)]
+    pub slow_manifold: Option<bool>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
     /// The run's folder; `runs/STEM-k` where absent.
@@ -80,6 +113,9 @@ impl Default for RunOptions {
             reference: None,
             projection_tolerance: None,
             newton_tolerance: None,
+            penalty: None,
+            penalty_tolerance: None,
+            slow_manifold: None,
             allow_unstable: false,
             out: None,
         }

@@ -1,6 +1,7 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
 use crate::compiled::{Bound, Quantities};
+use crate::penalty::MeanMultipliers;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -131,13 +132,13 @@ pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
     name
 }
 
-/// The initial value of each group of invariants, H being known; null for what is imposed.
-pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], hamiltonian: f64) -> Vec<Value> {
+/// The initial value of each group of invariants, whose rows have the values `f`; null for what is imposed.
+pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64]) -> Vec<Value> {
     groups
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
-            InvariantKind::Hamiltonian => json!(hamiltonian),
+            InvariantKind::Hamiltonian | InvariantKind::Penalised => json!(f[g.members[0][0].0]),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
                 let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
@@ -231,7 +232,12 @@ impl Recorded {
             functionals.push(functional);
         };
         if let holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) = &model.dynamics {
-            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, h, Shape::Scalar);
+            let own = model.penalty.as_ref().map_or(h, |penalty| &penalty.hamiltonian);
+            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, own, Shape::Scalar);
+            if model.penalty.is_some() {
+                let description = "Hamiltonian with the penalty".to_string();
+                add("H_penalised".to_string(), "hamiltonian", description, None, h, Shape::Scalar);
+            }
         }
         for q in &model.integrals {
             add(q.name.clone(), "integral", format!("first integral {}", q.name), Some(q), &q.functional, q.shape);
@@ -252,11 +258,11 @@ impl Recorded {
                     pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));
                     first += functional.outputs;
                 }
-                let program = RowProgram::new(model.dimension(), outputs, pieces);
+                let program = RowProgram::new(model.dimension() + multiplier_count, outputs, pieces);
                 Quantities::of_rows(&program, &model.parameter_values)
             }
         };
-        let constraints = if multiplier_count == 0 { &[][..] } else { &model.constraints };
+        let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
         for (constraint, first) in multipliers(constraints, model.dimension()) {
             let name = format!("lambda.{}", constraint.name);
             arrays.push(RecordedArray {
@@ -323,9 +329,28 @@ impl Recorded {
     }
 }
 
+/// A sample with the multipliers of a penalised run, if it is one.
+pub(crate) fn with_multipliers<'x>(
+    multipliers: Option<&MeanMultipliers>,
+    t: f64,
+    x: &'x [f64],
+    extended: &'x mut Vec<f64>,
+) -> &'x [f64] {
+    let Some(multipliers) = multipliers else { return x };
+    extended.clear();
+    extended.extend_from_slice(x);
+    extended.resize(x.len() + multipliers.count(), 0.0);
+    multipliers.put(t, x, &mut extended[x.len()..]);
+    extended
+}
+
 /// Writes samples, stores checkpoints, shows progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
+    /// Those of a penalised run, which the samples do not bring along.
+    pub(crate) multipliers: Option<&'a MeanMultipliers>,
+    /// A sample with them.
+    pub(crate) extended: Vec<f64>,
     pub(crate) store: &'a mut Store,
     pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
     pub(crate) plan: &'a Plan,
@@ -345,6 +370,7 @@ impl Observer for Recorder<'_> {
     type Error = StoreError;
 
     fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        let x = with_multipliers(self.multipliers, t, x, &mut self.extended);
         self.recorded.kernel.run(t, x, &mut self.values, &mut self.work);
         let rows: Vec<&[f64]> = self
             .recorded

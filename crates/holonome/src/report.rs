@@ -4,9 +4,9 @@ use crate::compiled::Formula;
 use crate::gain::is_imposed;
 use crate::problem::Problem;
 use crate::structured::survey;
-use holonome_integrate::method::{SCHEMES, Scheme, TREATMENTS, Treatment};
+use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
-use holonome_model::elaborate::model::{Dynamics, Model, Role};
+use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::{Gram, Row};
 use holonome_model::rows::RowField;
@@ -143,7 +143,7 @@ impl Report {
             weak: problem.examined.weak_integrals.clone(),
             notes,
             methods: method_rows(problem),
-            structured: structured_rows(&survey),
+            structured: structured_rows(&survey, problem),
             advice: advice(problem, &survey, known, degrees),
         }
     }
@@ -438,7 +438,13 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
 }
 
 /// The schemes that are no Runge–Kutta ones, those that suit first.
-fn structured_rows(survey: &[(&'static Scheme, Option<String>)]) -> Vec<MethodRow> {
+fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
+    let redundant = !problem.examined.redundant.is_empty();
+    let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
+        let solves = redundant && scheme.needs == Needs::Coisotropic;
+        (*scheme, if solves { Some(REDUNDANT.to_string()) } else { reason.clone() })
+    };
+    let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();
     let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
     reasons.sort();
     reasons.dedup();
@@ -453,6 +459,9 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)]) -> Vec<MethodRo
     reasons.into_iter().map(row).collect()
 }
 
+/// Why a redundant model has no multipliers.
+const REDUNDANT: &str = "it solves for multipliers, and the constraints are redundant";
+
 /// Which method to take, from what is known: a correction holds all actions if it knows as many independent integrals as
 /// there are degrees of freedom, and then errors grow like T; otherwise that takes a symplectic method.
 fn advice(
@@ -463,10 +472,32 @@ fn advice(
 ) -> Vec<String> {
     if !problem.examined.redundant.is_empty() {
         return vec![
-            "advice: none of these methods: the constraints are redundant, so they determine no multipliers".to_string(),
-            "        leave out those that say what others say; penalty methods, which can bear them, are not in this version".to_string(),
+            "advice: a penalty: the constraints are redundant, so they determine no multipliers".to_string(),
+            "        --method stormer-verlet-a --step H --penalty auto, or leave out those that say what others say"
+                .to_string(),
         ];
     }
+    let mut advice = advice_on_methods(problem, survey, known, degrees);
+    let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
+    if problem.model.is_hamiltonian()
+        && !problem.model.constraints.is_empty()
+        && problem.model.constraints.iter().all(holonomic)
+    {
+        advice.push(
+            "        --penalty is for redundant or singular constraints, stiff potentials, or a fixed cost per step"
+                .to_string(),
+        );
+    }
+    advice
+}
+
+/// The same of a model whose constraints determine multipliers.
+fn advice_on_methods(
+    problem: &Problem,
+    survey: &[(&'static Scheme, Option<String>)],
+    known: Option<usize>,
+    degrees: Option<usize>,
+) -> Vec<String> {
     let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
     let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
     // Of a rigid body that is written as a field, the manifold is its phase space.

@@ -4,6 +4,7 @@ use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSy
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
+use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, encode, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
@@ -22,7 +23,7 @@ use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
-use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use holonome_model::treatment::{Field, InvariantGroup, dirac};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,7 @@ pub struct Simulation {
     state: StepState,
     pub(crate) recorded: Recorded,
     gain_text: Option<String>,
+    pub(crate) penalty: Option<Penalised>,
     pub(crate) initial: Vec<Value>,
     store: Option<Store>,
 }
@@ -85,10 +87,12 @@ impl Simulation {
 
     fn build(
         problem: Problem,
-        options: RunOptions,
+        mut options: RunOptions,
         formulas: Option<(&Potential, &Transport)>,
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
+        let mut warnings = Vec::new();
+        let (problem, penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
             let first =
                 Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
@@ -101,10 +105,12 @@ impl Simulation {
         let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
         let solves = structured.as_ref().is_some_and(Program::solves_equations);
-        let mut warnings = unused_options(&options, &method, solves);
+        warnings.extend(unused_options(&options, &method, solves));
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
-        let multipliers = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
+        let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        let own = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
+        let multipliers = mean.map_or(own, MeanMultipliers::count);
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
@@ -124,7 +130,8 @@ impl Simulation {
         let plain = match &form {
             Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
             Form::Rows(field) => {
-                let extended = method.scheme.runge_kutta().is_some();
+                let imposed = !problem.model.constraints.is_empty();
+                let extended = imposed && method.scheme.runge_kutta().is_some();
                 Compiled::Rows(RowSystem::new(field, &parameters, extended))
             }
         };
@@ -158,9 +165,7 @@ impl Simulation {
             }
             program
         });
-        let hamiltonian = groups.iter().find(|g| g.kind == InvariantKind::Hamiltonian);
-        let hamiltonian = hamiltonian.map_or(f64::NAN, |g| state.initial[g.members[0][0].0]);
-        let initial = initial_values(&problem.model, &groups, hamiltonian);
+        let initial = initial_values(&problem.model, &groups, &state.initial);
         let field = form.into_field();
         Ok(Simulation {
             problem,
@@ -178,6 +183,7 @@ impl Simulation {
             state,
             recorded,
             gain_text,
+            penalty,
             initial,
             store: None,
         })
@@ -222,6 +228,11 @@ impl Simulation {
         self.gain_text.as_deref()
     }
 
+    /// What a penalised run is told of its penalty.
+    pub fn penalty(&self) -> Option<&Penalised> {
+        self.penalty.as_ref()
+    }
+
     /// Creates the run's folder, if that has not happened.
     ///
     /// # Errors
@@ -248,6 +259,8 @@ impl Simulation {
         let started = Instant::now();
         let mut recorder = Recorder {
             recorded: &self.recorded,
+            multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
+            extended: Vec::new(),
             store: &mut store,
             watch,
             plan: &self.plan,
@@ -343,6 +356,7 @@ impl Simulation {
             wall_seconds,
             out,
             gain: self.gain_text.clone(),
+            penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
             interrupted,
             warnings: Vec::new(),
@@ -374,7 +388,7 @@ impl Simulation {
 }
 
 /// Nobody watches.
-struct Unwatched;
+pub(crate) struct Unwatched;
 
 impl Observer for Unwatched {
     type Error = StoreError;
@@ -462,8 +476,9 @@ fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
         return Ok(());
     };
     let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
-    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method")
-        .help("methods that have them: shake and rattle over any base, and compositions of rattle");
+    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(
+        "methods that have them: shake and rattle over any base, compositions of rattle, and others with --penalty",
+    );
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }
 
@@ -477,7 +492,13 @@ fn unused_options(options: &RunOptions, method: &Method, solves_equations: bool)
     };
     let feedback = method.treatment == Treatment::Feedback;
     unused("--gain", feedback, options.gain.is_some(), "only `feedback` methods have gains");
-    unused("--allow-unstable", feedback, options.allow_unstable, "only `feedback` methods have gains");
+    let refusable = feedback || options.penalty.is_some();
+    unused(
+        "--allow-unstable",
+        refusable,
+        options.allow_unstable,
+        "only gains of `feedback` methods and penalties are refused",
+    );
     unused(
         "--projection-tolerance",
         method.treatment.iterates(),

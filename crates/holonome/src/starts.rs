@@ -16,6 +16,7 @@
 
 use crate::backend::backend;
 use crate::error::Error;
+use crate::penalty::SlowManifold;
 use crate::problem::Problem;
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{Constraints, HiddenConstraints, Miss, Projection};
@@ -64,6 +65,8 @@ pub struct Starts {
     projection: Option<Projection>,
     /// `None` where a start may be off the constraint set.
     checks: Option<Checks>,
+    /// Moves every start of a penalised ensemble that differs from the first.
+    slow: Option<SlowManifold>,
 }
 
 /// What every start is checked for.
@@ -102,6 +105,14 @@ pub enum StartError {
         /// Why, in words.
         reason: String,
     },
+    /// A penalised one does not find the slow manifold.
+    #[error("--slow-manifold: trajectory {trajectory}: {reason}; --slow-manifold off leaves every start where it is")]
+    NotSlow {
+        /// Which trajectory.
+        trajectory: u64,
+        /// Why, in words.
+        reason: String,
+    },
 }
 
 impl StartError {
@@ -110,7 +121,8 @@ impl StartError {
         match *self {
             StartError::NoStart { trajectory, .. }
             | StartError::OffSet { trajectory, .. }
-            | StartError::NotProjected { trajectory, .. } => trajectory,
+            | StartError::NotProjected { trajectory, .. }
+            | StartError::NotSlow { trajectory, .. } => trajectory,
         }
     }
 
@@ -151,7 +163,13 @@ impl Starts {
             diagnostics: vec![diagnostic],
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
-        Ok(Starts { model, start, trajectories, seed, projection, checks })
+        Ok(Starts { model, start, trajectories, seed, projection, checks, slow: None })
+    }
+
+    /// The same starts of a penalised model, moved onto its slow manifold if that is given. Parameter values are followed
+    /// by ω then.
+    pub(crate) fn penalised(self, slow: Option<SlowManifold>) -> Starts {
+        Starts { slow, ..self }
     }
 
     /// How many there are.
@@ -190,19 +208,24 @@ impl Starts {
     pub fn at(&self, i: u64, parameters: &mut [f64], x: &mut [f64], work: &mut [f64]) -> Result<(), StartError> {
         let noise = Noise::new(self.seed, i as u32);
         let draw = |count, which| drawn(&noise, count, which);
+        let own = self.model.parameter_values.len();
         self.start
-            .put(&self.model, i as f64, draw, parameters, x, work)
+            .put(&self.model, i as f64, draw, &mut parameters[..own], x, work)
             .map_err(|reason| StartError::NoStart { trajectory: i, reason })?;
         if let Some(projection) = &self.projection {
             let moved = projection
-                .project(parameters, x)
+                .project(&parameters[..own], x)
                 .map_err(|reason| StartError::NotProjected { trajectory: i, reason })?;
             x.copy_from_slice(&moved.initial);
         }
-        match self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, parameters, x, work)) {
-            Some(miss) => Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) }),
-            None => Ok(()),
+        let miss = self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
+        if let Some(miss) = miss {
+            return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
         }
+        if let Some(slow) = &self.slow {
+            slow.put(parameters, x).map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;
+        }
+        Ok(())
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Summary {
     pub out: PathBuf,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     pub gain: Option<String>,
+    /// ω of a penalty, and whether the run started on the slow manifold.
+    pub penalty: Option<(f64, bool)>,
     /// Maximum and mean of h λmax/r, where a gain acts.
     pub stability: Option<(f64, f64)>,
     /// Whether it was stopped before its end.
@@ -65,8 +67,12 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
     let group = |kind: InvariantKind| -> Map<String, Value> {
         list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
     };
-    if let Some(h) = list.iter().find(|d| d.kind == InvariantKind::Hamiltonian) {
-        drift.insert("hamiltonian".to_string(), entry(h));
+    for (key, kind) in
+        [("hamiltonian", InvariantKind::Hamiltonian), ("penalised_hamiltonian", InvariantKind::Penalised)]
+    {
+        if let Some(h) = list.iter().find(|d| d.kind == kind) {
+            drift.insert(key.to_string(), entry(h));
+        }
     }
     for (key, kind) in [
         ("constraints", InvariantKind::Constraint),
@@ -129,6 +135,9 @@ impl Summary {
         // What not every run has comes last.
         if let Some(gain) = &self.gain {
             object.insert("gain".to_string(), json!(gain));
+        }
+        if let Some((omega, slow)) = self.penalty {
+            object.insert("penalty".to_string(), json!({"omega": omega, "slow_manifold": slow}));
         }
         if let Some((max, mean)) = self.stability {
             object.insert("stability".to_string(), json!({"max": max, "mean": mean}));

@@ -133,6 +133,9 @@ impl Case {
         if another(&|m| m.treatment != Treatment::Plain) {
             options.reference = None;
         }
+        if another(&crate::penalty::takes) {
+            (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
+        }
         match self.steps {
             Steps::Fixed(h) => options.step = Some(h),
             Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),
@@ -166,8 +169,10 @@ impl Case {
         }
     }
 
-    /// Its row; `used` is what a budget came to.
-    pub(super) fn row(&self, used: Option<&RunOptions>, outcome: Result<Measured, Failed>) -> Row {
+    /// Its row.
+    pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<Measured, Failed>) -> Row {
+        let used = run.map(|run| &run.options);
+        let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
@@ -176,6 +181,7 @@ impl Case {
             }
             Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
         };
-        Row { method: self.method.to_string(), step, tolerance, budget, outcome }
+        let method = self.method.to_string();
+        Row { method, step, tolerance, budget, penalty, extrapolated: false, outcome }
     }
 }

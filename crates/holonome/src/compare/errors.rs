@@ -61,6 +61,11 @@ impl Errors {
     }
 }
 
+/// Whether two rows differ in their step only.
+fn alike(a: &Row, b: &Row) -> bool {
+    a.method == b.method && a.penalty == b.penalty && a.extrapolated == b.extrapolated
+}
+
 /// The order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), both errors being known.
 pub(super) fn measure_orders(rows: &mut [Row]) {
     let point = |row: &Row| {
@@ -69,7 +74,7 @@ pub(super) fn measure_orders(rows: &mut [Row]) {
     };
     for k in 1..rows.len() {
         let order = match (point(&rows[k - 1]), point(&rows[k])) {
-            (Some((h1, e1)), Some((h2, e2))) if rows[k - 1].method == rows[k].method && h1 != h2 => {
+            (Some((h1, e1)), Some((h2, e2))) if alike(&rows[k - 1], &rows[k]) && h1 != h2 => {
                 Some((e1 / e2).ln() / (h1 / h2).ln())
             }
             _ => None,

@@ -35,8 +35,8 @@ enum Marker {
 }
 
 /// A method's points: work, and what is drawn over it.
-struct Series<'a> {
-    name: &'a str,
+struct Series {
+    name: String,
     points: Vec<(f64, Size)>,
 }
 
@@ -46,10 +46,11 @@ impl Comparison {
         let error = |m: &Measured| Some(m.errors?.last);
         let (label, mut series) = (self.error_label(), self.series(&error));
         if series.is_empty() {
-            let drifts = self.rows.iter().find_map(|row| row.outcome.as_ref().ok()).map(|m| &m.drift)?;
-            let energy = drifts.iter().position(|d| d.kind == InvariantKind::Hamiltonian).unwrap_or(0);
-            let name = gain_name(&drifts.get(energy)?.name, drifts[energy].kind);
-            series = self.series(&|m: &Measured| m.drift.get(energy).map(|d| Size::Known(d.max)));
+            let invariants = self.invariants();
+            let energy = invariants.iter().position(|(_, kind)| *kind == InvariantKind::Hamiltonian).unwrap_or(0);
+            let &energy = invariants.get(energy)?;
+            let name = gain_name(energy.0, energy.1);
+            series = self.series(&|m: &Measured| m.of(energy).map(|(d, _)| Size::Known(d.max)));
             return draw(&self.title(), &format!("largest drift of {name}"), &series, None);
         }
         draw(&self.title(), &label, &series, Some(self.reference.error))
@@ -67,15 +68,16 @@ impl Comparison {
         }
     }
 
-    fn series(&self, value: &dyn Fn(&Measured) -> Option<Size>) -> Vec<Series<'_>> {
-        let mut all: Vec<Series<'_>> = Vec::new();
+    fn series(&self, value: &dyn Fn(&Measured) -> Option<Size>) -> Vec<Series> {
+        let mut all: Vec<Series> = Vec::new();
         for row in &self.rows {
             let Ok(measured) = &row.outcome else { continue };
             let Some(value) = value(measured).filter(|v| v.number() > 0.0 && v.number().is_finite()) else { continue };
             let point = (budget_of(&measured.cost) as f64, value);
-            match all.iter_mut().find(|s| s.name == row.method) {
+            let name = row.label();
+            match all.iter_mut().find(|s| s.name == name) {
                 Some(series) => series.points.push(point),
-                None => all.push(Series { name: &row.method, points: vec![point] }),
+                None => all.push(Series { name, points: vec![point] }),
             }
         }
         all
@@ -147,7 +149,7 @@ fn power_label(value: f64) -> String {
     if factor == 1.0 { raised } else { format!("{factor}·{raised}") }
 }
 
-fn draw(title: &str, label: &str, series: &[Series<'_>], floor: Option<f64>) -> Option<String> {
+fn draw(title: &str, label: &str, series: &[Series], floor: Option<f64>) -> Option<String> {
     let points = || series.iter().flat_map(|s| &s.points);
     points().next()?;
     let x = Axis::around(points().map(|p| p.0), (LEFT, RIGHT));
@@ -223,7 +225,7 @@ fn dashes(k: usize) -> &'static str {
     ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""][(k / COLOURS.len()).min(2)]
 }
 
-fn curve(svg: &mut String, k: usize, series: &Series<'_>, x: &Axis, y: &Axis) {
+fn curve(svg: &mut String, k: usize, series: &Series, x: &Axis, y: &Axis) {
     let at: Vec<(f64, f64)> = series.points.iter().map(|p| (x.at(p.0), y.at(p.1.number()))).collect();
     if at.len() > 1 {
         let path: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
@@ -248,14 +250,14 @@ fn marker(svg: &mut String, k: usize, x: f64, y: f64, filled: bool) {
     _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{path}\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.6\"/>");
 }
 
-fn legend(svg: &mut String, series: &[Series<'_>], floor: bool) {
+fn legend(svg: &mut String, series: &[Series], floor: bool) {
     let x = RIGHT + 16.0;
     let mut y = TOP + 12.0;
     for (k, one) in series.iter().enumerate() {
         let (colour, dashes) = (colour(k), dashes(k));
         _ = writeln!(svg, "<path d=\"M{x} {y}h26\" stroke=\"{colour}\" stroke-width=\"1.8\"{dashes}/>");
         marker(svg, k, x + 13.0, y, true);
-        _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", x + 34.0, y + 4.5, escape(one.name));
+        _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", x + 34.0, y + 4.5, escape(&one.name));
         y += 22.0;
     }
     if floor {

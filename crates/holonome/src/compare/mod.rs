@@ -20,6 +20,7 @@
 mod budget;
 mod cases;
 mod errors;
+mod extrapolation;
 mod figure;
 mod folder;
 mod reference;
@@ -38,6 +39,7 @@ use crate::problem::Problem;
 use crate::simulation::Simulation;
 use crate::summary::{Cost, Drift, Summary, counts};
 use holonome_integrate::observer::Control;
+use holonome_model::treatment::InvariantKind;
 use rayon::prelude::*;
 use trial::{Monitor, Trial};
 
@@ -93,6 +95,10 @@ pub struct Row {
     pub tolerance: Option<(f64, f64)>,
     /// The budget that it was given.
     pub budget: Option<u64>,
+    /// Its penalty's ω.
+    pub penalty: Option<f64>,
+    /// Whether it is the extrapolation of that run and of one with 2ω, by which errors shrink from ω⁻² to ω⁻⁴.
+    pub extrapolated: bool,
     /// What it came to.
     pub outcome: Result<Measured, Failed>,
 }
@@ -126,6 +132,34 @@ pub struct Failed {
     pub t: Option<f64>,
 }
 
+impl Comparison {
+    /// Every invariant of the runs, in the order of the first of them; a penalised run has one more.
+    pub fn invariants(&self) -> Vec<(&str, InvariantKind)> {
+        let mut all: Vec<(&str, InvariantKind)> = Vec::new();
+        for drift in self.rows.iter().flat_map(|row| &row.outcome).flat_map(|measured| &measured.drift) {
+            if !all.contains(&(&drift.name, drift.kind)) {
+                all.push((&drift.name, drift.kind));
+            }
+        }
+        all
+    }
+}
+
+impl Row {
+    /// The method, and whether it is extrapolated.
+    pub fn label(&self) -> String {
+        if self.extrapolated { format!("{}, extrapolated", self.method) } else { self.method.clone() }
+    }
+}
+
+impl Measured {
+    /// Drift and trend of an invariant.
+    pub fn of(&self, (name, kind): (&str, InvariantKind)) -> Option<(&Drift, Option<Trend>)> {
+        let at = self.drift.iter().position(|drift| drift.name == name && drift.kind == kind)?;
+        Some((&self.drift[at], self.trend[at]))
+    }
+}
+
 /// A field evaluation in units of a gradient (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
 /// consists of four gradients).
 const GRADIENTS_OF_A_FIELD: u64 = 4;
@@ -153,7 +187,8 @@ pub fn compare(
 ) -> Result<Option<Comparison>, Error> {
     let cases = cases::cases(options)?;
     let common = common(problem, options, cases.len());
-    let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len());
+    let penalised = cases.iter().filter(|case| extrapolation::suits(problem, &common, case)).count();
+    let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len() + penalised);
     let prepared: Vec<_> = cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
     let runs: Vec<Result<Simulation, Failed>> = prepared.into_iter().collect::<Result<_, Error>>()?;
     let times = sample_times(runs.iter().flatten(), common.until);
@@ -169,13 +204,21 @@ pub fn compare(
     let reference = reference?;
     let mut rows = Vec::new();
     for ((case, run), trial) in cases.iter().zip(&runs).zip(trials) {
+        let extrapolated = match (run, &trial) {
+            (Ok(run), Ok(trial)) if run.penalty.is_some() => {
+                Some(extrapolation::row(problem, run, &trial.samples, &reference, &monitor))
+            }
+            _ => None,
+        };
         let outcome = match (run, trial) {
             (Ok(run), Ok(trial)) => measure(run, trial, &reference, &monitor),
             (Err(failed), _) => Err(failed.clone()),
             (_, Err(failed)) => Err(failed),
         };
         monitor.finish_one();
-        rows.push(case.row(run.as_ref().ok().map(|run| &run.options), outcome));
+        let run = run.as_ref().ok();
+        rows.push(case.row(run, outcome));
+        rows.extend(extrapolated.map(|outcome| Row { extrapolated: true, ..case.row(run, outcome) }));
     }
     if monitor.stopped() {
         return Ok(None);

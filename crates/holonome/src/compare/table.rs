@@ -3,6 +3,7 @@
 use super::errors::Size;
 use super::{Comparison, Failed, Row, Trend, budget_of};
 use crate::summary::{counts, drift_json};
+use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::feedback::gain_name;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -27,13 +28,15 @@ impl Comparison {
 
     /// A header, and a line for each run. Of `error` and `error_at_most` one is empty, and so for the largest error.
     pub fn to_csv(&self) -> String {
-        let drifts = self.rows.iter().find_map(|row| row.outcome.as_ref().ok()).map_or(&[][..], |m| &m.drift);
+        let invariants = self.invariants();
         let mut header: Vec<String> = [
             "method",
             "step",
             "rtol",
             "atol",
             "given_budget",
+            "omega",
+            "extrapolated",
             "steps",
             "error_time",
             "error",
@@ -47,8 +50,8 @@ impl Comparison {
         .to_vec();
         header.extend(counts(&Default::default()).map(|(name, _)| name.to_string()));
         header.push("wall_seconds".to_string());
-        for drift in drifts {
-            let name = gain_name(&drift.name, drift.kind);
+        for &(name, kind) in &invariants {
+            let name = gain_name(name, kind);
             header.extend(
                 ["final_drift", "largest_drift", "slope", "growth", "oscillation", "secular"]
                     .map(|what| format!("{what} {name}")),
@@ -58,7 +61,7 @@ impl Comparison {
         let columns = header.len();
         let mut out = line(header);
         for row in &self.rows {
-            out.push_str(&line(csv_row(row, columns)));
+            out.push_str(&line(csv_row(row, columns, &invariants)));
         }
         out
     }
@@ -73,6 +76,9 @@ fn row_json(row: &Row, hamiltonian: bool) -> Value {
     set("rtol", json!(rtol));
     set("atol", json!(atol));
     set("budget", json!(row.budget));
+    if let Some(omega) = row.penalty {
+        set("penalty", json!({"omega": omega, "extrapolated": row.extrapolated}));
+    }
     match &row.outcome {
         Ok(measured) => {
             set("steps", json!(measured.steps));
@@ -113,13 +119,14 @@ fn split(size: Size) -> (Option<f64>, Option<f64>) {
     }
 }
 
-fn csv_row(row: &Row, columns: usize) -> Vec<String> {
+fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> Vec<String> {
     fn cell<T: ToString>(value: Option<T>) -> String {
         value.map(|v| v.to_string()).unwrap_or_default()
     }
     let number = |value: Option<f64>| value.map(|v| format!("{v:e}")).unwrap_or_default();
     let (rtol, atol) = row.tolerance.unzip();
     let mut cells = vec![row.method.clone(), cell(row.step), number(rtol), number(atol), cell(row.budget)];
+    cells.extend([cell(row.penalty), cell(row.penalty.map(|_| row.extrapolated))]);
     match &row.outcome {
         Ok(m) => {
             cells.push(m.steps.to_string());
@@ -132,8 +139,10 @@ fn csv_row(row: &Row, columns: usize) -> Vec<String> {
             cells.push(budget_of(&m.cost).to_string());
             cells.extend(counts(&m.cost).map(|(_, count)| count.to_string()));
             cells.push(m.wall_seconds.to_string());
-            for (drift, trend) in m.drift.iter().zip(&m.trend) {
-                cells.extend([drift.last, drift.max].map(|d| number(Some(d))));
+            for &invariant in invariants {
+                let (drift, trend) = m.of(invariant).unzip();
+                let trend = trend.flatten();
+                cells.extend([drift.map(|d| d.last), drift.map(|d| d.max)].map(number));
                 cells.extend(
                     [trend.map(|t| t.slope), trend.map(|t| t.growth), trend.map(|t| t.oscillation)].map(number),
                 );

@@ -221,11 +221,11 @@ fn group(g: &InvariantGroup) -> Group {
         kind: match g.kind {
             InvariantKind::Constraint => GroupKind::Constraint,
             InvariantKind::Hidden => GroupKind::Hidden,
-            InvariantKind::Hamiltonian => GroupKind::Hamiltonian,
+            InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
             InvariantKind::Integral => GroupKind::Integral,
         },
         members: g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect(),
-        watched_only: false,
+        watched_only: g.watched,
     }
 }
 

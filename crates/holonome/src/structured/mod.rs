@@ -220,7 +220,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     let reason = match method.scheme.needs {
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
         Needs::Field | Needs::Canonical | Needs::Hamiltonian if hamiltonian && constrained => {
-            "it takes no constraints, and the model has some; use rattle, or corrected:dop853"
+            "it takes no constraints, and the model has some; use rattle or corrected:dop853, or make them a potential with --penalty"
         }
         Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows if !hamiltonian => {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"

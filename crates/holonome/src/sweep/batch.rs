@@ -2,6 +2,8 @@
 
 use super::Sweep;
 use crate::compiled::{CompiledLanes, LaneBound, Quantities};
+use crate::penalty::MeanMultipliers;
+use crate::recording::with_multipliers;
 use crate::simulation::{Simulation, run_method};
 use crate::starts::StartError;
 use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
@@ -46,6 +48,8 @@ struct Collector<'a> {
     parameters: Vec<f64>,
     recorded: Quantities,
     recorded_for: Option<usize>,
+    multipliers: Option<MeanMultipliers>,
+    extended: Vec<f64>,
     values: Vec<f64>,
     work: Vec<f64>,
 }
@@ -57,6 +61,7 @@ impl<'a> Collector<'a> {
         let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
         let base = &simulation.problem.model.parameter_values;
         let recorded = simulation.recorded.kernel.rebound(base);
+        let multipliers = simulation.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
         Collector {
             sweep,
             simulation,
@@ -73,6 +78,8 @@ impl<'a> Collector<'a> {
             work: vec![0.0; recorded.work_len()],
             recorded,
             recorded_for: None,
+            multipliers: multipliers.map(|multipliers| multipliers.rebound(base)),
+            extended: Vec::new(),
         }
     }
 
@@ -86,11 +93,17 @@ impl<'a> Collector<'a> {
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
         if self.recorded_for != Some(number) {
             let len = self.simulation.problem.model.parameter_values.len();
-            self.recorded.rebind(&self.parameters[number * len..(number + 1) * len]);
+            let parameters = &self.parameters[number * len..(number + 1) * len];
+            self.recorded.rebind(parameters);
+            if let Some(multipliers) = &mut self.multipliers {
+                multipliers.rebind(parameters);
+            }
             self.recorded_for = Some(number);
         }
         let plan = &self.simulation.plan;
-        self.recorded.run(plan.sample_time(sample), x, &mut self.values, &mut self.work);
+        let t = plan.sample_time(sample);
+        let x = with_multipliers(self.multipliers.as_ref(), t, x, &mut self.extended);
+        self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
         for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
             let source = if array.from_state { x } else { &self.values };
@@ -131,7 +144,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-pub(super) fn add_cost(sum: &mut Cost, cost: &Cost) {
+pub(crate) fn add_cost(sum: &mut Cost, cost: &Cost) {
     sum.field += cost.field;
     sum.invariants += cost.invariants;
     sum.jacobian += cost.jacobian;

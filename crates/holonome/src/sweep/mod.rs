@@ -18,7 +18,8 @@ use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
 use crate::summary::{Drift, drift_json};
-use batch::{Batch, add_cost, compute};
+pub(crate) use batch::add_cost;
+use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
 use holonome_integrate::observer::Control;
@@ -165,7 +166,11 @@ impl Sweep {
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
-        let simulation = Simulation::new(problem, options)?;
+        let mut simulation = Simulation::new(problem, options)?;
+        let starts = match simulation.penalty.as_mut() {
+            Some(penalty) => starts.penalised(penalty.slow.take()),
+            None => starts,
+        };
         let range = part(&sweep);
         let varied: Vec<Range<usize>> = simulation
             .problem

@@ -109,7 +109,7 @@ pub static CASES: &[Case] = &[
         flows: true,
     },
     Case {
-        path: "models/double-pendulum-angles.holo",
+        path: "../models/double-pendulum-angles.holo",
         set: &[("a", "0.3"), ("b", "-0.2")],
         restrictions: none,
         energy: |x| {

@@ -5,7 +5,10 @@ use super::shape::Shape;
 use crate::functional::Functional;
 use crate::start::Start;
 use crate::syntax::span::Span;
+use crate::treatment::InvariantKind;
+use crate::treatment::penalty::Penalty;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
 #[derive(Clone, Debug)]
@@ -195,6 +198,8 @@ pub struct Model {
     pub sizes: Vec<(String, i64)>,
     /// Whether H depends on t.
     pub explicit_time: bool,
+    /// What a penalty has taken the place of, in a penalised model.
+    pub penalty: Option<Arc<Penalty>>,
 }
 
 impl Model {
@@ -219,8 +224,22 @@ impl Model {
     /// Everything that is a formula: the right-hand side, constraints, integrals, observables.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
-        let quantities = self.constraints.iter().chain(&self.integrals).chain(&self.observables);
+        let watched = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
+        let quantities = self.constraints.iter().chain(&self.integrals).chain(&self.observables).chain(watched);
         std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
+    }
+
+    /// What H is called among the invariants, and what it is: of a penalised model, H_ω.
+    pub fn energy(&self) -> (&'static str, InvariantKind) {
+        match self.penalty {
+            Some(_) => ("H.penalised", InvariantKind::Penalised),
+            None => ("H", InvariantKind::Hamiltonian),
+        }
+    }
+
+    /// The constraints of the model, whether they are imposed or penalised.
+    pub fn stated_constraints(&self) -> &[Quantity] {
+        self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
     }
 
     /// Nodes of the unrolled model before any derivative, at most.

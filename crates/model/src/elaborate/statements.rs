@@ -1216,6 +1216,7 @@ impl Elaborator<'_> {
             observables,
             sizes: self.sizes.iter().filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v))).collect(),
             explicit_time,
+            penalty: None,
         };
         model.sizes.sort();
         for &v in &order {

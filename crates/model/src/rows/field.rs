@@ -6,6 +6,7 @@ use crate::columns::{Column, Jacobian, Stored, pieces};
 use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
+use crate::treatment::penalty::Watched;
 use crate::treatment::unrolled::MOST_CONSTRAINTS;
 use crate::treatment::{InvariantGroup, InvariantKind};
 
@@ -71,6 +72,8 @@ pub fn repeats(model: &Model) -> bool {
 struct Part<'a> {
     functional: &'a Functional,
     rows: Box<dyn Fn(usize) -> Option<u32> + 'a>,
+    /// Whether it is only looked at: its rows of DF are empty.
+    watched: bool,
 }
 
 impl RowField {
@@ -83,31 +86,14 @@ impl RowField {
         };
         let field = RowProgram::new(dimension, dimension, pieces);
         let hidden = Hidden::new(model);
-        let derivatives = hidden.as_ref().map_or(Vec::new(), Hidden::derivatives);
         let Parts { parts, groups, constraints, count } = parts(model);
-        let (row_start, column) = pattern(&parts, &derivatives, count);
-        let position = |row: u32, component: u32| {
-            let first = row_start[row as usize];
-            let columns = &column[first..row_start[row as usize + 1]];
-            let full = columns.len() == dimension;
-            let at = if full { component as usize } else { columns.partition_point(|&c| c < component) };
-            (first + at) as u32
-        };
-        let collect = |derive: &dyn Fn(&Part) -> Vec<Piece>| parts.iter().flat_map(derive).collect::<Vec<Piece>>();
-        let mut values = collect(&|part| RowProgram::values(part.functional, &part.rows));
-        let mut entries = collect(&|part| RowProgram::jacobian(part.functional, &part.rows, &position));
-        if let Some(hidden) = &hidden {
-            values.extend(hidden.values());
-        }
-        for ((first, step), derivatives) in &derivatives {
-            entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
-        }
+        let Derived { values, jacobian, row_start, column } = Derived::new(dimension, &parts, hidden.as_ref(), count);
         RowField {
             dimension,
             parameters: model.parameter_values.len(),
             field,
-            invariants: RowProgram::new(dimension, count, values),
-            jacobian: RowProgram::new(dimension, column.len(), entries),
+            invariants: values,
+            jacobian,
             row_start,
             column,
             constraints,
@@ -126,6 +112,65 @@ impl RowField {
         let pieces = parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows)).collect();
         RowProgram::new(self.dimension, count, pieces)
     }
+}
+
+/// Functions of (t, x) with their Jacobian.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// Their values.
+    pub values: RowProgram,
+    /// The nonzeros of the Jacobian.
+    pub jacobian: RowProgram,
+    /// The entries of row i are `row_start[i]..row_start[i + 1]`.
+    pub row_start: Vec<usize>,
+    /// The column of each entry.
+    pub column: Vec<u32>,
+}
+
+impl Derived {
+    /// Of some functionals over a state of this length, one after the other; the outputs that are kept ascend.
+    pub fn of(dimension: usize, list: Vec<(&Functional, Vec<usize>)>) -> Derived {
+        let (mut parts, mut count) = (Vec::new(), 0);
+        for (functional, kept) in list {
+            let first = count;
+            count += kept.len();
+            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: false });
+        }
+        Derived::new(dimension, &parts, None, count)
+    }
+
+    fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Derived {
+        let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
+        let (row_start, column) = pattern(parts, &derivatives, count);
+        let position = |row: u32, component: u32| {
+            let first = row_start[row as usize];
+            let columns = &column[first..row_start[row as usize + 1]];
+            let full = columns.len() == dimension;
+            let at = if full { component as usize } else { columns.partition_point(|&c| c < component) };
+            (first + at) as u32
+        };
+        let value = |part: &Part| RowProgram::values(part.functional, &part.rows);
+        let mut values: Vec<Piece> = parts.iter().flat_map(value).collect();
+        let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position);
+        let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.watched).flat_map(entry).collect();
+        if let Some(hidden) = hidden {
+            values.extend(hidden.values());
+        }
+        for ((first, step), derivatives) in &derivatives {
+            entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
+        }
+        Derived {
+            values: RowProgram::new(dimension, count, values),
+            jacobian: RowProgram::new(dimension, column.len(), entries),
+            row_start,
+            column,
+        }
+    }
+}
+
+/// The row of each output that is kept, counted from `first`.
+fn kept_from(first: usize, kept: Vec<usize>) -> impl Fn(usize) -> Option<u32> {
+    move |output| kept.binary_search(&output).ok().map(|k| (first + k) as u32)
 }
 
 /// The hidden constraints, which are composed of the constraints' derivatives and the velocities.
@@ -190,9 +235,17 @@ struct Parts<'a> {
     count: usize,
 }
 
-/// F = (constraints, hidden constraints, H, integrals).
+/// F = (constraints, hidden constraints, H, integrals); of a penalised model, those that are watched, H_ω, integrals.
 fn parts(model: &Model) -> Parts<'_> {
     let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
+    let mut constraints = 0;
+    for Watched { group, functional, kept } in model.penalty.iter().flat_map(|penalty| penalty.watched()) {
+        let first = count;
+        count += kept.len();
+        constraints += if group.kind == InvariantKind::Hamiltonian { 0 } else { kept.len() };
+        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: true });
+        groups.push(group.moved(first));
+    }
     let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
         let width = quantity.components.len();
         let member = |m: usize| {
@@ -200,10 +253,10 @@ fn parts(model: &Model) -> Parts<'_> {
             components.map(|(k, component)| (first + m * width + k, component.multiplicity)).collect()
         };
         let members = (0..quantity.members).map(member).collect();
-        InvariantGroup { name: quantity.name.clone(), kind, members }
+        InvariantGroup { name: quantity.name.clone(), kind, members, watched: false }
     };
     for quantity in &model.constraints {
-        parts.push(Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, count)) });
+        parts.push(held(quantity, count));
         groups.push(group(quantity, InvariantKind::Constraint, count));
         count += quantity.members * quantity.components.len();
     }
@@ -211,23 +264,30 @@ fn parts(model: &Model) -> Parts<'_> {
         groups.push(group(quantity, InvariantKind::Hidden, count));
         count += quantity.members * quantity.components.len();
     }
-    let constraints = count;
+    if model.penalty.is_none() {
+        constraints = count;
+    }
     if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
         && !model.explicit_time
         && !model.constraints.iter().any(|c| c.depends & TIME != 0)
     {
         let row = count as u32;
-        parts.push(Part { functional, rows: Box::new(move |_| Some(row)) });
-        let members = vec![vec![(count, 1.0)]];
-        groups.push(InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members });
+        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false });
+        let (name, kind) = model.energy();
+        groups.push(InvariantGroup { name: name.to_string(), kind, members: vec![vec![(count, 1.0)]], watched: false });
         count += 1;
     }
     for quantity in &model.integrals {
-        parts.push(Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, count)) });
+        parts.push(held(quantity, count));
         groups.push(group(quantity, InvariantKind::Integral, count));
         count += quantity.members * quantity.components.len();
     }
     Parts { parts, groups, constraints, count }
+}
+
+/// A quantity that is held, from this row on.
+fn held(quantity: &Quantity, first: usize) -> Part<'_> {
+    Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, first)), watched: false }
 }
 
 /// The row of F of each output of a quantity whose first row is `first`; only independent components have one.
@@ -250,7 +310,7 @@ fn pattern(parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> (
         entries.sort_unstable();
         entries.dedup();
     };
-    for part in parts {
+    for part in parts.iter().filter(|part| !part.watched) {
         for term in &part.functional.terms {
             let (_, gradients) = term.gradients();
             for row in 0..term.rows() {

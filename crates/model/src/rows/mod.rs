@@ -13,7 +13,7 @@ mod field;
 mod kernel;
 mod mechanics;
 
-pub use field::{LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
+pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
 pub use kernel::RowKernel;
 pub use mechanics::{Family, RowMechanics};
 

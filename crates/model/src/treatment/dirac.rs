@@ -196,8 +196,10 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
 }
 
-/// The field with F = (constraints, hidden constraints, H, integrals).
-fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
+/// The field with F = (constraints, hidden constraints, H, integrals); of a penalised model, what the penalty has taken
+/// the place of is watched, before the rest.
+fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
+    let watched = watched_scalars(model, &mut unrolled.graph);
     let mut result = Field {
         graph: unrolled.graph,
         dimension: model.dimension(),
@@ -208,6 +210,12 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
         constraints: 0,
         groups: Vec::new(),
     };
+    for (group, nodes) in watched {
+        let first = result.invariants.len();
+        result.groups.push(group.moved(first));
+        result.jacobian.extend(nodes.iter().map(|_| Gradient::new()));
+        result.invariants.extend(nodes);
+    }
     let mut push =
         |name: &str, kind: InvariantKind, scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
             let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
@@ -217,7 +225,7 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
                 result.invariants.push(node);
                 result.jacobian.push(gradient);
             }
-            result.groups.push(InvariantGroup { name: name.to_string(), kind, members });
+            result.groups.push(InvariantGroup { name: name.to_string(), kind, members, watched: false });
         };
     for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
         push(
@@ -240,7 +248,8 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
         && !model.explicit_time
         && !model.constraints.iter().any(|c| c.depends & crate::elaborate::expression::TIME != 0)
     {
-        push("H", InvariantKind::Hamiltonian, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));
+        let (name, kind) = model.energy();
+        push(name, kind, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));
     }
     for (quantity, scalars) in model.integrals.iter().zip(&unrolled.integrals) {
         push(
@@ -257,4 +266,16 @@ fn with_invariants(model: &Model, unrolled: Unrolled, structure: &Structure, fie
         .map(Vec::len)
         .sum();
     result
+}
+
+/// The groups that are only watched, each with its nodes, its rows counted from 0.
+fn watched_scalars(model: &Model, g: &mut Graph) -> Vec<(InvariantGroup, Vec<Node>)> {
+    let quantities = model.penalty.iter().flat_map(|penalty| penalty.watched());
+    quantities
+        .map(|watched| {
+            let outputs = watched.functional.unroll(g);
+            let nodes = watched.kept.iter().map(|&output| outputs[output]).collect();
+            (watched.group, nodes)
+        })
+        .collect()
 }

@@ -2,12 +2,14 @@
 //!
 //! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field
 //! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
-//! [`feedback`] makes their common level set attract.
+//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a potential.
 
 pub mod correction;
 pub mod dirac;
 pub mod feedback;
+mod join;
 pub mod mechanics;
+pub mod penalty;
 pub mod structure;
 pub mod unrolled;
 
@@ -23,6 +25,8 @@ pub enum InvariantKind {
     Hidden,
     /// H.
     Hamiltonian,
+    /// H_ω, which has the penalty of the constraints in it.
+    Penalised,
     /// A first integral that the user states.
     Integral,
 }
@@ -36,6 +40,16 @@ pub struct InvariantGroup {
     pub kind: InvariantKind,
     /// Each member's components: (row of F, entries of the user's quantity that it stands for).
     pub members: Vec<Vec<(usize, f64)>>,
+    /// Whether it is looked at and not held: its rows of DF are empty.
+    pub watched: bool,
+}
+
+impl InvariantGroup {
+    /// The same group with its rows starting at `first` in place of 0.
+    pub(crate) fn moved(mut self, first: usize) -> InvariantGroup {
+        self.members.iter_mut().flatten().for_each(|(row, _)| *row += first);
+        self
+    }
 }
 
 /// A vector field with all that is known to stay constant along it.

@@ -1,0 +1,66 @@
+//! Richardson extrapolation in 1/ω²: the error of a penalised run from the slow manifold is C/ω² + O(ω⁻⁴), so the same
+//! run with 2ω tells C, and (4 x_{2ω} − x_ω)/3 is left with O(ω⁻⁴) in the positions.
+
+use super::cases::Case;
+use super::errors::Errors;
+use super::reference::Reference;
+use super::trial::{self, Monitor, Samples, Trial};
+use super::{Failed, Measured};
+use crate::options::{PenaltyStrength, RunOptions};
+use crate::penalty::takes;
+use crate::problem::Problem;
+use crate::simulation::Simulation;
+use crate::sweep::add_cost;
+
+/// Whether a case will have such a row.
+pub(super) fn suits(problem: &Problem, common: &RunOptions, case: &Case) -> bool {
+    let asked = common.penalty.is_some() || common.penalty_tolerance.is_some();
+    asked && takes(&case.method) && problem.model.is_hamiltonian() && !problem.model.constraints.is_empty()
+}
+
+/// What the run and one with twice its ω come to together.
+pub(super) fn row(
+    problem: &Problem,
+    run: &Simulation,
+    samples: &Samples,
+    reference: &Reference,
+    monitor: &Monitor<'_>,
+) -> Result<Measured, Failed> {
+    let measured = extrapolated(problem, run, samples, reference, monitor);
+    monitor.finish_one();
+    measured
+}
+
+fn extrapolated(
+    problem: &Problem,
+    run: &Simulation,
+    samples: &Samples,
+    reference: &Reference,
+    monitor: &Monitor<'_>,
+) -> Result<Measured, Failed> {
+    let omega = run.penalty.as_ref().map_or(f64::NAN, |penalty| 2.0 * penalty.omega);
+    let options = RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
+    let failed = |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
+    let stiffer = Simulation::new(problem.clone(), options).map_err(failed)?;
+    let trial = Trial::record(&stiffer, &stiffer.plan, monitor);
+    if let Some(failed) = trial.failed {
+        return Err(failed);
+    }
+    let pairs = samples.x.iter().zip(&trial.samples.x);
+    let extrapolate =
+        |(one, two): (&Vec<f64>, &Vec<f64>)| one.iter().zip(two).map(|(a, b)| (4.0 * b - a) / 3.0).collect();
+    let extrapolated = Samples { t: samples.t.clone(), x: pairs.map(extrapolate).collect(), deviations: Vec::new() };
+    let (seconds, state) = trial::time(run, monitor)?;
+    let (more_seconds, more) = trial::time(&stiffer, monitor)?;
+    let mut cost = state.cost;
+    add_cost(&mut cost, &more.cost);
+    Ok(Measured {
+        steps: state.step + more.step,
+        errors: Errors::of(&extrapolated, reference),
+        order: None,
+        drift: Vec::new(),
+        trend: Vec::new(),
+        cost,
+        wall_seconds: seconds + more_seconds,
+    })
+}

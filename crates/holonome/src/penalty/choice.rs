@@ -1,0 +1,232 @@
+//! Which ω: a number of the user's, the default for a step, or the one that an accuracy asks for; and what a step allows.
+
+use super::slow::{SlowManifold, Speed};
+use super::with_omega;
+use crate::error::Error;
+use crate::options::{PenaltyStrength, RunOptions};
+use crate::problem::Problem;
+use crate::simulation::{Simulation, Unwatched};
+use holonome_integrate::method::Method;
+use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::state::StepState;
+use holonome_model::treatment::penalty::penalise;
+use std::convert::Infallible;
+
+/// ω and how it was found.
+pub(super) struct Choice {
+    pub omega: f64,
+    pub text: String,
+}
+
+/// ωh of the default, and its ωh²v.
+const FASTEST: f64 = 3.0;
+const GENTLE: f64 = 0.2;
+
+/// ωh²v above which a run is warned of, and refused. Linearly implicit steps become unstable between 0.13 and 0.4,
+/// whatever their linear stability.
+const RISKY: f64 = 0.12;
+const REFUSED: f64 = 0.4;
+
+/// The pilot run covers this many steps of the run; of a model that is run row by row fewer.
+const PILOT_STEPS: f64 = 200.0;
+const PILOT_STEPS_OF_ROWS: f64 = 20.0;
+
+/// Its tolerance: v is wanted to a few per cent.
+const PILOT_TOLERANCE: f64 = 1e-6;
+
+/// ω₀ of the two runs from which a tolerance's ω is found, where there is no step.
+const TRIAL: f64 = 20.0;
+
+/// The ω that `options` ask for.
+///
+/// # Errors
+/// When they contradict each other, or the step does not allow it.
+pub(super) fn choose(
+    problem: &Problem,
+    method: &Method,
+    options: &RunOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Choice, Error> {
+    let speed = options.step.map(|h| speed(problem, options, h)).transpose()?;
+    let choice = match (options.penalty, options.penalty_tolerance) {
+        (Some(_), Some(_)) => {
+            return Err(Error::option("--penalty and --penalty-tolerance exclude each other: both choose omega"));
+        }
+        (Some(PenaltyStrength::Omega(omega)), _) if !(omega > 0.0 && omega.is_finite()) => {
+            return Err(Error::option(format!("--penalty must be positive and finite, but it is {omega}")));
+        }
+        (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: format!("{omega}") },
+        (Some(PenaltyStrength::Auto), _) => match options.step.zip(speed) {
+            Some((h, v)) => default(problem, method, h, v)?,
+            None => {
+                return Err(Error::option(
+                    "--penalty auto chooses omega from the step: add --step, or give omega, or --penalty-tolerance",
+                ));
+            }
+        },
+        (None, Some(tolerance)) if !(tolerance > 0.0 && tolerance.is_finite()) => {
+            return Err(Error::option(format!(
+                "--penalty-tolerance must be positive and finite, but it is {tolerance}"
+            )));
+        }
+        (None, Some(tolerance)) => {
+            let trial = match options.step.zip(speed) {
+                Some((h, v)) => default(problem, method, h, v)?.omega,
+                None => TRIAL,
+            };
+            for_tolerance(problem, options, tolerance, trial)?
+        }
+        (None, None) => unreachable!("asked for a penalty"),
+    };
+    // The default knows what it risks.
+    let own = options.penalty != Some(PenaltyStrength::Auto);
+    if let Some((h, v)) = options.step.zip(speed).filter(|_| own) {
+        check(choice.omega, h, v, options.allow_unstable, warnings)?;
+    }
+    Ok(choice)
+}
+
+/// min(3/h, 0.2/(h²v)), and half of the linear stability limit 2/(h√λ) of an explicit method.
+fn default(problem: &Problem, method: &Method, h: f64, v: f64) -> Result<Choice, Error> {
+    let (fastest, gentle) = (FASTEST / h, GENTLE / (h * h * v));
+    let mut choice = match gentle < fastest {
+        true => Choice {
+            omega: gentle,
+            text: format!("{gentle:.4} = 0.2/(h^2 v), v = {v:.4} being the largest relative velocity of a pilot run"),
+        },
+        false => Choice { omega: fastest, text: format!("{fastest:.4} = 3/h") },
+    };
+    if method.scheme.explicit {
+        let model = penalise(&problem.model, 1.0).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+        let penalty = model.penalty.clone().expect("a penalised model has one");
+        let (_, largest) = SlowManifold::new(&model, &penalty).stiffness(&model.initial);
+        let stable = 1.0 / (h * largest.sqrt());
+        if stable < choice.omega {
+            choice = Choice {
+                omega: stable,
+                text: format!(
+                    "{stable:.4}: half of what the linear stability of an explicit method allows at this step"
+                ),
+            };
+        }
+    }
+    Ok(choice)
+}
+
+/// Refuses what becomes unstable, and warns of what may.
+fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) -> Result<(), Error> {
+    let ratio = omega * h * h * v;
+    let remedy = |limit: f64| {
+        format!(
+            "omega below {:.3}, or a step below {:.3e}, keeps it below {limit}",
+            limit / (h * h * v),
+            (limit / (omega * v)).sqrt()
+        )
+    };
+    if ratio > REFUSED && !allowed {
+        return Err(Error::Gain {
+            message: format!(
+                "the penalty is too stiff for this step: omega h^2 v is {ratio:.3}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; --allow-unstable runs it all the same",
+                remedy(RISKY)
+            ),
+        });
+    }
+    if ratio > RISKY {
+        warnings.push(format!(
+            "the penalty is stiff for this step: omega h^2 v is {ratio:.3}, and steps become unstable somewhere between 0.13 and {REFUSED}; {}",
+            remedy(RISKY)
+        ));
+    }
+    Ok(())
+}
+
+/// v along the beginning of the motion: that of the constrained model, or where its constraints determine no
+/// multipliers or are too many, of the penalised one.
+fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> {
+    let model =
+        penalise(&problem.model, FASTEST / h).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+    let penalty = model.penalty.clone().expect("a penalised model has one");
+    let constrained = problem.examined.redundant.is_empty() && problem.examined.field.is_some();
+    let (mut motion, method) = match constrained {
+        true => (problem.clone(), "corrected:dop853"),
+        false => (with_omega(problem, FASTEST / h, true)?.0, "dop853"),
+    };
+    // What is observed may need multipliers, which a pilot run has none of.
+    motion.model.observables.clear();
+    let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+    let pilot = RunOptions {
+        method: method.to_string(),
+        rtol: PILOT_TOLERANCE,
+        atol: PILOT_TOLERANCE,
+        until: options.until.min(steps * h),
+        samples: Some(2),
+        ..RunOptions::default()
+    };
+    let simulation = Simulation::new(motion, pilot)?;
+    let mut state = simulation.state().clone();
+    let mut watch = Fastest { speed: Speed::new(&model, &penalty), largest: 0.0 };
+    watch.look(&state);
+    // A motion that cannot be followed to the end tells what it told up to there.
+    let _ = simulation.run_unstored(&simulation.plan, &mut state, &mut watch);
+    Ok(watch.largest)
+}
+
+struct Fastest {
+    speed: Speed,
+    largest: f64,
+}
+
+impl Fastest {
+    fn look(&mut self, state: &StepState) {
+        self.largest = self.largest.max(self.speed.at(state.t, &state.x));
+    }
+}
+
+impl Observer for Fastest {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        self.look(state);
+        Ok(Control::Continue)
+    }
+}
+
+/// The ω whose error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate runs.
+fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial: f64) -> Result<Choice, Error> {
+    let end = |omega: f64| -> Result<Vec<f64>, Error> {
+        let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
+        penalised.model.observables.clear();
+        let degrees = penalised.model.degrees();
+        let accurate = RunOptions {
+            method: "dop853".to_string(),
+            until: options.until,
+            samples: Some(2),
+            ..RunOptions::default()
+        };
+        let simulation = Simulation::new(penalised, accurate)?;
+        let mut state = simulation.state().clone();
+        simulation.run_unstored(&simulation.plan, &mut state, &mut Unwatched).map_err(|failure| {
+            Error::option(format!("--penalty-tolerance: the run with omega = {omega} fails: {failure}"))
+        })?;
+        state.x.truncate(degrees);
+        Ok(state.x)
+    };
+    let (one, two) = (end(trial)?, end(2.0 * trial)?);
+    let distance = one.iter().zip(&two).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+    let constant = 4.0 / 3.0 * trial * trial * distance;
+    let omega = (constant / tolerance).sqrt();
+    if !(omega > 0.0 && omega.is_finite()) {
+        return Err(Error::option(
+            "--penalty-tolerance: the positions at the end do not depend on omega, so no omega follows; give --penalty",
+        ));
+    }
+    let text = format!(
+        "{omega:.4} for an error of {tolerance:e} in the positions at the end, where runs with {trial:.4} and {:.4} differ by {distance:.3e}",
+        2.0 * trial
+    );
+    Ok(Choice { omega, text })
+}

@@ -1,0 +1,132 @@
+//! Penalties: a constrained model run as a free one (`docs/penalty.md`). Which strength ω, where it starts, what is
+//! looked at.
+
+mod choice;
+mod multipliers;
+mod slow;
+
+pub use multipliers::MeanMultipliers;
+pub use slow::{Moved, SlowManifold};
+
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::problem::Problem;
+use holonome_integrate::method::{Method, Needs};
+use holonome_model::consistency;
+use holonome_model::elaborate::expression::MULTIPLIER;
+use holonome_model::treatment::penalty::penalise;
+use holonome_model::treatment::{Field, InvariantGroup};
+
+/// What a penalised run is told of its penalty.
+pub struct Penalised {
+    /// ω.
+    pub omega: f64,
+    /// Where it comes from, for the user.
+    pub text: String,
+    /// How far the start was moved onto the slow manifold, if it was.
+    pub moved: Option<Moved>,
+    /// Moves other starts there.
+    pub slow: Option<SlowManifold>,
+    /// The multipliers at a state; of models that are run row by row only where an observable uses them.
+    pub multipliers: Option<MeanMultipliers>,
+}
+
+/// A start that moves by more than this part of its size is no longer near the constraint set.
+const WEAK: f64 = 0.1;
+
+/// Whether a method takes penalised models: those that hold constraints themselves do not.
+pub(crate) fn takes(method: &Method) -> bool {
+    method.scheme.needs != Needs::Coisotropic
+}
+
+/// The problem that a run with these options integrates: the penalised one, with what is known of its penalty, if the
+/// options ask for a penalty and it has something to act on. ω is settled in the options then.
+///
+/// # Errors
+/// When the options make no sense, or a constraint cannot be penalised.
+pub(crate) fn apply(
+    problem: Problem,
+    method: &Method,
+    options: &mut RunOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(Problem, Option<Penalised>), Error> {
+    let asked = options.penalty.is_some() || options.penalty_tolerance.is_some();
+    let useless = match asked {
+        false => {
+            if options.slow_manifold.is_some() {
+                warnings.push("--slow-manifold has no effect: there is no --penalty".to_string());
+            }
+            return Ok((problem, None));
+        }
+        true if !problem.model.is_hamiltonian() => Some("the model is a vector field, and its constraints need none"),
+        true if problem.model.constraints.is_empty() => Some("the model has no constraints"),
+        true if !takes(method) => Some("the method holds the constraints itself"),
+        true => None,
+    };
+    if let Some(reason) = useless {
+        let name = if options.penalty.is_some() { "--penalty" } else { "--penalty-tolerance" };
+        warnings.push(format!("{name} has no effect: {reason}"));
+        (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
+        return Ok((problem, None));
+    }
+    let chosen = choice::choose(&problem, method, options, warnings)?;
+    options.penalty = Some(crate::options::PenaltyStrength::Omega(chosen.omega));
+    options.penalty_tolerance = None;
+    let (penalised, mut known) = with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
+    known.text = chosen.text;
+    let size = problem.model.initial[..problem.model.degrees()].iter().map(|q| q * q).sum::<f64>().sqrt();
+    if let Some(moved) = known.moved.filter(|moved| moved.position > WEAK * size) {
+        warnings.push(format!(
+            "the constraints give way: the forces at the start move the positions by {:.1e}, which are {size:.1e} from the origin; a larger omega holds them",
+            moved.position
+        ));
+    }
+    for name in &penalised.examined.varying {
+        warnings.push(format!(
+            "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is watched and not held"
+        ));
+    }
+    Ok((penalised, Some(known)))
+}
+
+/// The penalised problem for a known ω, its start moved onto the slow manifold if `slow` is set.
+pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
+    let mut model = penalise(&problem.model, omega).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+    let penalty = model.penalty.clone().expect("a penalised model has one");
+    let manifold = SlowManifold::new(&model, &penalty);
+    let moved = match slow {
+        true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
+            Error::option(format!("--slow-manifold: {reason}; --slow-manifold off leaves it where it is"))
+        })?),
+        false => None,
+    };
+    let mut examined = consistency::examine(&model);
+    let varying = examined.varying.clone();
+    let watch = |groups: &mut [InvariantGroup], clear: &mut dyn FnMut(usize)| {
+        for group in groups.iter_mut().filter(|group| varying.contains(&group.name)) {
+            group.watched = true;
+            group.members.iter().flatten().for_each(|&(row, _)| clear(row));
+        }
+    };
+    if let Some((field, _)) = &mut examined.field {
+        let Field { groups, jacobian, .. } = field;
+        watch(groups, &mut |row| jacobian[row].clear());
+    }
+    if let Some(rows) = &mut examined.rows {
+        watch(&mut rows.groups, &mut |_| {});
+    }
+    let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
+    let form = match (&examined.field, &examined.rows) {
+        (Some((field, _)), _) => Some(Ok(field)),
+        (None, Some(rows)) => uses.then_some(Err(rows)),
+        (None, None) => None,
+    };
+    let of_form = |form| {
+        let manifold = manifold.rebound(&model.parameter_values);
+        MeanMultipliers::new(&model, &penalty, form, manifold)
+    };
+    let multipliers = form.map(of_form);
+    let penalised = Problem { model, examined, ..problem.clone() };
+    let known = Penalised { omega, text: String::new(), moved, slow: slow.then_some(manifold), multipliers };
+    Ok((penalised, known))
+}

@@ -1,0 +1,438 @@
+//! Where a penalised run starts: on the slow manifold, on which the penalised motion follows the constrained one and
+//! nothing oscillates at the penalty's own frequencies.
+//!
+//! The start is projected onto g = 0 and G M⁻¹p = 0. With λ the multipliers of the constrained motion there, of the
+//! least norm where constraints are redundant, q₀ then moves along M⁻¹Gᵀ to where ω²g = λ, and p₀ along Gᵀ to where the
+//! rate of that is right too, ω²(G M⁻¹p) = λ̇. Both moves are of the size ω⁻²; without the second the momenta, and with
+//! them g, would keep an oscillation of the size λ̇/ω².
+
+use crate::backend::backend;
+use holonome_integrate::linear::sparse::SparseLdl;
+use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::rows::{BLOCK, Derived, RowKernel, RowProgram};
+use holonome_model::treatment::InvariantKind;
+use holonome_model::treatment::penalty::{Penalty, Watched};
+use rustc_hash::FxHashMap;
+
+/// How far a start was moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// The positions, as a Euclidean distance.
+    pub position: f64,
+    /// The momenta.
+    pub momentum: f64,
+}
+
+/// The constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G H_p + g_t, compiled
+/// for looking at states.
+pub struct SlowManifold {
+    degrees: usize,
+    omega: usize,
+    /// √2 for a row that stands for two entries.
+    weight: Vec<f64>,
+    constraints: Rows,
+    rates: Rows,
+    /// ∂/∂t of the rates.
+    rates_in_time: RowKernel,
+    /// X_H of the model's own H.
+    field: RowKernel,
+    /// The entries (i, j ≤ i) of A = G M⁻¹Gᵀ.
+    pattern: Vec<(u32, u32)>,
+    ldl: SparseLdl,
+}
+
+/// Some functions with their Jacobian, compiled.
+struct Rows {
+    values: RowKernel,
+    jacobian: RowKernel,
+    row_start: Vec<usize>,
+    column: Vec<u32>,
+}
+
+/// A row of a Jacobian: columns and entries.
+type Row<'a> = (&'a [u32], &'a [f64]);
+
+impl Rows {
+    fn new(derived: Derived, parameters: &[f64]) -> Rows {
+        Rows {
+            values: compile(&derived.values, parameters),
+            jacobian: compile(&derived.jacobian, parameters),
+            row_start: derived.row_start,
+            column: derived.column,
+        }
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Rows {
+        Rows {
+            values: self.values.rebound(parameters),
+            jacobian: self.jacobian.rebound(parameters),
+            row_start: self.row_start.clone(),
+            column: self.column.clone(),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.row_start.len() - 1
+    }
+
+    fn columns(&self, row: usize) -> &[u32] {
+        &self.column[self.row_start[row]..self.row_start[row + 1]]
+    }
+
+    fn row<'a>(&'a self, entries: &'a [f64], row: usize) -> Row<'a> {
+        (self.columns(row), &entries[self.row_start[row]..self.row_start[row + 1]])
+    }
+}
+
+fn compile(program: &RowProgram, parameters: &[f64]) -> RowKernel {
+    RowKernel::new(program, parameters, backend(), BLOCK)
+}
+
+fn evaluate(kernel: &RowKernel, outputs: usize, t: f64, x: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; outputs];
+    kernel.run(t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
+    out
+}
+
+/// Everything at one state that the moves need. Rows are weighted.
+struct At {
+    g: Vec<f64>,
+    gradient: Vec<f64>,
+    rate: Vec<f64>,
+    rate_gradient: Vec<f64>,
+}
+
+/// Newton's iterations at most.
+const ITERATIONS: usize = 50;
+
+/// A change of this many units of rounding is none.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// Pivots up to this, of a matrix with a unit diagonal, belong to redundant constraints.
+const DEPENDENT: f64 = 1e-12;
+
+impl SlowManifold {
+    /// For a penalised model.
+    pub fn new(model: &Model, penalty: &Penalty) -> SlowManifold {
+        let (n, parameters) = (model.degrees(), &model.parameter_values);
+        let of = |kind: InvariantKind| penalty.watched().filter(move |watched| watched.group.kind == kind);
+        let derived = |kind| {
+            let list = of(kind).map(|Watched { functional, kept, .. }| (functional, kept)).collect();
+            Rows::new(Derived::of(model.dimension(), list), parameters)
+        };
+        let (constraints, rates) = (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
+        let mut pieces = Vec::new();
+        let mut first = 0;
+        for Watched { functional, kept, .. } in of(InvariantKind::Hidden) {
+            let place = |output: usize| kept.binary_search(&output).ok().map(|k| (first + k) as u32);
+            pieces.extend(RowProgram::time_derivatives(functional, &place));
+            first += kept.len();
+        }
+        let in_time = RowProgram::new(model.dimension(), first, pieces);
+        let field = RowProgram::hamiltonian_field(&penalty.hamiltonian, n);
+        let field = RowProgram::new(model.dimension(), model.dimension(), field);
+        let multiplicities = of(InvariantKind::Constraint).flat_map(|watched| watched.group.members).flatten();
+        let pattern = pattern(&constraints, &rates, n);
+        SlowManifold {
+            degrees: n,
+            omega: penalty.omega,
+            weight: multiplicities.map(|(_, multiplicity)| multiplicity.sqrt()).collect(),
+            ldl: SparseLdl::new(constraints.count(), &pattern),
+            constraints,
+            rates,
+            rates_in_time: compile(&in_time, parameters),
+            field: compile(&field, parameters),
+            pattern,
+        }
+    }
+
+    /// The same for other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> SlowManifold {
+        SlowManifold {
+            constraints: self.constraints.rebound(parameters),
+            rates: self.rates.rebound(parameters),
+            rates_in_time: self.rates_in_time.rebound(parameters),
+            field: self.field.rebound(parameters),
+            weight: self.weight.clone(),
+            pattern: self.pattern.clone(),
+            ldl: self.ldl.clone(),
+            ..*self
+        }
+    }
+
+    /// Moves a start onto the slow manifold of these parameters.
+    ///
+    /// # Errors
+    /// In words, when Newton's iteration does not get there.
+    pub fn put(&self, parameters: &[f64], x: &mut [f64]) -> Result<Moved, String> {
+        self.rebound(parameters).move_onto(parameters[self.omega], x)
+    }
+
+    fn move_onto(mut self, omega: f64, x: &mut [f64]) -> Result<Moved, String> {
+        let (start, m) = (x.to_vec(), self.weight.len());
+        self.move_positions(x, &vec![0.0; m])?;
+        self.move_momenta(x, &vec![0.0; m]);
+        let lambda = self.multipliers(0.0, x);
+        let slope = self.slope(x, &lambda);
+        let scaled = |list: &[f64]| list.iter().map(|v| v / (omega * omega)).collect::<Vec<f64>>();
+        self.move_positions(x, &scaled(&lambda))?;
+        self.move_momenta(x, &scaled(&slope));
+        let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
+        Ok(Moved { position: distance(0..self.degrees), momentum: distance(self.degrees..x.len()) })
+    }
+
+    /// The multipliers of the constrained motion at (t, x), λ of ṗ = −H_q − Gᵀλ: A λ = ∇h·X_H + h_t.
+    pub fn multipliers(&mut self, t: f64, x: &[f64]) -> Vec<f64> {
+        let (at, m) = (self.at(t, x), self.weight.len());
+        let field = evaluate(&self.field, x.len(), t, x);
+        let mut right = evaluate(&self.rates_in_time, m, t, x);
+        for (i, (right, weight)) in right.iter_mut().zip(&self.weight).enumerate() {
+            let (columns, entries) = self.rates.row(&at.rate_gradient, i);
+            *right = *right * weight + columns.iter().zip(entries).map(|(&c, d)| d * field[c as usize]).sum::<f64>();
+        }
+        self.solve(&at, &right)
+    }
+
+    /// The diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
+    pub fn stiffness(&self, x: &[f64]) -> (Vec<f64>, f64) {
+        let a = self.matrix(&self.at(0.0, x));
+        let mut diagonal = vec![0.0; self.weight.len()];
+        let mut sums = vec![0.0; self.weight.len()];
+        for (&(i, j), v) in self.pattern.iter().zip(&a) {
+            sums[i as usize] += v.abs();
+            match i == j {
+                true => diagonal[i as usize] = *v,
+                false => sums[j as usize] += v.abs(),
+            }
+        }
+        (diagonal, sums.into_iter().fold(0.0, f64::max))
+    }
+
+    /// λ̇ along the constrained motion, by a central difference: its error is some 1e-8 of λ̇.
+    fn slope(&mut self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
+        let at = self.at(0.0, x);
+        let mut field = evaluate(&self.field, x.len(), 0.0, x);
+        for (i, lambda) in lambda.iter().enumerate() {
+            let (columns, entries) = self.constraints.row(&at.gradient, i);
+            for (&c, d) in columns.iter().zip(entries) {
+                field[self.degrees + c as usize] -= lambda * d;
+            }
+        }
+        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let speed = norm(&field);
+        if speed == 0.0 {
+            return vec![0.0; lambda.len()];
+        }
+        let dt = 1e-4 * norm(x) / speed;
+        let mut side = |dt: f64| {
+            let there: Vec<f64> = x.iter().zip(&field).map(|(x, v)| x + dt * v).collect();
+            self.multipliers(dt, &there)
+        };
+        let (ahead, behind) = (side(dt), side(-dt));
+        ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * dt)).collect()
+    }
+
+    /// Moves q along M⁻¹Gᵀ to where g has these values.
+    fn move_positions(&mut self, x: &mut [f64], target: &[f64]) -> Result<(), String> {
+        let scale = x[..self.degrees].iter().fold(1.0f64, |s, v| s.max(v.abs()));
+        let mut last = f64::INFINITY;
+        for _ in 0..ITERATIONS {
+            let at = self.at(0.0, x);
+            let missing: Vec<f64> = at.g.iter().zip(target).map(|(g, target)| g - target).collect();
+            let mu = self.solve(&at, &missing);
+            let mut step = vec![0.0; self.degrees];
+            for (i, mu) in mu.iter().enumerate() {
+                let (columns, entries) = self.rates.row(&at.rate_gradient, i);
+                for (&c, d) in columns.iter().zip(entries).filter(|(c, _)| **c as usize >= self.degrees) {
+                    step[c as usize - self.degrees] += mu * d;
+                }
+            }
+            x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
+            let size = step.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+            // Newton's iteration ends at rounding, which may be more than its smallest unit.
+            if size <= ROUNDING * scale || (size <= 1e-12 * scale && size >= last) {
+                return Ok(());
+            }
+            if !size.is_finite() {
+                break;
+            }
+            last = size;
+        }
+        Err(format!("Newton's iteration onto the slow manifold does not converge (its last step is {last:.1e})"))
+    }
+
+    /// Moves p along Gᵀ to where the rates G H_p + g_t have these values.
+    fn move_momenta(&mut self, x: &mut [f64], target: &[f64]) {
+        // Linear in p for a quadratic kinetic energy; the rest polishes.
+        for _ in 0..4 {
+            let at = self.at(0.0, x);
+            let missing: Vec<f64> = at.rate.iter().zip(target).map(|(h, target)| h - target).collect();
+            for (i, nu) in self.solve(&at, &missing).into_iter().enumerate() {
+                let (columns, entries) = self.constraints.row(&at.gradient, i);
+                for (&c, d) in columns.iter().zip(entries) {
+                    x[self.degrees + c as usize] -= nu * d;
+                }
+            }
+        }
+    }
+
+    fn at(&self, t: f64, x: &[f64]) -> At {
+        let m = self.weight.len();
+        let values = |rows: &Rows| -> Vec<f64> {
+            let values = evaluate(&rows.values, m, t, x);
+            values.iter().zip(&self.weight).map(|(v, weight)| v * weight).collect()
+        };
+        let entries = |rows: &Rows| -> Vec<f64> {
+            let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
+            for (i, weight) in self.weight.iter().enumerate() {
+                entries[rows.row_start[i]..rows.row_start[i + 1]].iter_mut().for_each(|v| *v *= weight);
+            }
+            entries
+        };
+        At {
+            g: values(&self.constraints),
+            gradient: entries(&self.constraints),
+            rate: values(&self.rates),
+            rate_gradient: entries(&self.rates),
+        }
+    }
+
+    /// The entries of A: ∂(rate i)/∂p · G_j, which is G_i H_pp G_jᵀ.
+    fn matrix(&self, at: &At) -> Vec<f64> {
+        let mut velocity = vec![0.0; self.degrees];
+        let mut entries = Vec::with_capacity(self.pattern.len());
+        let mut spread = u32::MAX;
+        for &(i, j) in &self.pattern {
+            if i != spread {
+                for (row, put) in [(spread, false), (i, true)] {
+                    if row == u32::MAX {
+                        continue;
+                    }
+                    let (columns, values) = self.rates.row(&at.rate_gradient, row as usize);
+                    for (&c, v) in columns.iter().zip(values).filter(|(c, _)| **c as usize >= self.degrees) {
+                        velocity[c as usize - self.degrees] = if put { *v } else { 0.0 };
+                    }
+                }
+                spread = i;
+            }
+            let (columns, values) = self.constraints.row(&at.gradient, j as usize);
+            entries.push(columns.iter().zip(values).map(|(&c, v)| v * velocity[c as usize]).sum());
+        }
+        entries
+    }
+
+    /// y of least norm with A y = `right`.
+    fn solve(&mut self, at: &At, right: &[f64]) -> Vec<f64> {
+        let a = self.matrix(at);
+        let mut scale = vec![0.0; right.len()];
+        for (&(i, j), v) in self.pattern.iter().zip(&a) {
+            if i == j && *v > 0.0 {
+                scale[i as usize] = 1.0 / v.sqrt();
+            }
+        }
+        let scaled = |(&(i, j), v): (&(u32, u32), &f64)| v * scale[i as usize] * scale[j as usize];
+        let unit: Vec<f64> = self.pattern.iter().zip(&a).map(scaled).collect();
+        if self.ldl.factor(&unit, DEPENDENT) > 0 {
+            return self.solve_redundant(&a, right);
+        }
+        let mut y: Vec<f64> = right.iter().zip(&scale).map(|(b, s)| b * s).collect();
+        self.ldl.solve(&mut y);
+        y.iter().zip(&scale).map(|(y, s)| y * s).collect()
+    }
+
+    /// The same where A is singular: y ← y + (A + εD)⁻¹(b − A y) stays in the range of A if D is the identity, so it
+    /// tends to the solution of least norm; the part of an eigenvalue σ shrinks by ε/(ε + σ) each time.
+    fn solve_redundant(&mut self, a: &[f64], right: &[f64]) -> Vec<f64> {
+        const SHIFT: f64 = 1e-5;
+        let largest = self.pattern.iter().zip(a).filter(|((i, j), _)| i == j).fold(0.0, |s, (_, v)| f64::max(s, *v));
+        if largest == 0.0 {
+            return vec![0.0; right.len()];
+        }
+        let shifted = |(&(i, j), v): (&(u32, u32), &f64)| if i == j { v + SHIFT * largest } else { *v };
+        let shifted: Vec<f64> = self.pattern.iter().zip(a).map(shifted).collect();
+        self.ldl.factor(&shifted, 0.0);
+        let mut y = vec![0.0; right.len()];
+        for _ in 0..ITERATIONS {
+            let mut change = right.to_vec();
+            for (&(i, j), v) in self.pattern.iter().zip(a) {
+                change[i as usize] -= v * y[j as usize];
+                if i != j {
+                    change[j as usize] -= v * y[i as usize];
+                }
+            }
+            self.ldl.solve(&mut change);
+            y.iter_mut().zip(&change).for_each(|(y, change)| *y += change);
+            let size = |v: &[f64]| v.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+            if size(&change) <= ROUNDING * size(&y) {
+                break;
+            }
+        }
+        y
+    }
+}
+
+/// Where A may have entries, row by row: constraints that meet in a coordinate, directly or through the mass matrix.
+fn pattern(constraints: &Rows, rates: &Rows, degrees: usize) -> Vec<(u32, u32)> {
+    let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for i in 0..constraints.count() {
+        for &c in constraints.columns(i) {
+            holders.entry(c).or_default().push(i as u32);
+        }
+    }
+    let mut pattern = Vec::new();
+    for i in 0..rates.count() {
+        let velocities = rates.columns(i).iter().filter(|c| **c as usize >= degrees);
+        let met = velocities.filter_map(|c| holders.get(&(c - degrees as u32))).flatten().copied();
+        let mut row: Vec<u32> = met.filter(|&j| j < i as u32).chain([i as u32]).collect();
+        row.sort_unstable();
+        row.dedup();
+        pattern.extend(row.into_iter().map(|j| (i as u32, j)));
+    }
+    pattern
+}
+
+/// Finds v, with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that it joins.
+pub struct Speed {
+    constraints: RowKernel,
+    count: usize,
+    field: RowKernel,
+    degrees: usize,
+    work: Vec<f64>,
+}
+
+impl Speed {
+    /// For a penalised model.
+    pub fn new(model: &Model, penalty: &Penalty) -> Speed {
+        let list = penalty.constraints.iter().map(|q| (&q.functional, (0..q.functional.outputs).collect())).collect();
+        let values = Derived::of(model.dimension(), list).values;
+        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { unreachable!("a penalty is added to one") };
+        let field = RowProgram::hamiltonian_field(hamiltonian, model.degrees());
+        let field = RowProgram::new(model.dimension(), model.dimension(), field);
+        let kernels = [&values, &field].map(|program| compile(program, &model.parameter_values));
+        let work = vec![0.0; kernels.iter().map(RowKernel::work_len).fold(0, usize::max)];
+        let [constraints, field] = kernels;
+        Speed { constraints, count: values.outputs, field, degrees: model.degrees(), work }
+    }
+
+    /// The largest v of all constraints at (t, x), by a second difference, which is exact for quadratic constraints.
+    pub fn at(&mut self, t: f64, x: &[f64]) -> f64 {
+        let mut field = vec![0.0; x.len()];
+        self.field.run(t, x, &mut field, &mut self.work);
+        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let speed = norm(&field[..self.degrees]);
+        if speed == 0.0 {
+            return 0.0;
+        }
+        let dt = 1e-3 * norm(&x[..self.degrees]).max(f64::MIN_POSITIVE) / speed;
+        let mut side = |dt: f64| {
+            let mut there = x.to_vec();
+            there.iter_mut().zip(&field).take(self.degrees).for_each(|(x, v)| *x += dt * v);
+            let mut values = vec![0.0; self.count];
+            self.constraints.run(t, &there, &mut values, &mut self.work);
+            values
+        };
+        let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
+        let curvature = (0..self.count).map(|i| (ahead[i] - 2.0 * here[i] + behind[i]).abs() / (dt * dt));
+        (0.5 * curvature.fold(0.0, f64::max)).sqrt()
+    }
+}

@@ -1,0 +1,266 @@
+//! The penalty method (Tao, Owhadi, Variational and linearly implicit integrators, 2016, (2.20)): a constrained
+//! Hamiltonian model becomes a free one,
+//!
+//! H_ω = H + ½ ω² |g|²,
+//!
+//! which stays within O(ω⁻²) of the constrained motion. |g|² sums the squares of all entries of a vector or matrix
+//! constraint. The result is a model of templates again, whatever its size: a chain of a million links stays a few
+//! templates.
+
+use super::join::{Join, Part};
+use super::{InvariantGroup, InvariantKind};
+use crate::elaborate::expression::{MOMENTUM, TIME};
+use crate::elaborate::lower::LARGEST_TEMPLATE;
+use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::functional::{Functional, Term};
+use crate::graph::Input;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What a penalised model keeps of the constrained one.
+#[derive(Clone, Debug)]
+pub struct Penalty {
+    /// ω's place among the parameter values.
+    pub omega: usize,
+    /// The constraints, no longer imposed.
+    pub constraints: Vec<Quantity>,
+    /// Their rates of change, G H_p + g_t, in the same order.
+    pub hidden: Vec<Quantity>,
+    /// The model's own H.
+    pub hamiltonian: Functional,
+    /// ½ ω² |g|², the stiff part of H_ω.
+    pub stiff: Functional,
+    /// Whether the model's own H is constant along the constrained motion.
+    pub conservative: bool,
+}
+
+/// Why a model cannot be penalised.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotPenalised {
+    /// It is a vector field.
+    #[error("the model is a vector field, and a penalty is added to a Hamiltonian")]
+    Field,
+    /// It has no constraints.
+    #[error("the model has no constraints")]
+    Free,
+    /// A constraint holds momenta.
+    #[error(
+        "constraint '{name}' holds momenta, and a penalty of such a constraint is no stiff potential: its motion does not come near the constrained one"
+    )]
+    PhaseSpace {
+        /// The constraint.
+        name: String,
+    },
+    /// A template would be too large.
+    #[error(
+        "a constraint or the rate of change of one takes {size} operations in one formula, and the limit is {limit}"
+    )]
+    TooLarge {
+        /// How large.
+        size: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+}
+
+/// The penalised model; ω is its last parameter value.
+///
+/// # Errors
+/// When there is nothing to penalise, or a constraint that a potential cannot hold.
+pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
+    let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotPenalised::Field) };
+    if model.constraints.is_empty() {
+        return Err(NotPenalised::Free);
+    }
+    if let Some(constraint) = model.constraints.iter().find(|c| c.depends & MOMENTUM != 0) {
+        return Err(NotPenalised::PhaseSpace { name: constraint.name.clone() });
+    }
+    let place = model.parameter_values.len();
+    let mut stiff = Functional { outputs: 1, terms: Vec::new() };
+    for constraint in &model.constraints {
+        stiff.terms.extend(half_square(constraint, place as u32)?);
+    }
+    let feeders = Feeders::new(own, model.degrees());
+    let hidden = model.constraints.iter().map(|c| rate(c, own, &feeders)).collect::<Result<_, _>>()?;
+    let rheonomic = model.constraints.iter().any(|c| c.depends & TIME != 0);
+    let mut penalised = model.clone();
+    let sum = Functional { outputs: 1, terms: own.terms.iter().chain(&stiff.terms).cloned().collect() };
+    penalised.dynamics = Dynamics::Hamiltonian(sum, *span);
+    penalised.parameter_values.push(omega);
+    penalised.penalty = Some(Arc::new(Penalty {
+        omega: place,
+        constraints: std::mem::take(&mut penalised.constraints),
+        hidden,
+        hamiltonian: own.clone(),
+        stiff,
+        conservative: !model.explicit_time && !rheonomic,
+    }));
+    penalised.explicit_time |= rheonomic;
+    Ok(penalised)
+}
+
+/// ½ ω² Σ g² over all entries of all members, ω being this parameter.
+fn half_square(constraint: &Quantity, omega: u32) -> Result<Vec<Term>, NotPenalised> {
+    let terms = &constraint.functional.terms;
+    let width = constraint.shape.len() as u32;
+    // What each member is the sum of, with the component at which it starts.
+    let mut parts: Vec<Vec<(Part, u32)>> = vec![Vec::new(); constraint.members];
+    for (number, term) in (0..).zip(terms) {
+        for (row, &first) in (0..).zip(&term.first_output) {
+            parts[(first / width) as usize].push(((number, row), first % width));
+        }
+    }
+    let mut join = Join::new(terms.iter().collect());
+    for member in parts {
+        let (parts, offsets): (Vec<Part>, Vec<u32>) = member.into_iter().unzip();
+        join.push(&parts, &offsets, 0);
+    }
+    bounded(&join)?;
+    Ok(join.terms(Some(omega), |g, instances, omega| {
+        let mut entries = vec![g.zero(); width as usize];
+        for (roots, &offset) in instances.roots.iter().zip(&instances.shape) {
+            for (entry, &root) in entries[offset as usize..].iter_mut().zip(roots) {
+                *entry = g.add(*entry, root);
+            }
+        }
+        let omega = omega.expect("a parameter was asked for");
+        let (half, square) = (g.constant(0.5), g.mul(omega, omega));
+        let stiffness = g.mul(half, square);
+        let norm = g.dot(&entries, &entries);
+        vec![g.mul(stiffness, norm)]
+    }))
+}
+
+fn bounded(join: &Join) -> Result<(), NotPenalised> {
+    match join.largest() {
+        size if size > LARGEST_TEMPLATE => Err(NotPenalised::TooLarge { size, limit: LARGEST_TEMPLATE }),
+        _ => Ok(()),
+    }
+}
+
+/// Which rows of H depend on the momentum of each position.
+struct Feeders {
+    /// (position, term, row, slot) in this order.
+    list: Vec<[u32; 4]>,
+    /// Where those of each position start.
+    start: Vec<usize>,
+}
+
+impl Feeders {
+    fn new(hamiltonian: &Functional, degrees: usize) -> Feeders {
+        let n = degrees as u32;
+        let mut list = Vec::new();
+        for (number, term) in (0..).zip(&hamiltonian.terms) {
+            let gradient = term.gradients().1.remove(0);
+            for row in 0..term.rows() {
+                let entry = |slot: u32| term.row(row)[slot as usize];
+                let momenta = gradient.iter().filter(|&&(slot, _)| entry(slot) >= n);
+                list.extend(momenta.map(|&(slot, _)| [entry(slot) - n, number, row as u32, slot]));
+            }
+        }
+        list.sort_unstable();
+        let start = (0..=n).map(|i| list.partition_point(|&[position, ..]| position < i)).collect();
+        Feeders { list, start }
+    }
+
+    fn of(&self, position: u32) -> &[[u32; 4]] {
+        &self.list[self.start[position as usize]..self.start[position as usize + 1]]
+    }
+}
+
+/// G H_p + g_t of a constraint on positions.
+fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> Result<Quantity, NotPenalised> {
+    let own = &constraint.functional.terms;
+    let count = own.len() as u32;
+    let mut join = Join::new(own.iter().chain(&hamiltonian.terms).collect());
+    for (number, term) in (0..).zip(own) {
+        let mut slots: Vec<u32> = term.gradients().1.into_iter().flatten().map(|(slot, _)| slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        for (row, &first) in (0..).zip(&term.first_output) {
+            let mut parts: Vec<Part> = vec![(number, row)];
+            let mut place: FxHashMap<Part, u32> = FxHashMap::default();
+            // For each slot that matters, which slots of which parts its velocity is the sum of.
+            let mut shape = Vec::new();
+            for &slot in &slots {
+                for &[_, fed_by, of, momentum] in feeders.of(term.row(row as usize)[slot as usize]) {
+                    let part = (count + fed_by, of);
+                    let number = *place.entry(part).or_insert_with(|| {
+                        parts.push(part);
+                        parts.len() as u32 - 1
+                    });
+                    shape.extend([slot, number, momentum]);
+                }
+            }
+            join.push(&parts, &shape, first);
+        }
+    }
+    bounded(&join)?;
+    let terms = join.terms(None, |g, instances, _| {
+        let velocities: Vec<FxHashMap<u32, _>> = (1..instances.roots.len())
+            .map(|part| {
+                let slots = instances.slots[part].clone();
+                let inside = |input: Input| matches!(input, Input::Slot(k) if slots.contains(&k));
+                let of_slot = |(input, d)| if let Input::Slot(k) = input { Some((k - slots.start, d)) } else { None };
+                g.adjoint(instances.roots[part][0], inside).into_iter().filter_map(of_slot).collect()
+            })
+            .collect();
+        let positions = instances.slots[0].clone();
+        let component = |&root| {
+            let gradient = g.adjoint(root, |input| matches!(input, Input::Slot(k) if positions.contains(&k)));
+            let mut rate = g.time_derivative(root);
+            for triple in instances.shape.chunks(3) {
+                let along = gradient.iter().find(|(input, _)| *input == Input::Slot(triple[0]));
+                let velocity = velocities[triple[1] as usize - 1].get(&triple[2]);
+                if let Some((&(_, d), &velocity)) = along.zip(velocity) {
+                    let product = g.mul(d, velocity);
+                    rate = g.add(rate, product);
+                }
+            }
+            rate
+        };
+        instances.roots[0].iter().map(component).collect()
+    });
+    let functional = Functional { outputs: constraint.functional.outputs, terms };
+    Ok(Quantity { functional, depends: constraint.depends | MOMENTUM, ..constraint.clone() })
+}
+
+/// Something that is looked at along a run and not held.
+pub struct Watched<'a> {
+    /// What it is, with rows counted from 0.
+    pub group: InvariantGroup,
+    /// Its formula.
+    pub functional: &'a Functional,
+    /// Which output each row is.
+    pub kept: Vec<usize>,
+}
+
+impl Penalty {
+    /// The constraints, their hidden constraints, and the model's own H where that is constant along the constrained
+    /// motion.
+    pub fn watched(&self) -> impl Iterator<Item = Watched<'_>> {
+        let constraints = self.constraints.iter().map(|q| Watched::quantity(q, InvariantKind::Constraint));
+        let hidden = self.hidden.iter().map(|q| Watched::quantity(q, InvariantKind::Hidden));
+        let members = vec![vec![(0, 1.0)]];
+        let energy = InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members, watched: true };
+        let own = Watched { group: energy, functional: &self.hamiltonian, kept: vec![0] };
+        constraints.chain(hidden).chain(self.conservative.then_some(own))
+    }
+}
+
+impl Watched<'_> {
+    fn quantity(quantity: &Quantity, kind: InvariantKind) -> Watched<'_> {
+        let (width, kept) = (quantity.shape.len(), quantity.components.len());
+        let row = |member: usize| {
+            let components = quantity.components.iter().enumerate();
+            components.map(move |(k, component)| (member * kept + k, component.multiplicity)).collect()
+        };
+        let members = (0..quantity.members).map(row).collect();
+        let output = |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
+        Watched {
+            group: InvariantGroup { name: quantity.name.clone(), kind, members, watched: true },
+            functional: &quantity.functional,
+            kept: (0..quantity.members).flat_map(output).collect(),
+        }
+    }
+}
