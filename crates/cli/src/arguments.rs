@@ -78,7 +78,7 @@ impl ModelArguments {
             set.retain(|(n, _)| *n != name); // the last one counts
             set.push((name, value));
         }
-        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, start_off_set: false })
+        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, ..Settings::default() })
     }
 }
 
@@ -120,6 +120,12 @@ pub struct RunArguments {
     /// round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
+    /// Newmark's beta, of the methods of Newmark, Zhang and Skeel [default: 0.4]
+    #[arg(long, value_name = "BETA", allow_hyphen_values = true)]
+    pub beta: Option<f64>,
+    /// The stiff term of the potential energy, for zhang-skeel-stiff: a `let` that the Hamiltonian adds
+    #[arg(long, value_name = "NAME")]
+    pub stiff: Option<String>,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -171,6 +177,12 @@ pub struct CompareArguments {
     /// Residual at which Newton iterations within a step stop [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
+    /// Newmark's beta, of the methods of Newmark, Zhang and Skeel [default: 0.4]
+    #[arg(long, value_name = "BETA", allow_hyphen_values = true)]
+    pub beta: Option<f64>,
+    /// The stiff term of the potential energy, for zhang-skeel-stiff: a `let` that the Hamiltonian adds
+    #[arg(long, value_name = "NAME")]
+    pub stiff: Option<String>,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -191,6 +203,7 @@ impl CompareArguments {
             reference: self.reference.clone(),
             projection_tolerance: self.projection_tolerance,
             newton_tolerance: self.newton_tolerance,
+            beta: self.beta,
             allow_unstable: self.allow_unstable,
             ..RunOptions::default()
         };
@@ -281,6 +294,7 @@ impl RunArguments {
             reference: self.reference.clone(),
             projection_tolerance: self.projection_tolerance,
             newton_tolerance: self.newton_tolerance,
+            beta: self.beta,
             allow_unstable: self.allow_unstable,
             out: self.out.clone(),
         })

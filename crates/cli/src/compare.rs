@@ -1,11 +1,10 @@
 //! `compare`: several methods on one system.
 
 use crate::arguments::CompareArguments;
-use crate::run::{show_warnings, stop_flag};
+use crate::run::{energies_first, show_warnings, stop_flag};
 use crate::table::{columns, count, small};
 use crate::{INTERRUPTED, print_json};
 use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
-use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
 use holonome::{Comparison, Control, Error, Problem, Settings};
@@ -20,7 +19,11 @@ const INVARIANTS_ABREAST: usize = 4;
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let options = arguments.options()?;
-    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let settings = Settings {
+        start_off_set: arguments.reference.is_some(),
+        stiff: arguments.stiff.clone(),
+        ..arguments.model.settings()?
+    };
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
@@ -160,19 +163,20 @@ fn error_cells(measured: &Measured) -> [String; 3] {
 /// The largest drift of every invariant, and its growth where that is secular.
 fn drifts(comparison: &Comparison) -> String {
     let runs = || comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
-    let Some((_, first)) = runs().next() else { return String::new() };
+    let watched = comparison.watched();
     let mut out = String::new();
     let mut secular = false;
-    // H first, the rest as in the model.
-    let mut order: Vec<usize> = (0..first.drift.len()).collect();
-    order.sort_by_key(|&k| first.drift[k].kind != InvariantKind::Hamiltonian);
+    let mut order: Vec<usize> = (0..watched.len()).collect();
+    order.sort_by_key(|&k| energies_first(watched[k].kind));
     for part in order.chunks(INVARIANTS_ABREAST) {
-        let name = |&k: &usize| gain_name(&first.drift[k].name, first.drift[k].kind);
+        let name = |&k: &usize| gain_name(&watched[k].name, watched[k].kind);
         let head = ["largest drift".to_string(), String::new()].into_iter();
         let mut rows = vec![head.chain(part.iter().map(name)).collect::<Vec<_>>()];
         for (row, measured) in runs() {
             let cells = part.iter().map(|&k| {
-                let (drift, trend) = (&measured.drift[k], &measured.trend[k]);
+                let Some((drift, trend)) = measured.drift.get(k).zip(measured.trend.get(k)) else {
+                    return String::new();
+                };
                 let growing = trend.filter(|t: &Trend| t.secular);
                 secular |= growing.is_some();
                 growing.map_or(small(drift.max), |t| format!("{} ({:+.1e} t)", small(drift.max), t.slope))

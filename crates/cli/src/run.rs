@@ -18,7 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let options = arguments.options()?;
-    let settings = Settings { start_off_set: arguments.reference.is_some(), ..arguments.model.settings()? };
+    let settings = Settings {
+        start_off_set: arguments.reference.is_some(),
+        stiff: arguments.stiff.clone(),
+        ..arguments.model.settings()?
+    };
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let simulation = Simulation::new(problem, options)?;
@@ -164,6 +168,15 @@ fn describe(summary: &Summary) -> String {
     out
 }
 
+/// Energies first, the rest as in the model.
+pub fn energies_first(kind: InvariantKind) -> usize {
+    match kind {
+        InvariantKind::Hamiltonian => 0,
+        InvariantKind::ModifiedEnergy => 1,
+        _ => 2,
+    }
+}
+
 /// The drift of every invariant, a line each.
 pub fn drift_table(drift: &[Drift]) -> String {
     if drift.is_empty() {
@@ -172,12 +185,13 @@ pub fn drift_table(drift: &[Drift]) -> String {
     let mut rows =
         vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
     let mut drift: Vec<_> = drift.iter().collect();
-    drift.sort_by_key(|d| d.kind != InvariantKind::Hamiltonian); // H first, the rest as in the model
+    drift.sort_by_key(|d| energies_first(d.kind));
     for d in drift {
         let label = match d.kind {
             InvariantKind::Constraint => format!("constraint {}", d.name),
             InvariantKind::Hidden => format!("hidden constraint {}", d.name),
             InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
+            InvariantKind::ModifiedEnergy => "modified energy".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
         let initial = match &d.initial {

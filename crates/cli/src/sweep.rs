@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
-    let settings = Settings { start_off_set: run.reference.is_some(), ..run.model.settings()? };
+    let settings =
+        Settings { start_off_set: run.reference.is_some(), stiff: run.stiff.clone(), ..run.model.settings()? };
     let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
     show_warnings(&sweep.simulation.problem, run.output);
     start(sweep, run.output)

@@ -15,6 +15,9 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
+    /// `--stiff NAME`: the term of the potential energy that is stiff, a `let`.
+    #[serde(default)]
+    pub stiff: Option<String>,
 }
 
 /// The gains of a feedback term.
@@ -59,6 +62,9 @@ pub struct RunOptions {
     /// Largest residual, relative to what cancels in an equation, that the Newton iterations of implicit methods accept.
     #[serde(default)]
     pub newton_tolerance: Option<f64>,
+    /// Newmark's β, for the methods that have it.
+    #[serde(default)]
+    pub beta: Option<f64>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
     /// The run's folder; `runs/STEM-k` where absent.
@@ -80,6 +86,7 @@ impl Default for RunOptions {
             reference: None,
             projection_tolerance: None,
             newton_tolerance: None,
+            beta: None,
             allow_unstable: false,
             out: None,
         }

@@ -131,13 +131,20 @@ pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
     name
 }
 
-/// The initial value of each group of invariants, H being known; null for what is imposed.
-pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], hamiltonian: f64) -> Vec<Value> {
+/// The initial value of each group of invariants, H and what a method keeps in its place being known; null for what is
+/// imposed.
+pub(crate) fn initial_values(
+    model: &Model,
+    groups: &[InvariantGroup],
+    hamiltonian: f64,
+    modified: Option<f64>,
+) -> Vec<Value> {
     groups
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
             InvariantKind::Hamiltonian => json!(hamiltonian),
+            InvariantKind::ModifiedEnergy => json!(modified),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
                 let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);

@@ -65,6 +65,17 @@ pub enum Needs {
     Coisotropic,
     /// A Hamiltonian whose parts have known flows.
     Flows,
+    /// A Hamiltonian ½ pᵀM⁻¹p + V(q, t) with a constant mass matrix M, without constraints.
+    Natural,
+    /// The same with a part of V that is known as the stiff one.
+    Stiff,
+}
+
+impl Needs {
+    /// Whether it is that of Newmark's methods and their like, which have a parameter β.
+    pub fn has_beta(self) -> bool {
+        matches!(self, Needs::Natural | Needs::Stiff)
+    }
 }
 
 impl fmt::Display for Needs {
@@ -74,6 +85,8 @@ impl fmt::Display for Needs {
             Needs::Hamiltonian => "a Hamiltonian without constraints",
             Needs::Coisotropic => "a Hamiltonian with constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
+            Needs::Natural => "a Hamiltonian with a constant mass matrix",
+            Needs::Stiff => "a Hamiltonian with a constant mass matrix and a stiff part",
         })
     }
 }
@@ -94,6 +107,11 @@ impl Scheme {
     /// If it is not.
     pub fn tableau(&self) -> &'static Tableau {
         self.runge_kutta().unwrap_or_else(|| panic!("{} is no Runge-Kutta method", self.name))
+    }
+
+    /// Whether it steps with any Hamiltonian, so that it can stand between slides along fibres.
+    pub fn takes_any_hamiltonian(&self) -> bool {
+        matches!(self.needs, Needs::Canonical | Needs::Hamiltonian)
     }
 
     /// The scheme of this name.

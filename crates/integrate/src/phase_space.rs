@@ -82,6 +82,18 @@ pub enum Part {
     Kick,
 }
 
+/// Which part of the potential energy a linearly implicit method linearises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Potential {
+    /// All of it.
+    Whole,
+    /// The part that the user calls stiff, or the penalty.
+    Stiff,
+}
+
+/// A computation within a step, at a place where another step may have made it.
+pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
+
 /// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
@@ -107,6 +119,9 @@ pub trait PhaseSpace {
     /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
     fn sizes(&mut self, x: &[Value]) -> Vec<Value>;
 
+    /// Σ a_i b_i over all their components.
+    fn dot(&mut self, a: &[Value], b: &[Value]) -> Value;
+
     /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
     /// H_q at (t, x).
@@ -129,6 +144,16 @@ pub trait PhaseSpace {
     /// The exact flow of a part of H for the time `tau`. A method that needs it is refused where it is not known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
 
+    /// H at (t, x).
+    fn energy(&mut self, t: Value, x: &[Value]) -> Value;
+    /// V_qq v at (t, x), of H = ½ pᵀM⁻¹p + V(q, t) or of a part of V. A method that needs it is refused where H is of
+    /// another form.
+    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
+    /// v·V_qqq·v at (t, x), of the same H.
+    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
+    /// Newmark's β, a parameter of the method.
+    fn beta(&mut self) -> Value;
+
     /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
     /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved
     /// at all.
@@ -136,6 +161,16 @@ pub trait PhaseSpace {
 
     /// x + increment by compensated summation (HLW VIII.5): what rounding loses is added to the next step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
+
+    /// What the step before has [handed over](PhaseSpace::hand_over), which is what `find` computes at the start of this
+    /// one: first same as last. Where no step of this length came before, or its result was moved, it is computed.
+    fn take_over(&mut self, find: Finding) -> Vec<Value>;
+
+    /// Gives the next step what it computes at its start.
+    fn hand_over(&mut self, values: &[Value]);
+
+    /// Watches one of the values that are handed over along the run: an energy that the method keeps.
+    fn watch(&mut self, energy: Value);
 
     /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]);

@@ -2,12 +2,18 @@
 
 use super::errors::Size;
 use super::{Comparison, Failed, Row, Trend, budget_of};
-use crate::summary::{counts, drift_json};
+use crate::summary::{Drift, counts, drift_json};
 use holonome_model::treatment::feedback::gain_name;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 impl Comparison {
+    /// What is watched along the runs: every run watches the first of these, some methods more.
+    pub fn watched(&self) -> &[Drift] {
+        let lists = self.rows.iter().filter_map(|row| row.outcome.as_ref().ok()).map(|m| &m.drift[..]);
+        lists.reduce(|longest, list| if list.len() > longest.len() { list } else { longest }).unwrap_or_default()
+    }
+
     /// The object that `compare --json` prints.
     pub fn to_json(&self, out: &Path) -> Value {
         let reference = &self.reference;
@@ -27,7 +33,6 @@ impl Comparison {
 
     /// A header, and a line for each run. Of `error` and `error_at_most` one is empty, and so for the largest error.
     pub fn to_csv(&self) -> String {
-        let drifts = self.rows.iter().find_map(|row| row.outcome.as_ref().ok()).map_or(&[][..], |m| &m.drift);
         let mut header: Vec<String> = [
             "method",
             "step",
@@ -47,7 +52,7 @@ impl Comparison {
         .to_vec();
         header.extend(counts(&Default::default()).map(|(name, _)| name.to_string()));
         header.push("wall_seconds".to_string());
-        for drift in drifts {
+        for drift in self.watched() {
             let name = gain_name(&drift.name, drift.kind);
             header.extend(
                 ["final_drift", "largest_drift", "slope", "growth", "oscillation", "secular"]
@@ -139,7 +144,7 @@ fn csv_row(row: &Row, columns: usize) -> Vec<String> {
                 );
                 cells.push(cell(trend.map(|t| t.secular)));
             }
-            cells.push(String::new());
+            cells.resize(columns, String::new());
         }
         Err(failed) => {
             cells.resize(columns - 1, String::new());

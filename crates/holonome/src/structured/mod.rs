@@ -5,9 +5,11 @@
 
 mod columns;
 mod fibre;
+mod first_same;
 mod flows;
 mod functions;
 mod multipliers;
+mod natural;
 mod program;
 mod repeated;
 mod tracing;
@@ -17,7 +19,7 @@ use crate::compiled::Formula;
 use columns::ColumnProgram;
 use crate::error::Error;
 use flows::Flows;
-use functions::Functions;
+use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_model::elaborate::model::Model;
 use holonome_integrate::phase_space::{PhaseSpace, Value};
@@ -47,11 +49,19 @@ impl Program {
         }
     }
 
-    /// Whether a step solves equations; one that gives its unknowns explicitly does not.
-    pub fn solves_equations(&self) -> bool {
+    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    pub fn iterates(&self) -> bool {
         match self {
-            Program::Straight(program, _) => program.solves_equations(),
-            Program::Columns(program) => program.solves_equations(),
+            Program::Straight(program, _) => program.iterates(),
+            Program::Columns(program) => program.iterates(),
+        }
+    }
+
+    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        match self {
+            Program::Straight(program, _) => program.watched_energy(t_and_h, x),
+            Program::Columns(_) => None,
         }
     }
 
@@ -72,6 +82,15 @@ impl Program {
     }
 }
 
+/// What a user sets about a method that is no Runge–Kutta one.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodSettings {
+    /// Loosens Newton's iterations.
+    pub newton_tolerance: Option<f64>,
+    /// Newmark's β.
+    pub beta: f64,
+}
+
 /// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
 ///
@@ -81,13 +100,13 @@ pub fn program(
     method: &Method,
     model: &Model,
     extension: Option<&Field>,
-    newton_tolerance: Option<f64>,
+    settings: &MethodSettings,
 ) -> Result<Option<Program>, Error> {
     if matches!(method.scheme.step, Step::RungeKutta(_)) {
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    let tolerance = newton_tolerance.unwrap_or(0.0);
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     if let Some(facts) = by_columns(method, model)
         && let Some(mechanics) = RowMechanics::new(model)
     {
@@ -104,8 +123,15 @@ pub fn program(
     if method.scheme.needs == Needs::Flows {
         functions.flows = Some(known_flows(&mechanics, model).map_err(unsuitable)?);
     }
-    let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
-    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
+    let own: &[f64] = if method.scheme.needs.has_beta() { &[settings.beta] } else { &[] };
+    if method.scheme.needs.has_beta() {
+        known_potential(method.scheme, &mechanics, model).map_err(unsuitable)?;
+        functions.curvature = Some(Curvature::new(&mechanics));
+    }
+    // What is found at the end of a step is known at the start of the next, if that is where it begins and as long.
+    let follow = !method.treatment.moves_the_state() && method.composition.is_none();
+    let trace = Tracer::new(&functions).handing_over(follow).step(|space, t, h, x| step(method, space, t, h, x));
+    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), own, tolerance);
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
 }
 
@@ -121,7 +147,8 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
-    let written_out = method.scheme.needs == Needs::Flows || method.treatment.moves_the_state();
+    let needs = method.scheme.needs;
+    let written_out = needs == Needs::Flows || needs.has_beta() || method.treatment.moves_the_state();
     let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
@@ -161,11 +188,12 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
-            let flows = |()| match scheme.needs {
+            let parts = |()| match scheme.needs {
                 Needs::Flows => known_flows(mechanics, model).map(drop),
+                Needs::Natural | Needs::Stiff => known_potential(scheme, mechanics, model),
                 _ => Ok(()),
             };
-            suited.and_then(flows).err()
+            suited.and_then(parts).err()
         }
     };
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
@@ -173,6 +201,15 @@ pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
 
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use rattle, stormer-verlet-a or gauss4"))
+}
+
+/// Whether H is of the form, and its stiff part known, that a scheme with a β needs.
+fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
+    natural::check(mechanics, model)?;
+    match scheme.needs == Needs::Stiff && mechanics.stiff.is_none() {
+        true => Err("it has to know which part of the potential energy is stiff; name it with --stiff NAME, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified".into()),
+        false => Ok(()),
+    }
 }
 
 /// Why a method does not suit the model.
@@ -187,10 +224,12 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     }
     let reason = match method.scheme.needs {
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
-        Needs::Field | Needs::Canonical | Needs::Hamiltonian if hamiltonian && constrained => {
+        Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+            if hamiltonian && constrained =>
+        {
             "it takes no constraints, and the model has some; use rattle, or corrected:dop853"
         }
-        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows if !hamiltonian => {
+        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff if !hamiltonian => {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
         }
         Needs::Coisotropic if !constrained => {

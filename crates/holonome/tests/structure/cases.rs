@@ -1,6 +1,6 @@
 //! The models that the methods are tried on, with their constraints and energies typed again, and which methods suit them.
 
-use crate::common::{load, repository};
+use crate::common::{load_with, repository};
 use holonome::method::Needs;
 use holonome::{Problem, RunOptions, Simulation};
 
@@ -18,6 +18,10 @@ pub struct Case {
     pub h: f64,
     /// Whether H is a sum of parts with known flows.
     pub flows: bool,
+    /// Whether H = ½ pᵀM⁻¹p + V with a constant M.
+    pub natural: bool,
+    /// The term of V that is called stiff.
+    pub stiff: Option<&'static str>,
 }
 
 impl Case {
@@ -26,7 +30,7 @@ impl Case {
     }
 
     pub fn problem(&self) -> Problem {
-        load(&repository().join("suite").join(self.path), self.set).unwrap()
+        load_with(&repository().join("suite").join(self.path), self.set, self.stiff).unwrap()
     }
 
     pub fn start(&self) -> Vec<f64> {
@@ -49,6 +53,8 @@ impl Case {
             Needs::Field | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
             Needs::Coisotropic => self.constrained(),
             Needs::Flows => self.flows,
+            Needs::Natural => self.natural,
+            Needs::Stiff => self.stiff.is_some(),
         }
     }
 }
@@ -71,6 +77,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(x, x) / 2.0 + x[0] * x[0] * x[1] - x[1].powi(3) / 3.0,
         h: 0.1,
         flows: true,
+        natural: true,
+        stiff: None,
     },
     Case {
         path: "../models/kepler.holo",
@@ -79,6 +87,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 1.0 / dot(&x[..3], &x[..3]).sqrt(),
         h: 0.05,
         flows: true,
+        natural: true,
+        stiff: None,
     },
     Case {
         path: "models/double-pendulum-angles.holo",
@@ -93,6 +103,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/magnetic-particle.holo",
@@ -104,6 +116,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     // H of these is no invariant.
     Case {
@@ -113,6 +127,19 @@ pub static CASES: &[Case] = &[
         energy: |_| f64::NAN,
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
+    },
+    // A full mass matrix.
+    Case {
+        path: "structure/sprung-masses.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: true,
+        natural: true,
+        stiff: Some("stiff"),
     },
     // T(p) with more than squares, and a polynomial V with oscillators in it.
     Case {
@@ -122,6 +149,8 @@ pub static CASES: &[Case] = &[
         energy: |x| x[1] * x[1] / 2.0 + 0.3 * x[1] + x[0] * x[0] + x[0].powi(4) / 4.0 - 0.2 * x[0],
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/forced-metric.holo",
@@ -130,6 +159,8 @@ pub static CASES: &[Case] = &[
         energy: |_| f64::NAN,
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/spherical-pendulum.holo",
@@ -138,6 +169,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 + x[2],
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/double-pendulum.holo",
@@ -150,6 +183,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + x[1] + x[3],
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/metric-pendulum.holo",
@@ -165,6 +200,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/two-spheres.holo",
@@ -180,6 +217,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/driven-pendulum.holo",
@@ -192,6 +231,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/hopf-oscillator.holo",
@@ -201,6 +242,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0,
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/hopf-pendulum.holo",
@@ -210,6 +253,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/hopf-pair.holo",
@@ -228,6 +273,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2) - 0.2 * x[0] - 0.1 * x[3],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/curved-fibre.holo",
@@ -246,6 +293,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/twisted-pair.holo",
@@ -265,6 +314,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
 ];
 

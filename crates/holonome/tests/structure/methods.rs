@@ -41,7 +41,8 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     let mut cases = cases_of(method);
     if method.composition.is_some() {
         cases.retain(|case| {
-            ["kepler", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"].contains(&case.name())
+            ["kepler", "sprung-masses", "forced-metric", "metric-pendulum", "hopf-pair", "two-spheres"]
+                .contains(&case.name())
         });
     } else if method.unconstrained.is_some_and(|base| !base.explicit) {
         cases.retain(|case| case.name() != "twisted-pair");

@@ -6,10 +6,12 @@ pub mod map;
 
 pub mod composition;
 pub mod gauss;
+pub mod newmark;
 pub mod rattle;
 pub mod splitting;
 pub mod stormer_verlet;
 pub mod symplectic_euler;
+pub mod zhang_skeel;
 
 pub mod bs3;
 pub mod dop853;

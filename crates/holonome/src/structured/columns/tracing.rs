@@ -2,7 +2,7 @@
 
 use crate::structured::tracing::Calls;
 use holonome_integrate::phase_space::{
-    Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Watched,
+    Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Watched,
 };
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
@@ -197,6 +197,9 @@ impl Tracer {
     }
 }
 
+/// Why some functions are never asked for here.
+const WRITTEN_OUT: &str = "methods that need the derivatives of a potential are written out";
+
 impl PhaseSpace for Tracer {
     fn dimension(&self) -> usize {
         self.mechanics.state.len()
@@ -284,6 +287,34 @@ impl PhaseSpace for Tracer {
     fn flow(&mut self, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
         unreachable!("methods that need flows are refused for large models")
     }
+
+    fn dot(&mut self, _: &[Value], _: &[Value]) -> Value {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn energy(&mut self, _: Value, _: &[Value]) -> Value {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn hessian_times(&mut self, _: Potential, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn third_times(&mut self, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn beta(&mut self) -> Value {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn take_over(&mut self, find: Finding) -> Vec<Value> {
+        find(self)
+    }
+
+    fn hand_over(&mut self, _: &[Value]) {}
+
+    fn watch(&mut self, _: Value) {}
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
         let like = match equations.guess {
