@@ -54,6 +54,7 @@ fn read_here(text: &str) -> Outcome {
         },
         replacements: Vec::new(),
         variations: Default::default(),
+        stiff: None,
     };
     let (model, found) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics.clone();

@@ -38,7 +38,7 @@ def newton(f, u):
 
 
 class Model:
-    def __init__(self, H, q, p, start, g=()):
+    def __init__(self, H, q, p, start, g=(), stiff=None):
         self.q, self.p, self.n = list(q), list(p), len(q)
         self.start = [number(c) for c in start]
         g, x = list(g), list(q) + list(p)
@@ -50,6 +50,17 @@ class Model:
         self.H_p = lambda time, q, p: H_p(time, list(q) + list(p))
         self.g, self.hidden = function((t, x), g), function((t, x), hidden)
         self.X_g = function((t, x), [diff(f, p) + [-c for c in diff(f, q)] for f in g])
+        self.stiff = stiff
+        W = sp.Matrix([[sp.diff(H, a, b) for b in p] for a in p])
+        at_rest = {c: 0 for c in p}
+        if not g and not W.free_symbols and all(sp.diff(H, c).subs(at_rest) == 0 for c in p):
+            # H = p W p/2 + V
+            V = H.subs(at_rest)
+            self.M = [[number(c) for c in row] for row in W.inv().tolist()]
+            hessian = lambda V: function((t, q), [diff(c, q) for c in diff(V, q)])
+            self.V_q, self.V_qq = function((t, q), diff(V, q)), hessian(V)
+            self.V_qqq = function((t, q), [[diff(c, q) for c in row] for row in [diff(c, q) for c in diff(V, q)]])
+            self.stiff_qq = hessian(stiff) if stiff is not None else None
         self.holonomic = not any(f.has(c) for f in g for c in p)
         for f in (self.g, self.hidden):
             assert all(abs(c) < mpfr("1e-40") for c in f(mpfr(0), self.start)), "the start is off the set"
@@ -133,9 +144,83 @@ gauss6 = gauss([[number(c) for c in row] for row in (
     (Q(5, 36) + r15/24, Q(2, 9), Q(5, 36) - r15/24),
     (Q(5, 36) + r15/30, Q(2, 9) + r15/15, Q(5, 36)))], [number(Q(5, 18)), number(Q(4, 9)), number(Q(5, 18))])
 
-MAPS = {"symplectic-euler-a": euler_a, "symplectic-euler-b": euler_b, "stormer-verlet-a": verlet_a,
+def variational_euler(m, t, h, x):
+    """The discrete Legendre transform of h L(q, (q1 - q)/h): p = L_v - h L_q, p1 = L_v, with p1 = p - h H_q(q, p1)."""
+    q, p = x[:m.n], x[m.n:]
+    unknowns = newton(lambda u: sub(u[:m.n], moved(q, h, m.H_p(t, q, u[m.n:])))
+                      + sub(u[m.n:], moved(p, -h, m.H_q(t, q, u[m.n:]))), q + p)
+    return unknowns
+
+
+MAPS = {"variational-euler": variational_euler, "velocity-verlet": verlet_a, "symplectic-euler-a": euler_a, "symplectic-euler-b": euler_b, "stormer-verlet-a": verlet_a,
         "stormer-verlet-b": verlet_b, "implicit-midpoint": midpoint, "gauss2": midpoint, "gauss4": gauss4,
         "gauss6": gauss6}
+
+
+# ---- Newmark's methods and those of Zhang and Skeel, in velocities and accelerations -------------------------------------
+
+BETA = mpfr("0.4")
+times = lambda A, x: [dot(row, x) for row in A]
+minus = lambda x: [-c for c in x]
+
+
+def moving(step):
+    """A step (q, v) -> (q, v) as one of (q, p = M v)."""
+    def of(m, t, h, x):
+        q, v = step(m, t, h, x[:m.n], solve(m.M, x[m.n:]))
+        return list(q) + times(m.M, v)
+    return of
+
+
+def verlet_with(f):
+    """x1 = x + h v + h^2/2 f, v1 = v + h/2 (f + f1)."""
+    def step(m, t, h, q, v):
+        f0 = f(m, t, h, q)
+        q1 = moved(moved(q, h, v), h*h/2, f0)
+        return q1, moved(moved(v, h/2, f0), h/2, f(m, t + h, h, q1))
+    return moving(step)
+
+
+def linear(m, t, h, q, hessian):
+    """(M + beta h^2 V_qq) a = -V_q"""
+    A = [[a + BETA*h*h*b for a, b in zip(row, other)] for row, other in zip(m.M, hessian(t, q))]
+    return solve(A, minus(m.V_q(t, q)))
+
+
+def bent(m, t, h, q):
+    """a - beta^2 h^4/2 M^-1 (a V_qqq a)"""
+    a = linear(m, t, h, q, m.V_qq)
+    return moved(a, -BETA**2*h**4/2, solve(m.M, [dot(a, times(A, a)) for A in m.V_qqq(t, q)]))
+
+
+acceleration = lambda m, t, q: minus(solve(m.M, m.V_q(t, q)))
+
+
+def newmark_with(position):
+    def step(m, t, h, q, v):
+        a0 = acceleration(m, t, q)
+        x1 = lambda a1: moved(moved(q, h, v), h*h, [(mpfr("0.5") - BETA)*a + BETA*b for a, b in zip(a0, a1)])
+        q1 = position(m, t, h, q, x1)
+        return q1, moved(v, h/2, [a + b for a, b in zip(a0, acceleration(m, t + h, q1))])
+    return moving(step)
+
+
+def once(m, t, h, q, x1):
+    """One step of Newton's method from q, for M (q1 - x1(a(q1))) = 0, with the forces of the time t."""
+    rest = times(m.M, sub(q, x1(acceleration(m, t, q))))
+    return sub(q, solve([[a + BETA*h*h*b for a, b in zip(r, s)] for r, s in zip(m.M, m.V_qq(t, q))], rest))
+
+
+NATURAL = {
+    "zhang-skeel": verlet_with(bent),
+    "zhang-skeel-simplified": verlet_with(lambda m, t, h, q: linear(m, t, h, q, m.V_qq)),
+    "newmark": newmark_with(
+        lambda m, t, h, q, x1: newton(lambda y: sub(y, x1(acceleration(m, t + h, y))), q)),
+    "newmark-one-step": newmark_with(once),
+    "pushforward-newmark": verlet_with(
+        lambda m, t, h, q: newton(lambda a: sub(a, acceleration(m, t, moved(q, BETA*h*h, a))), acceleration(m, t, q))),
+}
+STIFF = {"zhang-skeel-stiff": verlet_with(lambda m, t, h, q: linear(m, t, h, q, m.stiff_qq))}
 
 
 # ---- constraints -------------------------------------------------------------------------------------------------------
@@ -271,7 +356,22 @@ def models():
         dot(p, p)/2 + dot(q, q)/2 + q[0]**2*q[1] - q[1]**3/3, q, p, [0, y, sp.sqrt(2*E - y**2 + 2*y**3/3), 0])
     x, v = phase(3)
     yield "../models/kepler.holo", Model(dot(v, v)/2 - 1/sp.sqrt(dot(x, x)), x, v, [1, 0, 0, 0, sp.sqrt(Q(9, 5)), 0])
+    q, p = phase(2)
+    stiff = 30*(q[0] - sp.sin(q[1]) - Q(1, 2))**2/2
+    soft = (1 + Q(3, 10)*sp.sin(2*t))*(q[0]**4/4 + q[1]**2/2) + q[0]*q[1]**2/3
+    yield "structure/sprung-masses.holo", Model(
+        (sp.Matrix([p])*sp.Matrix([[Q(5, 2), 1], [1, 2]]).inv()*sp.Matrix(p))[0]/2 + stiff + soft, q, p,
+        [Q(3, 5), Q(-1, 5), Q(3, 10), Q(2, 5)], stiff=stiff)
+    q, p = phase(6)
+    omega, walls = 50, (0, *q, 0)
+    stiff = Q(omega**2, 4)*sum((q[2*j + 1] - q[2*j])**2 for j in range(3))
+    soft = sum((walls[2*j + 1] - walls[2*j])**4 for j in range(4))
+    r2 = sp.sqrt(2)
+    yield "../models/fpu-stiff.holo", Model(dot(p, p)/2 + stiff + soft, q, p, [
+        (1 - Q(1, omega))/r2, (1 + Q(1, omega))/r2, 0, 0, 0, 0, 0, r2, 0, 0, 0, 0], stiff=stiff)
     q, p = phase(1)
+    l = Q(4, 5)
+    yield "structure/plane-pendulum.holo", Model(p[0]**2/(2*l**2) - l*sp.cos(q[0]), q, p, [Q(6, 5), Q(3, 10)])
     yield "structure/sliding-oscillator.holo", Model(
         p[0]**2/2 + Q(3, 10)*p[0] + q[0]**2 + q[0]**4/4 - q[0]/5, q, p, [Q(7, 10), Q(2, 5)])
     mass, string = 1 + Q(2, 5)*sp.sin(2*t), 1 + sp.cos(3*t)/2
@@ -324,6 +424,10 @@ def models():
 
 def methods(path, model):
     """Names and steps for a model."""
+    if "fpu" in path:
+        # Steps of several periods of the stiff springs, which other methods cannot take.
+        yield from (NATURAL | STIFF).items()
+        return
     flows = {"henon-heiles": oscillators(lambda q: [2*q[0]*q[1], q[0]**2 - q[1]**2]),
              "spherical-pendulum": spheres(1), "two-spheres": spheres(1, 2), "kepler": drift_kick(),
              "forced-pendulum": drift_kick(), "sliding-oscillator": drift_kick()}
@@ -331,6 +435,9 @@ def methods(path, model):
     if not len(model.g(mpfr(0), model.start)):
         own |= MAPS
         symmetric_ones = ["stormer-verlet-a", "stormer-verlet-b", "implicit-midpoint"]
+        if hasattr(model, "M"):
+            own |= NATURAL | (STIFF if model.stiff is not None else {})
+            symmetric_ones += ["zhang-skeel", "pushforward-newmark"]
     else:
         own["shake"], own["rattle"] = shake(verlet_a), rattle(verlet_a)
         for name, base in MAPS.items():
@@ -347,7 +454,7 @@ def steps_of_models():
     """Model, method, h, number of steps, state."""
     for path, model in models():
         for name, step in methods(path, model):
-            h, count = mpfr(0.125), 1 if "(" in name else 2
+            h, count = mpfr(0.125), 1 if "(" in name else 50 if name in NATURAL | STIFF else 2
             x = model.start
             for k in range(count):
                 x = step(model, k*h, h, x)
@@ -365,7 +472,8 @@ def main():
            "# `model` is a path from the folder above; the start is the model's own, at t = 0.", ""]
     for path, name, h, count, x in [*steps_of_models(), *rigid_bodies.steps(COMPOSITIONS, composed)]:
         numbers = ", ".join(f"{c:.20g}" if "." in f"{c:.20g}" or "e" in f"{c:.20g}" else f"{c:.20g}.0" for c in x)
-        out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', f"h = {h:g}", f"count = {count}",
+        stiff = ['stiff = "stiff"'] if "stiff" in name else []
+        out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', *stiff, f"h = {h:g}", f"count = {count}",
                 f"state = [{numbers}]", ""]
     (Path(__file__).parent.parent/"structure/steps.toml").write_text("\n".join(out))
 

@@ -78,7 +78,7 @@ impl ModelArguments {
             set.retain(|(n, _)| *n != name); // the last one counts
             set.push((name, value));
         }
-        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, start_off_set: false })
+        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, ..Settings::default() })
     }
 }
 
@@ -143,6 +143,12 @@ pub struct IntegrationArguments {
     pub newton_tolerance: Option<f64>,
     #[command(flatten)]
     pub penalty: PenaltyArguments,
+    /// Newmark's beta, of the methods of Newmark, Zhang and Skeel [default: 0.4]
+    #[arg(long, value_name = "BETA", allow_hyphen_values = true)]
+    pub beta: Option<f64>,
+    /// The stiff term of the potential energy, for zhang-skeel-stiff: a `let` that the Hamiltonian adds
+    #[arg(long, value_name = "NAME")]
+    pub stiff: Option<String>,
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
@@ -151,7 +157,7 @@ pub struct IntegrationArguments {
 impl IntegrationArguments {
     /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
-        Ok(Settings { start_off_set: self.reference.is_some(), ..model.settings()? })
+        Ok(Settings { start_off_set: self.reference.is_some(), stiff: self.stiff.clone(), ..model.settings()? })
     }
 
     /// These, with the defaults of a run.
@@ -164,6 +170,7 @@ impl IntegrationArguments {
             reference: self.reference.clone(),
             projection_tolerance: self.projection_tolerance,
             newton_tolerance: self.newton_tolerance,
+            beta: self.beta,
             allow_unstable: self.allow_unstable,
             ..RunOptions::default()
         })

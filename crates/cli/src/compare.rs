@@ -1,7 +1,7 @@
 //! `compare`: several methods on one system.
 
 use crate::arguments::CompareArguments;
-use crate::run::{show_warnings, stop_flag};
+use crate::run::{energies_first, show_warnings, stop_flag};
 use crate::table::{columns, count, small};
 use crate::{INTERRUPTED, print_json};
 use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
@@ -171,11 +171,7 @@ fn drifts(comparison: &Comparison) -> String {
     let mut secular = false;
     // H first, the rest as in the model.
     let mut order = comparison.invariants();
-    order.sort_by_key(|(_, kind)| match kind {
-        InvariantKind::Hamiltonian => 0,
-        InvariantKind::Penalised => 1,
-        _ => 2,
-    });
+    order.sort_by_key(|&(_, kind)| energies_first(kind));
     for part in order.chunks(INVARIANTS_ABREAST) {
         let name = |&(name, kind): &(&str, InvariantKind)| gain_name(name, kind);
         let head = ["largest drift".to_string(), String::new()].into_iter();

@@ -180,6 +180,16 @@ fn describe(summary: &Summary) -> String {
     out
 }
 
+/// Energies first, the rest as in the model.
+pub fn energies_first(kind: InvariantKind) -> usize {
+    match kind {
+        InvariantKind::Hamiltonian => 0,
+        InvariantKind::Penalised => 1,
+        InvariantKind::ModifiedEnergy => 2,
+        _ => 3,
+    }
+}
+
 /// The drift of every invariant, a line each.
 pub fn drift_table(drift: &[Drift]) -> String {
     if drift.is_empty() {
@@ -188,18 +198,14 @@ pub fn drift_table(drift: &[Drift]) -> String {
     let mut rows =
         vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
     let mut drift: Vec<_> = drift.iter().collect();
-    // H first, the rest as in the model.
-    drift.sort_by_key(|d| match d.kind {
-        InvariantKind::Hamiltonian => 0,
-        InvariantKind::Penalised => 1,
-        _ => 2,
-    });
+    drift.sort_by_key(|d| energies_first(d.kind));
     for d in drift {
         let label = match d.kind {
             InvariantKind::Constraint => format!("constraint {}", d.name),
             InvariantKind::Hidden => format!("hidden constraint {}", d.name),
             InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
             InvariantKind::Penalised => "H with the penalty".to_string(),
+            InvariantKind::ModifiedEnergy => "modified energy".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
         let initial = match &d.initial {

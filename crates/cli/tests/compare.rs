@@ -150,6 +150,28 @@ fn bad_input_is_refused_with_its_name() {
     assert!(!folder.path("runs").exists() && !folder.path("new").exists(), "nothing that was refused left a folder");
 }
 
+/// A method may watch more than another one: its modified energy has a column, which is empty for others.
+#[test]
+fn modified_energies_stand_beside_others() {
+    let folder = Folder::new();
+    let methods = "--method velocity-verlet,zhang-skeel,zhang-skeel-stiff --stiff stiff --beta 0.3";
+    let answer = folder.run(&format!("compare models/fpu-stiff.holo {methods} --step 0.02,0.01 --until 2 --json")).ok();
+    let object = answer.json();
+    // What one of the methods uses is no mistake.
+    assert_eq!(object["warnings"].as_array().unwrap().len(), 0, "{answer:?}");
+    for row in object["rows"].as_array().unwrap() {
+        let modified = &row["drift"]["modified_energy"]["max"];
+        assert_eq!(modified.is_null(), row["method"] == "velocity-verlet", "{row}");
+        let h = number(row, "/drift/hamiltonian/max");
+        assert!(modified.is_null() || modified.as_f64().unwrap() < 0.5 * h, "{row}");
+    }
+    let table = fs::read_to_string(folder.path(object["out"].as_str().unwrap()).join("compare.csv")).unwrap();
+    let lengths: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
+    assert!(table.contains("largest_drift modified_energy") && lengths.windows(2).all(|l| l[0] == l[1]), "{table}");
+    let shown = answer.stderr.lines().find(|line| line.contains("largest drift")).unwrap();
+    assert!(shown.trim_end().ends_with("modified_energy"), "{}", answer.stderr);
+}
+
 #[test]
 fn failures_are_rows_and_only_if_all_fail_an_error() {
     let folder = Folder::new();

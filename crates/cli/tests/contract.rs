@@ -87,6 +87,9 @@ fn the_summaries_of_other_kinds_of_models() {
     // No constraints: the keys are there, and empty.
     let kepler = folder.summary("run models/kepler.holo --until 1");
     assert_eq!(keys(&kepler["drift"]), ["hamiltonian", "constraints", "hidden", "integrals"]);
+    let zhang_skeel = folder.summary("run models/kepler.holo --method zhang-skeel --step 0.01 --until 1");
+    assert_eq!(keys(&zhang_skeel["drift"]), ["hamiltonian", "modified_energy", "constraints", "hidden", "integrals"]);
+    assert_eq!(keys(&zhang_skeel["drift"]["modified_energy"]), ["initial", "final", "max"]);
     assert_eq!((keys(&kepler["drift"]["constraints"]).len(), keys(&kepler["drift"]["hidden"]).len()), (0, 0));
     // Several coordinates: positions first, in the order of the file.
     let double = folder.summary("run models/double-pendulum.holo --until 1");
@@ -305,7 +308,11 @@ fn check_advises() {
         let lines = said.as_array().unwrap();
         // The third is on what a penalty is for, where it has constraints to act on.
         let penalty = lines.get(2).is_some_and(|line| line.as_str().unwrap().contains("--penalty is for"));
-        assert_eq!((lines.len(), penalty), if model.contains("pendulum") { (3, true) } else { (2, false) }, "{said}");
+        assert_eq!(
+            (lines.len(), penalty),
+            if model.contains("pendulum") || model.contains("top") { (3, true) } else { (2, false) },
+            "{said}"
+        );
         assert!(lines[0].as_str().unwrap().starts_with(&format!("advice: {method}")), "{model}: {said}");
         assert!(lines[1].as_str().unwrap().contains(reason), "{model}: {said}");
     }
@@ -330,14 +337,20 @@ fn the_methods_and_the_stages() {
     // Every method that the table names runs: those for fields with every treatment, the others on what they are for.
     for scheme in table["schemes"].as_array().unwrap() {
         let name = scheme["name"].as_str().unwrap();
-        let free = ["a vector field", "a Hamiltonian without constraints"].map(|needs| scheme["needs"] == needs);
-        if free.contains(&true) {
-            let run = format!("run models/henon-heiles.holo --method {name} --step 0.01 --until 1");
+        let needs = scheme["needs"].as_str().unwrap();
+        let free = match needs {
+            "a vector field" | "a Hamiltonian without constraints" => Some("henon-heiles.holo"),
+            "a Hamiltonian with a constant mass matrix" => Some("henon-heiles.holo --beta 0.3"),
+            "a Hamiltonian with a constant mass matrix and a stiff part" => Some("fpu-stiff.holo --stiff stiff"),
+            _ => None,
+        };
+        if let Some(model) = free {
+            let run = format!("run models/{model} --method {name} --step 0.01 --until 1");
             assert_eq!(number(&folder.summary(&run), "/steps"), 100.0);
         }
         let treatments = table["treatments"].as_array().unwrap();
         for treatment in treatments.iter().filter(|t| {
-            free == [true, false] && scheme["symplectic"] == false || t["name"] == "plain" && free == [false; 2]
+            needs == "a vector field" && scheme["symplectic"] == false || t["name"] == "plain" && free.is_none()
         }) {
             let method = format!("{}:{name}", treatment["name"].as_str().unwrap());
             let is_of_bodies = scheme["needs"].as_str().unwrap().contains("rigid body");

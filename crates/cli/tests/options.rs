@@ -75,7 +75,7 @@ fn methods_that_are_not_there() {
     bad("corrected", &["`corrected`", "BASE"]);
     bad("corrected:", &["BASE"]);
     bad("plain:feedback", &["BASE"]);
-    for later in ["zhang-skeel", "newmark", "velocity-verlet", "g-baoab"] {
+    for later in ["cayley-variational-euler", "cayley-symmetric", "rotation-splitting", "g-baoab"] {
         let name = later.split(['(', ':']).next().unwrap();
         bad(later, &[&format!("`{name}`"), "not available in this version", "holonome methods"]);
     }
@@ -94,6 +94,23 @@ fn methods_that_are_not_there() {
     };
     let angles = common::repository().join("models/double-pendulum-angles.holo");
     assert!(warned("models/kepler.holo") && !warned(&angles.display().to_string()));
+    // Newmark's beta, and the stiff term of a potential.
+    let says = |arguments: &str| folder.run(&format!("run models/{arguments} --step 0.01 --until 1")).ok().stderr;
+    assert!(says("kepler.holo --method velocity-verlet --beta 0.3").contains("--beta has no effect"));
+    assert!(says("fpu-stiff.holo --method newmark --stiff stiff").contains("--stiff has no effect"));
+    assert!(
+        says("kepler.holo --method zhang-skeel --newton-tolerance 1e-6").contains("--newton-tolerance has no effect")
+    );
+    let quiet = says("fpu-stiff.holo --method zhang-skeel-stiff --beta 0.3 --stiff stiff");
+    assert!(!quiet.contains("warning"), "{quiet}");
+    for value in ["-0.1", "nan", "inf", "much"] {
+        let arguments = format!("run models/kepler.holo --method newmark --step 0.01 --beta={value}");
+        folder.run(&arguments).refused(&["--beta"]);
+    }
+    let stiff =
+        |name: &str| folder.run(&format!("run models/fpu-stiff.holo --method zhang-skeel-stiff --stiff {name}"));
+    stiff("omega").refused(&["'omega' is no term of the potential energy", "these are: stiff, soft"]);
+    stiff("site").refused(&["these are: stiff, soft"]);
     // Spaces and case.
     folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);
     folder.run("run models/kepler.holo --until 1 --foo").refused(&["--foo"]);

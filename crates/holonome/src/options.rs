@@ -16,6 +16,9 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
+    /// `--stiff NAME`: the term of the potential energy that is stiff, a `let`.
+    #[serde(default)]
+    pub stiff: Option<String>,
 }
 
 /// The gains of a feedback term.
@@ -92,6 +95,9 @@ pub struct RunOptions {
     /// Whether a penalised run starts on the slow manifold; it does where nothing is said.
     #[serde(default)]
     pub slow_manifold: Option<bool>,
+    /// Newmark's β, for the methods that have it.
+    #[serde(default)]
+    pub beta: Option<f64>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
     /// The run's folder; `runs/STEM-k` where absent.
@@ -116,6 +122,7 @@ impl Default for RunOptions {
             penalty: None,
             penalty_tolerance: None,
             slow_manifold: None,
+            beta: None,
             allow_unstable: false,
             out: None,
         }

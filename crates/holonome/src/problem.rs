@@ -213,7 +213,8 @@ impl Problem {
             count += 1;
             drawn(&noise, count, which)
         };
-        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements, variations };
+        let stiff = settings.stiff.as_ref().map(|name| named(&mut source, "--stiff", name));
+        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements, variations, stiff };
         let (model, mut found) = elaborate(&reading, &mut environment);
         diagnostics.append(&mut found);
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
@@ -288,6 +289,12 @@ fn replacement(
         }
         _ => None,
     }
+}
+
+/// A name that an option gives, as one that stands behind the file.
+fn named(source: &mut Source, option: &str, name: &str) -> ast::Name {
+    let start = source.append(option, name, 0);
+    ast::Name { text: name.to_string(), span: Span::new(start, start + name.len()) }
 }
 
 /// Runs `work` on a thread with a stack for the deepest model that the limits allow.

@@ -132,13 +132,15 @@ pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
     name
 }
 
-/// The initial value of each group of invariants, whose rows have the values `f`; null for what is imposed.
-pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64]) -> Vec<Value> {
+/// The initial value of each group of invariants, whose rows have the values `f`, and of what a method keeps in the place of
+/// H; null for what is imposed.
+pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64], modified: Option<f64>) -> Vec<Value> {
     groups
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
             InvariantKind::Hamiltonian | InvariantKind::Penalised => json!(f[g.members[0][0].0]),
+            InvariantKind::ModifiedEnergy => json!(modified),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
                 let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);

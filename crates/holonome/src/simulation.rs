@@ -8,10 +8,10 @@ use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, encode, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
-use crate::structured::Program;
+use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
@@ -23,7 +23,7 @@ use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
-use holonome_model::treatment::{Field, InvariantGroup, dirac};
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -102,10 +102,13 @@ impl Simulation {
             return Err(Error::option(format!("{too_large}; make it smaller with --set, or split it")));
         }
         let form = Form::of(&problem, &method)?;
-        let newton_tolerance = tolerance("--newton-tolerance", options.newton_tolerance)?;
-        let structured = crate::structured::program(&method, &problem.model, form.written_out(), newton_tolerance)?;
-        let solves = structured.as_ref().is_some_and(Program::solves_equations);
-        warnings.extend(unused_options(&options, &method, solves));
+        let settings = MethodSettings {
+            newton_tolerance: tolerance("--newton-tolerance", options.newton_tolerance)?,
+            beta: beta(options.beta)?,
+        };
+        let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
+        let solves = structured.as_ref().is_some_and(Program::iterates);
+        warnings.extend(unused_options(&options, &problem.settings, &method, solves));
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
         let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
@@ -116,7 +119,7 @@ impl Simulation {
         }
         let recorded = Recorded::new(&problem.model, field, multipliers);
         let mut plan = plan(&options, method, &mut warnings)?;
-        let groups = form.groups().to_vec();
+        let mut groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
             warnings.push(format!(
                 "the model has no invariants, so `{}` does what `plain` does",
@@ -165,7 +168,14 @@ impl Simulation {
             }
             program
         });
-        let initial = initial_values(&problem.model, &groups, &state.initial);
+        let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
+            let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
+            let name = "modified_energy".to_string();
+            let kind = InvariantKind::ModifiedEnergy;
+            groups.push(InvariantGroup { name, kind, members: Vec::new(), watched: true });
+            Some(energy)
+        });
+        let initial = initial_values(&problem.model, &groups, &state.initial, modified);
         let field = form.into_field();
         Ok(Simulation {
             problem,
@@ -482,8 +492,8 @@ fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }
 
-/// Options that the chosen method does not use; `solves_equations` says whether its step does.
-fn unused_options(options: &RunOptions, method: &Method, solves_equations: bool) -> Vec<String> {
+/// Options that the chosen method does not use; `iterates` says whether its step solves equations by iterations.
+fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, iterates: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut unused = |name: &str, used: bool, given: bool, who: &str| {
         if given && !used {
@@ -513,9 +523,22 @@ fn unused_options(options: &RunOptions, method: &Method, solves_equations: bool)
     );
     unused(
         "--newton-tolerance",
-        solves_equations,
+        iterates,
         options.newton_tolerance.is_some(),
-        "the method solves no equations on this model",
+        "the method iterates for no equations on this model",
+    );
+    let needs = method.scheme.needs;
+    unused(
+        "--beta",
+        needs.has_beta(),
+        options.beta.is_some(),
+        "only the methods of Newmark, Zhang and Skeel have a beta",
+    );
+    unused(
+        "--stiff",
+        needs == Needs::Stiff,
+        settings.stiff.is_some(),
+        "only `zhang-skeel-stiff` treats a part of the potential energy in its own way",
     );
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
@@ -542,6 +565,17 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
             .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
     }
     Ok(plan)
+}
+
+/// β as an option gives it.
+fn beta(value: Option<f64>) -> Result<f64, Error> {
+    const DEFAULT: f64 = 0.4;
+    match value {
+        Some(beta) if !(beta >= 0.0 && beta.is_finite()) => {
+            Err(Error::option(format!("--beta must be 0 or more, and finite, but it is {beta}")))
+        }
+        value => Ok(value.unwrap_or(DEFAULT)),
+    }
 }
 
 /// A tolerance that an option gives.

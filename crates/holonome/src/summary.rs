@@ -74,6 +74,9 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
             drift.insert(key.to_string(), entry(h));
         }
     }
+    if let Some(modified) = list.iter().find(|d| d.kind == InvariantKind::ModifiedEnergy) {
+        drift.insert("modified_energy".to_string(), entry(modified));
+    }
     for (key, kind) in [
         ("constraints", InvariantKind::Constraint),
         ("hidden", InvariantKind::Hidden),

@@ -69,12 +69,21 @@ pub enum Needs {
     Body,
     /// A rigid body without torques, in the frame of its principal axes.
     FreeBody,
+    /// A Hamiltonian ½ pᵀM⁻¹p + V(q, t) with a constant mass matrix M, without constraints.
+    Natural,
+    /// The same with a part of V that is known as the stiff one.
+    Stiff,
 }
 
 impl Needs {
     /// Whether formulas of a known form are looked for in the model.
     pub fn recognised(self) -> bool {
         matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody)
+    }
+
+    /// Whether it is that of Newmark's methods and their like, which have a parameter β.
+    pub fn has_beta(self) -> bool {
+        matches!(self, Needs::Natural | Needs::Stiff)
     }
 }
 
@@ -87,6 +96,8 @@ impl fmt::Display for Needs {
             Needs::Flows => "a Hamiltonian of parts with known flows",
             Needs::Body => "a rigid body with its attitude",
             Needs::FreeBody => "a free rigid body",
+            Needs::Natural => "a Hamiltonian with a constant mass matrix",
+            Needs::Stiff => "a Hamiltonian with a constant mass matrix and a stiff part",
         })
     }
 }
@@ -107,6 +118,11 @@ impl Scheme {
     /// If it is not.
     pub fn tableau(&self) -> &'static Tableau {
         self.runge_kutta().unwrap_or_else(|| panic!("{} is no Runge-Kutta method", self.name))
+    }
+
+    /// Whether it steps with any Hamiltonian, so that it can stand between slides along fibres.
+    pub fn takes_any_hamiltonian(&self) -> bool {
+        matches!(self.needs, Needs::Canonical | Needs::Hamiltonian)
     }
 
     /// The scheme of this name.

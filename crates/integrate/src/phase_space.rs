@@ -96,6 +96,18 @@ pub struct Body {
     pub momentum: Vector,
 }
 
+/// Which part of the potential energy a linearly implicit method linearises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Potential {
+    /// All of it.
+    Whole,
+    /// The part that the user calls stiff, or the penalty.
+    Stiff,
+}
+
+/// A computation within a step, at a place where another step may have made it.
+pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
+
 /// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
@@ -154,6 +166,15 @@ pub trait PhaseSpace {
     fn inverse_inertia(&mut self) -> [Vector; 3];
     /// The torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
     fn torque(&mut self, t: Value, body: &Body) -> Vector;
+    /// H at (t, x).
+    fn energy(&mut self, t: Value, x: &[Value]) -> Value;
+    /// V_qq v at (t, x), of H = ½ pᵀM⁻¹p + V(q, t) or of a part of V. A method that needs it is refused where H is of
+    /// another form.
+    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
+    /// v·V_qqq·v at (t, x), of the same H.
+    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
+    /// Newmark's β, a parameter of the method.
+    fn beta(&mut self) -> Value;
 
     /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
     /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved
@@ -162,6 +183,16 @@ pub trait PhaseSpace {
 
     /// x + increment by compensated summation (HLW VIII.5): what rounding loses is added to the next step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
+
+    /// What the step before has [handed over](PhaseSpace::hand_over), which is what `find` computes at the start of this
+    /// one: first same as last. Where no step of this length came before, or its result was moved, it is computed.
+    fn take_over(&mut self, find: Finding) -> Vec<Value>;
+
+    /// Gives the next step what it computes at its start.
+    fn hand_over(&mut self, values: &[Value]);
+
+    /// Watches one of the values that are handed over along the run: an energy that the method keeps.
+    fn watch(&mut self, energy: Value);
 
     /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]);

@@ -228,6 +228,14 @@ impl Plan {
         }
     }
 
+    /// The length h of equal steps; of adaptive ones none.
+    pub fn fixed_step(&self) -> Option<f64> {
+        match &self.stepping {
+            Stepping::Fixed(fixed) => Some(fixed.h),
+            Stepping::Adaptive(_) => None,
+        }
+    }
+
     /// How many outputs the run has.
     pub fn sample_count(&self) -> usize {
         match &self.stepping {

@@ -19,7 +19,7 @@ use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scheme::explicit_rk::{Stages, stage_count};
 use crate::scheme::map::{Blocks, StepMap, TableauMap};
 use crate::stability::Monitor;
-use crate::state::{ControllerMemory, StepState};
+use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
 use crate::treatment::Treatment;
@@ -89,13 +89,15 @@ struct Engine<'a> {
     /// Of a Runge–Kutta map.
     tableau: Option<&'static Tableau>,
     state: &'a mut StepState,
+    /// How many groups of invariants the system has.
+    groups: usize,
     treatment: Treatment,
     monitor: Option<Monitor<'a>>,
     stages: Stages<Vec<f64>>,
     x1: Vec<f64>,
     /// F at x1.
     values: Vec<f64>,
-    /// The groups' deviations at x1.
+    /// The groups' deviations at x1, and those of what the map watches.
     deviations: Vec<f64>,
     /// The largest deviations within a block of steps.
     largest: Vec<f64>,
@@ -126,18 +128,21 @@ impl<'a> Engine<'a> {
             monitor.prepare(&mut state.stability.direction);
         }
         state.memory.resize(map.memory_len(), 0.0);
+        let watched = groups + map.watched_count();
+        state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
         Engine {
             plan,
             system,
             map,
             tableau,
+            groups,
             treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
             monitor,
             stages: tableau.map_or(Stages::none(), |tableau| Stages::new(tableau, || vec![0.0; n])),
             x1: vec![0.0; n],
             values: vec![0.0; m],
-            deviations: vec![0.0; groups],
-            largest: vec![0.0; groups],
+            deviations: vec![0.0; watched],
+            largest: vec![0.0; watched],
             controller: state.controller,
             field: vec![0.0; n],
             field_known: false,
@@ -156,6 +161,12 @@ impl<'a> Engine<'a> {
         fixed: &FixedSteps,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
+        if self.state.step < fixed.count() {
+            let h = fixed.length(self.plan.t0, self.state.step);
+            let StepState { t, x, memory, cost, .. } = &mut *self.state;
+            let t = *t;
+            self.map.begin((t, h), x, memory, cost, &mut self.work).map_err(|reason| self.no_step(t, reason))?;
+        }
         while self.state.step < fixed.count() {
             self.check_limit()?;
             if let Some(blocks) = self.map.blocks() {
@@ -192,6 +203,7 @@ impl<'a> Engine<'a> {
         }
         self.field_known = false;
         self.treat(t1)?;
+        self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
         self.accept(t1, h);
         Ok(())
@@ -277,7 +289,9 @@ impl<'a> Engine<'a> {
         let t1 = fixed.time(t0, first + count);
         blocks.count(count, &mut self.state.cost);
         let (state, work) = (&*self.state, &mut self.work);
-        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, &mut self.deviations, work);
+        let (groups, watched) = self.deviations.split_at_mut(self.groups);
+        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
+        self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {

@@ -38,6 +38,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
         draw: &mut |_| 0.5,
         replacements: Vec::new(),
         variations: Default::default(),
+        stiff: None,
     };
     let (model, found) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics.clone();

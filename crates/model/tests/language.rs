@@ -6,6 +6,8 @@ mod support;
 use holonome_model::elaborate::expression::Draw;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::elaborate::{Environment, elaborate, names};
+use holonome_model::syntax::ast::Name;
+use holonome_model::syntax::span::Span;
 use std::f64::consts::PI;
 
 /// The value of an expression at q = (3, 4), v = (1, 2, 2), s = 2, t = 0.5.
@@ -330,6 +332,7 @@ fn draws_are_independent() {
         },
         replacements: Vec::new(),
         variations: Default::default(),
+        stiff: None,
     };
     let (m, findings) = elaborate(&reading, &mut environment);
     let m = m.unwrap_or_else(|| panic!("{findings:?}"));
@@ -419,4 +422,35 @@ fn names_may_be_of_any_script() {
         "parameter a = 1\nparameter A = 2\nparameter sin_1 = 3\nparameter ifx = 4\ncoordinate q = 0\nmomentum p of q\nhamiltonian a + 10*A + 100*sin_1 + 1000*ifx\n",
     );
     assert_eq!(hamiltonian(&m), 4321.0);
+}
+
+#[test]
+fn the_stiff_term_is_a_let_that_the_hamiltonian_adds() {
+    let text = "parameter k = 5\ncoordinate q : R^2 = (2, 3)\nmomentum p of q\nlet T = dot(p, p)/2\n\
+                let spring = k*q.x^2/2\nlet soft = q.y\nlet V = spring + soft\nlet half = q.y^2\nlet less = q.x\n\
+                let unused = q.x\nlet member[i in 1..2] = q[i]\nlet f(x) = x\nhamiltonian T + V + half/2 - less + f(1)\n";
+    let reading = holonome_model::syntax::read(text);
+    let stiff = |name: &str| {
+        let mut environment = Environment {
+            read_table: &|_| Err(String::new()),
+            draw: &mut |_| 0.0,
+            replacements: Vec::new(),
+            variations: Default::default(),
+            stiff: Some(Name { text: name.into(), span: Span::default() }),
+        };
+        let (model, findings) = elaborate(&reading, &mut environment);
+        match model {
+            Some(m) => Ok(m.stiff.unwrap().evaluate(0.0, &m.initial, &m.parameter_values)[0]),
+            None => Err(format!("{findings:?}")),
+        }
+    };
+    assert_eq!((stiff("spring"), stiff("V"), stiff("soft")), (Ok(10.0), Ok(13.0), Ok(3.0)));
+    // With a factor or a minus it is no term, and momenta are in no potential energy.
+    for name in ["T", "half", "less", "unused", "member", "f", "q", "k", "nothing"] {
+        let said = stiff(name).unwrap_err();
+        assert!(
+            said.contains(&format!("'{name}' is no term")) && said.contains("these are: spring, soft, V"),
+            "{said}"
+        );
+    }
 }

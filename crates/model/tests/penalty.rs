@@ -67,7 +67,9 @@ fn the_penalty_sums_the_squares_of_all_entries_and_rates_are_derivatives_along_t
             let found = value(hamiltonian(&penalised))[0];
             assert!((found - expected).abs() <= 1e-12 * (1.0 + expected.abs()), "{name}: {found} {expected}");
             assert!(
-                (value(&penalty.stiff)[0] - (expected - value(&penalty.hamiltonian)[0])).abs()
+                (value(penalised.stiff.as_ref().expect("the penalty"))[0]
+                    - (expected - value(&penalty.hamiltonian)[0]))
+                    .abs()
                     <= 1e-9 * expected.abs().max(1.0)
             );
 

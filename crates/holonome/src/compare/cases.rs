@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::simulation::Simulation;
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, Needs, Treatment};
 
 /// A method and how it steps.
 pub(super) struct Case {
@@ -116,16 +116,24 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
 }
 
 impl Case {
+    /// Whether this method does not use something, and another one does.
+    fn another(&self, all: &[Case], uses: &dyn Fn(&Method) -> bool) -> bool {
+        !uses(&self.method) && all.iter().any(|case| uses(&case.method))
+    }
+
     /// The options of this case's run; of a budget, without steps.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
         let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
         // What another method here uses is no mistake; what none of them uses is a warning of each.
-        let another = |uses: &dyn Fn(&Method) -> bool| !uses(&self.method) && all.iter().any(|c| uses(&c.method));
+        let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
         if another(&|m| m.treatment == Treatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
         }
         if another(&|m| m.treatment.iterates()) {
             options.projection_tolerance = None;
+        }
+        if another(&|m| m.scheme.needs.has_beta()) {
+            options.beta = None;
         }
         if another(&|m| !m.scheme.explicit) {
             options.newton_tolerance = None;
@@ -156,6 +164,11 @@ impl Case {
         monitor: &Monitor<'_>,
     ) -> Result<Result<Simulation, Failed>, Error> {
         let options = self.options(common, all);
+        let mut problem = problem.clone();
+        if self.another(all, &|m| m.scheme.needs == Needs::Stiff) {
+            problem.settings.stiff = None;
+        }
+        let problem = &problem;
         let made = match self.steps {
             Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
             Steps::Budget(budget) => budget::step(problem, options, budget, monitor),

@@ -148,7 +148,7 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
                 );
                 cells.push(cell(trend.map(|t| t.secular)));
             }
-            cells.push(String::new());
+            cells.resize(columns, String::new());
         }
         Err(failed) => {
             cells.resize(columns - 1, String::new());

@@ -219,6 +219,7 @@ fn group(g: &InvariantGroup) -> Group {
     Group {
         name: g.name.clone(),
         kind: match g.kind {
+            InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
             InvariantKind::Constraint => GroupKind::Constraint,
             InvariantKind::Hidden => GroupKind::Hidden,
             InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,

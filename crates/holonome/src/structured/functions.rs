@@ -6,7 +6,7 @@ use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
-use holonome_model::graph::{Graph, Node};
+use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 
 /// The formulas of a model that a step may ask for.
@@ -33,6 +33,42 @@ pub struct Functions {
     pub flows: Option<Flows>,
     /// The rigid body that the model is, for methods that need one.
     pub body: Option<RigidBody>,
+    /// How many parameters the model has; those of the method follow.
+    pub parameters: usize,
+    /// H, of a Hamiltonian model.
+    pub energy: Option<Formula>,
+    /// Whether the energy is constant along the motion.
+    pub autonomous: bool,
+    /// The derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
+    pub curvature: Option<Curvature>,
+}
+
+/// Higher derivatives of V along a direction v, which stands behind the state among their inputs.
+pub struct Curvature {
+    /// V_qq v
+    pub second: Formula,
+    /// v·V_qqq·v
+    pub third: Formula,
+    /// The first of the stiff part of V, if one is known.
+    pub stiff: Option<Formula>,
+}
+
+impl Curvature {
+    /// Those of `mechanics`.
+    pub fn new(mechanics: &Mechanics) -> Curvature {
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let mut along = |gradient: &[Node]| {
+            g.tangent(gradient, |g, input| match input {
+                Input::State(i) if (i as usize) < n => Some(g.state(dimension + i as usize)),
+                _ => None,
+            })
+        };
+        let second = along(&mechanics.gradient[..n]);
+        let third = along(&second);
+        let stiff = mechanics.stiff.as_ref().map(|gradient| along(gradient));
+        let of = |nodes: &[Node]| Formula::unfused(&g, nodes);
+        Curvature { second: of(&second), third: of(&third), stiff: stiff.map(|nodes| of(&nodes)) }
+    }
 }
 
 impl Functions {
@@ -55,6 +91,10 @@ impl Functions {
             fibre: Fibre::new(mechanics, model),
             flows: None,
             body: None,
+            parameters: model.parameter_values.len(),
+            energy: mechanics.hamiltonian.map(|h| of(&[h])),
+            autonomous: !model.explicit_time,
+            curvature: None,
         }
     }
 }

@@ -5,9 +5,11 @@
 
 mod columns;
 mod fibre;
+mod first_same;
 mod flows;
 mod functions;
 mod multipliers;
+mod natural;
 mod program;
 mod repeated;
 mod rigid_body;
@@ -17,7 +19,7 @@ use crate::compiled::Formula;
 use crate::error::Error;
 use columns::ColumnProgram;
 use flows::Flows;
-use functions::Functions;
+use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
@@ -48,11 +50,19 @@ impl Program {
         }
     }
 
-    /// Whether a step solves equations; one that gives its unknowns explicitly does not.
-    pub fn solves_equations(&self) -> bool {
+    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    pub fn iterates(&self) -> bool {
         match self {
-            Program::Straight(program, _) => program.solves_equations(),
-            Program::Columns(program) => program.solves_equations(),
+            Program::Straight(program, _) => program.iterates(),
+            Program::Columns(program) => program.iterates(),
+        }
+    }
+
+    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        match self {
+            Program::Straight(program, _) => program.watched_energy(t_and_h, x),
+            Program::Columns(_) => None,
         }
     }
 
@@ -73,6 +83,15 @@ impl Program {
     }
 }
 
+/// What a user sets about a method that is no Runge–Kutta one.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodSettings {
+    /// Loosens Newton's iterations.
+    pub newton_tolerance: Option<f64>,
+    /// Newmark's β.
+    pub beta: f64,
+}
+
 /// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
 ///
@@ -82,13 +101,13 @@ pub fn program(
     method: &Method,
     model: &Model,
     extension: Option<&Field>,
-    newton_tolerance: Option<f64>,
+    settings: &MethodSettings,
 ) -> Result<Option<Program>, Error> {
     if matches!(method.scheme.step, Step::RungeKutta(_)) {
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    let tolerance = newton_tolerance.unwrap_or(0.0);
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     if let Some(facts) = by_columns(method, model)
         && let Some(mechanics) = RowMechanics::new(model)
     {
@@ -103,8 +122,14 @@ pub fn program(
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
     (functions.flows, functions.body) = recognised(method.scheme, &mechanics, model).map_err(unsuitable)?;
-    let trace = Tracer::new(&functions).step(|space, t, h, x| step(method, space, t, h, x));
-    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), tolerance);
+    let own: &[f64] = if method.scheme.needs.has_beta() { &[settings.beta] } else { &[] };
+    if method.scheme.needs.has_beta() {
+        functions.curvature = Some(Curvature::new(&mechanics));
+    }
+    // What is found at the end of a step is known at the start of the next, if that is where it begins and as long.
+    let follow = !method.treatment.moves_the_state() && method.composition.is_none();
+    let trace = Tracer::new(&functions).handing_over(follow).step(|space, t, h, x| step(method, space, t, h, x));
+    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), own, tolerance);
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
 }
 
@@ -120,7 +145,8 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
-    let written_out = method.scheme.needs.recognised() || method.treatment.moves_the_state();
+    let needs = method.scheme.needs;
+    let written_out = needs.recognised() || needs.has_beta() || method.treatment.moves_the_state();
     let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
@@ -188,6 +214,7 @@ fn recognised(
     Ok(match scheme.needs {
         Needs::Flows => (Some(known_flows(mechanics, model)?), None),
         Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
+        Needs::Natural | Needs::Stiff => known_potential(scheme, mechanics, model).map(|()| (None, None))?,
         _ => (None, None),
     })
 }
@@ -207,6 +234,15 @@ fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBo
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
+/// Whether H is of the form, and its stiff part known, that a scheme with a β needs.
+fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
+    natural::check(mechanics, model)?;
+    match scheme.needs == Needs::Stiff && mechanics.stiff.is_none() {
+        true => Err("it has to know which part of the potential energy is stiff; name it with --stiff NAME, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified".into()),
+        false => Ok(()),
+    }
+}
+
 /// Why a method does not suit the model.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
@@ -219,10 +255,12 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     }
     let reason = match method.scheme.needs {
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
-        Needs::Field | Needs::Canonical | Needs::Hamiltonian if hamiltonian && constrained => {
+        Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+            if hamiltonian && constrained =>
+        {
             "it takes no constraints, and the model has some; use rattle or corrected:dop853, or make them a potential with --penalty"
         }
-        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows if !hamiltonian => {
+        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff if !hamiltonian => {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
         }
         Needs::Coisotropic if !constrained => {

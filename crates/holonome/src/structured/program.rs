@@ -5,6 +5,7 @@
 //! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
 //! not depend on these is computed once, before the iteration.
 
+use super::first_same::FirstSame;
 use super::multipliers::Multipliers;
 use super::repeated::{Ingredients, Repeated};
 use super::tracing::{Calls, System, Trace};
@@ -42,12 +43,15 @@ pub struct Program {
     /// The kernels between the solves: first, one after every solve.
     segments: Vec<Segment>,
     solves: Vec<Solve>,
-    /// Where x₁ starts.
-    result: usize,
+    /// Where x₁ stands, or what else the trace results in.
+    result: Range<usize>,
     /// Where the next values of what is carried stand.
     carried: Vec<usize>,
     multipliers: Multipliers,
     registers: usize,
+    handover: Option<FirstSame>,
+    /// The parameters of the method, behind those of the model.
+    settings: Vec<f64>,
     /// γ₁ … γ_s.
     substeps: Vec<f64>,
     tolerance: f64,
@@ -86,18 +90,31 @@ struct Watch {
 }
 
 impl Program {
-    /// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations.
-    pub fn new(trace: &Trace, mechanics: &Mechanics, model: &Model, substeps: Vec<f64>, tolerance: f64) -> Program {
-        let parameters = &model.parameter_values;
+    /// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations, and
+    /// `settings` are the parameters of the method.
+    pub fn new(
+        trace: &Trace,
+        mechanics: &Mechanics,
+        model: &Model,
+        substeps: Vec<f64>,
+        settings: &[f64],
+        tolerance: f64,
+    ) -> Program {
+        let parameters = &[&model.parameter_values, settings].concat();
         let mut cut = Cut::new(trace);
         let mut program = Program {
             dimension: trace.dimension,
             segments: Vec::new(),
             solves: Vec::new(),
-            result: 0,
+            result: 0..0,
             carried: Vec::new(),
             multipliers: Multipliers::new(Vec::new(), Vec::new(), model),
             registers: trace.dimension + 2 + trace.carried.len(),
+            handover: trace.handover.as_ref().map(|handover| {
+                let find = Program::new(&handover.find, mechanics, model, vec![1.0], settings, tolerance);
+                FirstSame::new(find, handover.watched)
+            }),
+            settings: settings.to_vec(),
             substeps,
             tolerance,
             constraint_names: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
@@ -127,26 +144,29 @@ impl Program {
         let last = trace.systems.len();
         let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
         let calls = if last == 0 { trace.calls } else { Calls::default() };
-        program.result = program.registers;
+        program.result = program.registers..program.registers + trace.result.len();
         let (start, end) = &trace.multipliers;
         // Multipliers that are unknowns stand among the registers already.
         let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
         let outputs = [&trace.result[..], &next, &others].concat();
         program.push(&mut cut, last, &outputs, parameters, calls);
-        cut.place(&others, program.result + program.dimension + next.len());
+        cut.place(&others, program.result.end + next.len());
         let start = start.iter().map(|node| cut.place[node]).collect();
         program.multipliers = Multipliers::new(start, end.clone(), model);
-        program.carried = (0..next.len()).map(|k| program.result + program.dimension + k).collect();
+        program.carried = (0..next.len()).map(|k| program.result.end + k).collect();
         program
     }
 
-    /// Whether a step solves equations; one that gives its unknowns explicitly does not.
-    pub fn solves_equations(&self) -> bool {
-        !self.solves.is_empty()
+    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    pub fn iterates(&self) -> bool {
+        let own = self.solves.iter().any(|solve| !solve.system.linear);
+        own || self.handover.as_ref().is_some_and(FirstSame::iterates)
     }
 
-    /// The same program with other parameters.
+    /// The same program with other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> Program {
+        let own = parameters;
+        let parameters = &[parameters, &self.settings].concat();
         let segment = |s: &Segment| Segment { kernel: s.kernel.rebound(parameters), ..*s };
         let solve = |s: &Solve| Solve {
             kernel: s.kernel.rebound(parameters),
@@ -158,7 +178,10 @@ impl Program {
         Program {
             segments: self.segments.iter().map(segment).collect(),
             solves: self.solves.iter().map(solve).collect(),
+            result: self.result.clone(),
             carried: self.carried.clone(),
+            handover: self.handover.as_ref().map(|handover| handover.rebound(own)),
+            settings: self.settings.clone(),
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
             constraint_names: self.constraint_names.clone(),
@@ -287,8 +310,10 @@ impl Solve {
             })?;
         let iterations = u64::from(solved.iterations);
         self.calls.count(iterations, cost);
-        cost.newton_iterations += iterations;
         cost.linear_solves += iterations;
+        if !self.system.linear {
+            cost.newton_iterations += iterations;
+        }
         if let Some(Watch { number, power, curved }) = self.watch {
             if curved && solved.strayed {
                 // It became singular on the way.
@@ -331,22 +356,61 @@ impl Program {
         most: &mut [u32],
     ) -> Result<(), NoStep> {
         let n = self.dimension;
-        let (registers, work) = work.split_at_mut(self.registers);
-        let (carried, scale) = memory.split_at_mut(self.carried.len());
         let mut made = 0.0f64;
         for &gamma in &self.substeps {
+            let (t, h) = (made.mul_add(h, t), gamma * h);
+            self.find_handed((t, h), x, memory, cost, work)?;
+            let (registers, work) = work.split_at_mut(self.registers);
+            let (carried, scale) = memory.split_at_mut(self.carried.len());
             registers[..n].copy_from_slice(x);
-            registers[n] = made.mul_add(h, t);
-            registers[n + 1] = gamma * h;
+            registers[n] = t;
+            registers[n + 1] = h;
             registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
             self.substep(registers, scale, cost, work, most)?;
-            x.copy_from_slice(&registers[self.result..self.result + n]);
+            x.copy_from_slice(&registers[self.result.clone()]);
             for (carried, &place) in carried.iter_mut().zip(&self.carried) {
                 *carried = registers[place];
             }
             made += gamma;
         }
         Ok(())
+    }
+
+    /// Finds what a substep takes over, where none of its length came before.
+    fn find_handed(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        memory: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let Some(handover) = &self.handover else { return Ok(()) };
+        handover.find(t_and_h, x, memory, cost, work)
+    }
+
+    /// What the program results in at (t, x) with the step h, without anything that is carried.
+    pub fn evaluate<'w>(
+        &self,
+        (t, h): (f64, f64),
+        x: &[f64],
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        registers[..x.len()].copy_from_slice(x);
+        registers[x.len()] = t;
+        registers[x.len() + 1] = h;
+        self.substep(registers, &mut [], cost, work, &mut [])?;
+        Ok(&registers[self.result.clone()])
+    }
+
+    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        let (energy, _) = self.handover.as_ref()?.watched?;
+        let (mut memory, mut work) = (vec![0.0; self.memory_len()], vec![0.0; self.work_len()]);
+        self.find_handed(t_and_h, x, &mut memory, &mut Cost::default(), &mut work).ok()?;
+        Some(memory[energy])
     }
 
     /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
@@ -382,14 +446,14 @@ impl Program {
             return;
         }
         let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };
-        let all = [parameters, targets, &[fixed.h, plan.t0]].concat();
+        let all = [parameters, &self.settings, targets, &[fixed.h, plan.t0]].concat();
         self.repeated = Repeated::new(&Ingredients {
             trace,
             iterations: &pilot.most,
             substeps: &self.substeps,
             field,
             parameters: &all,
-            own_parameters: parameters.len(),
+            own_parameters: parameters.len() + self.settings.len(),
             start: &pilot.x,
             memory: &pilot.memory,
             steps: PILOT_STEPS,
@@ -404,11 +468,37 @@ impl StepMap for Program {
 
     fn work_len(&self) -> usize {
         let trial = 2 * self.watched();
-        (self.registers + trial + self.beyond()).max(self.repeated.as_ref().map_or(0, Repeated::work_len))
+        let others = [
+            self.repeated.as_ref().map_or(0, Repeated::work_len),
+            self.handover.as_ref().map_or(0, FirstSame::work_len),
+        ];
+        others.into_iter().fold(self.registers + trial + self.beyond(), usize::max)
     }
 
     fn memory_len(&self) -> usize {
-        self.carried.len() + 2 * self.watched()
+        self.carried.len() + 2 * self.watched() + usize::from(self.handover.is_some())
+    }
+
+    fn begin(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        memory: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let (t, h) = t_and_h;
+        self.find_handed((t, self.substeps[0] * h), x, memory, cost, work)
+    }
+
+    fn watched_count(&self) -> usize {
+        self.handover.as_ref().map_or(0, |handover| usize::from(handover.watched.is_some()))
+    }
+
+    fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
+        if let Some((energy, start)) = self.handover.as_ref().and_then(|handover| handover.watched) {
+            deviations[0] = (memory[energy] - memory[start]).abs();
+        }
     }
 
     fn takes_first_stage(&self) -> bool {

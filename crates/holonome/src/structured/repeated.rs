@@ -34,6 +34,8 @@ pub struct Repeated {
     len: usize,
     carried: usize,
     calls: Calls,
+    /// Systems solved in a step, and how many of them in Newton's iterations.
+    solves: u64,
     iterations: u64,
 }
 
@@ -55,6 +57,18 @@ pub struct Ingredients<'a> {
     pub start: &'a [f64],
     pub memory: &'a [f64],
     pub steps: u64,
+}
+
+impl Ingredients<'_> {
+    /// The energy that the step watches: where it stands among what is carried, and where its value at the start does.
+    fn energy(&self) -> Option<(usize, usize)> {
+        self.trace.handover.as_ref().and_then(|handover| handover.watched)
+    }
+
+    /// How many largest deviations are remembered.
+    fn watched_count(&self) -> usize {
+        self.field.groups.len() + usize::from(self.energy().is_some())
+    }
 }
 
 impl Repeated {
@@ -89,10 +103,13 @@ impl Repeated {
         }
         let substeps = of.substeps.len() as u64;
         let mut calls = of.trace.calls.times(substeps);
-        let mut iterations = 0;
+        let (mut solves, mut iterations) = (0, 0);
         for (system, &count) in of.trace.systems.iter().zip(of.iterations) {
             calls = calls.plus(system.calls.times(substeps * u64::from(count)));
-            iterations += substeps * u64::from(count);
+            solves += substeps * u64::from(count);
+            if !system.linear {
+                iterations += substeps * u64::from(count);
+            }
         }
         let repeated = Repeated {
             kernel: Bound::new(&tape, of.parameters),
@@ -100,6 +117,7 @@ impl Repeated {
             len: tape.states,
             carried: of.trace.carried.len(),
             calls,
+            solves,
             iterations,
         };
         repeated.serves(of).then_some(repeated)
@@ -108,7 +126,7 @@ impl Repeated {
     /// Whether it is as good as single steps from where these have brought the pilot run.
     fn serves(&self, of: &Ingredients) -> bool {
         let (mut x, mut memory) = (of.start.to_vec(), of.memory.to_vec());
-        let mut largest = vec![0.0; of.field.groups.len()];
+        let mut largest = vec![0.0; of.watched_count()];
         let mut work = vec![0.0; self.work_len()];
         self.steps(of.steps, TRIAL_STEPS, &mut x, &mut memory, &mut largest, &mut work)
     }
@@ -151,7 +169,7 @@ impl Blocks for Repeated {
     fn count(&self, steps: u64, cost: &mut Cost) {
         self.calls.count(steps, cost);
         cost.newton_iterations += steps * self.iterations;
-        cost.linear_solves += steps * self.iterations;
+        cost.linear_solves += steps * self.solves;
     }
 }
 
@@ -188,7 +206,7 @@ impl Written {
         let (g, frozen) = (&mut self.graph, self.frozen);
         let (h, t0) = (g.parameter(of.parameters.len() - 2), g.parameter(of.parameters.len() - 1));
         let mut x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
-        let groups = of.field.groups.len();
+        let groups = of.watched_count();
         let mut largest: Vec<Node> = (0..groups).map(|k| g.state(n + k)).collect();
         let mut residual = g.state(n + groups);
         let mut carried: Vec<Node> = (0..trace.carried.len()).map(|k| g.state(n + groups + 1 + k)).collect();
@@ -231,6 +249,10 @@ impl Written {
             carried = g.copy_from(&trace.graph, &next, &known);
             made += gamma;
         }
+        if let Some((energy, start)) = of.energy() {
+            let deviation = g.sub(carried[energy], carried[start]);
+            largest[groups - 1] = g.largest(deviation, largest[groups - 1]);
+        }
         let mut outputs = [&x[..], &largest, &[residual], &carried].concat();
         if counts {
             outputs.push(g.add(number, one));
@@ -241,7 +263,7 @@ impl Written {
     /// Some nodes at the start of the run.
     fn at_start(&self, of: &Ingredients, nodes: &[Node]) -> Vec<f64> {
         let mut state = of.start.to_vec();
-        state.resize(of.start.len() + of.field.groups.len() + 2 + of.trace.carried.len(), 0.0);
+        state.resize(of.start.len() + of.watched_count() + 2 + of.trace.carried.len(), 0.0);
         holonome_model::treatment::structure::evaluate(&self.graph, nodes, 0.0, &state, of.parameters)
     }
 }

@@ -1,10 +1,10 @@
 //! A phase space that records what a step computes: its values become nodes of a graph, its equations systems to solve.
 
-use super::functions::Functions;
+use super::functions::{Curvature, Functions};
 use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{
-    Body, Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
+    Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
@@ -39,8 +39,18 @@ pub struct Trace {
     pub carried: Vec<(Node, Node)>,
     /// The multipliers at the start of the step, and the places of those at its end among what is carried.
     pub multipliers: (Vec<Node>, Vec<usize>),
+    /// What is taken over from the step before.
+    pub handover: Option<Handover>,
     /// What is evaluated once.
     pub calls: Calls,
+}
+
+/// What a step takes over from the one before: the first of what is carried, in the order of the result here.
+pub struct Handover {
+    /// How a first step finds it.
+    pub find: Box<Trace>,
+    /// Where, among what is carried, the watched energy stands and where its value at the start of the run does.
+    pub watched: Option<(usize, usize)>,
 }
 
 impl Trace {
@@ -111,13 +121,18 @@ struct Frame {
 pub struct Tracer<'a> {
     functions: &'a Functions,
     graph: Graph,
-    inputs: usize,
+    input_count: usize,
     frames: Vec<Frame>,
     systems: Vec<System>,
     carried: Vec<(Node, Node)>,
     multipliers: (Vec<Node>, Vec<usize>),
     /// What the state does not hold of a body's angular momentum.
     lost: Vec<Node>,
+    /// Whether the next step may take over what this one hands over.
+    pub hands_over: bool,
+    /// What is taken over, how it is found, and what is handed over.
+    handover: Option<(Vec<Node>, Trace)>,
+    watched: Option<(usize, usize)>,
     calls: Vec<Call>,
 }
 
@@ -143,31 +158,50 @@ impl<'a> Tracer<'a> {
         Tracer {
             functions,
             graph: Graph::new(),
-            inputs: functions.dimension + 2,
+            input_count: functions.dimension + 2,
             frames: Vec::new(),
             systems: Vec::new(),
             carried: Vec::new(),
             multipliers: (Vec::new(), Vec::new()),
             lost: Vec::new(),
+            hands_over: false,
+            handover: None,
+            watched: None,
             calls: Vec::new(),
         }
     }
 
+    /// The same, of a step whose result is where the next one begins, which takes over what this one hands over.
+    pub fn handing_over(self, hands_over: bool) -> Tracer<'a> {
+        Tracer { hands_over, ..self }
+    }
+
     /// Records a step.
     pub fn step(mut self, step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>) -> Trace {
-        let n = self.functions.dimension;
-        let x: Vec<Node> = (0..n).map(|i| self.graph.state(i)).collect();
-        let (t, h) = (self.graph.state(n), self.graph.state(n + 1));
+        let (x, t, h) = self.inputs();
         let result = step(&mut self, Value(t.0), Value(h.0), &values(&x));
+        self.finish(&result)
+    }
+
+    /// x, t and h.
+    fn inputs(&mut self) -> (Vec<Node>, Node, Node) {
+        let n = self.functions.dimension;
+        ((0..n).map(|i| self.graph.state(i)).collect(), self.graph.state(n), self.graph.state(n + 1))
+    }
+
+    fn finish(mut self, result: &[Value]) -> Trace {
+        let (x, t, h) = self.inputs();
         let calls = self.count();
+        let handover = self.handover.map(|(_, find)| Handover { find: Box::new(find), watched: self.watched });
         Trace {
             graph: self.graph,
-            dimension: n,
+            dimension: x.len(),
             inputs: [&x[..], &[t, h]].concat(),
-            result: nodes(&result),
+            result: nodes(result),
             systems: self.systems,
             carried: self.carried,
             multipliers: self.multipliers,
+            handover,
             calls,
         }
     }
@@ -197,8 +231,8 @@ impl<'a> Tracer<'a> {
 
     /// A new input.
     fn fresh(&mut self) -> Node {
-        self.inputs += 1;
-        self.graph.state(self.inputs - 1)
+        self.input_count += 1;
+        self.graph.state(self.input_count - 1)
     }
 
     /// A formula at (t, x).
@@ -212,6 +246,11 @@ impl<'a> Tracer<'a> {
         let arguments = [&[Node(t.0)], &nodes(x)[..]].concat();
         self.calls.push(Call { counts, arguments, values: nodes(&values) });
         values
+    }
+
+    /// The derivatives of V.
+    fn curvature(&self) -> &'a Curvature {
+        self.functions.curvature.as_ref().expect("a method that needs V is refused where H is of another form")
     }
 
     /// `a` where `condition` is not 0, else `b`.
@@ -405,6 +444,64 @@ impl PhaseSpace for Tracer<'_> {
 
     fn torque(&mut self, t: Value, body: &Body) -> Vector {
         self.rigid_body().torque(self, t, body)
+    }
+
+    fn energy(&mut self, t: Value, x: &[Value]) -> Value {
+        let energy = self.functions.energy.as_ref();
+        self.at(energy.expect("a method that needs H is refused where there is none"), t, x)[0]
+    }
+
+    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        let formula = match part {
+            Potential::Whole => Some(&self.curvature().second),
+            Potential::Stiff => self.curvature().stiff.as_ref(),
+        };
+        let formula = formula.expect("a method that needs a stiff part is refused where none is known");
+        // However many directions it is taken along, it is one evaluation of second derivatives.
+        let arguments = [&[Node(t.0)], &nodes(&x[..self.functions.degrees])[..]].concat();
+        self.calls.push(Call { counts: Calls { hessian: 1, ..Calls::default() }, arguments, values: Vec::new() });
+        self.at(formula, t, &[x, v].concat())
+    }
+
+    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        self.at(&self.curvature().third, t, &[x, v].concat())
+    }
+
+    fn beta(&mut self) -> Value {
+        Value(self.graph.parameter(self.functions.parameters).0)
+    }
+
+    fn take_over(&mut self, find: Finding) -> Vec<Value> {
+        if !self.hands_over {
+            return find(self);
+        }
+        // What finds it reads the same inputs, by the same numbers.
+        let mut finder = Tracer::new(self.functions);
+        finder.graph = self.graph.clone();
+        let found = find(&mut finder);
+        let find = finder.finish(&found);
+        let taken: Vec<Node> = found.iter().map(|_| self.fresh()).collect();
+        self.handover = Some((taken.clone(), find));
+        values(&taken)
+    }
+
+    fn hand_over(&mut self, values: &[Value]) {
+        if let Some((taken, _)) = &self.handover {
+            self.carried.splice(0..0, taken.iter().copied().zip(nodes(values)));
+        }
+    }
+
+    fn watch(&mut self, energy: Value) {
+        if !self.functions.autonomous {
+            return;
+        }
+        if let Some(place) = self.carried.iter().position(|&(_, next)| next == Node(energy.0))
+            && self.handover.is_some()
+        {
+            let start = self.fresh();
+            self.carried.push((start, start));
+            self.watched = Some((place, self.carried.len() - 1));
+        }
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {

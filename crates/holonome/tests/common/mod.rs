@@ -18,8 +18,13 @@ pub fn model(name: &str, set: &[(&str, &str)]) -> Problem {
 }
 
 pub fn load(path: &Path, set: &[(&str, &str)]) -> Result<Problem, Error> {
+    load_with(path, set, None)
+}
+
+/// The same with a stiff term (`--stiff`).
+pub fn load_with(path: &Path, set: &[(&str, &str)], stiff: Option<&str>) -> Result<Problem, Error> {
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    Problem::load(path, &Settings { set, ..Settings::default() })
+    Problem::load(path, &Settings { set, stiff: stiff.map(str::to_string), ..Settings::default() })
 }
 
 /// A finished run and its samples, which last as long as this.
@@ -77,6 +82,7 @@ pub fn options(text: &str) -> RunOptions {
             "--atol" => options.atol = number(),
             "--samples" => options.samples = Some(value.parse().unwrap()),
             "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
+            "--beta" => options.beta = Some(number()),
             "--reference" => options.reference = Some(value.to_string()),
             other => panic!("{other} is not known here"),
         }

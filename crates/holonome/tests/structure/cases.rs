@@ -1,6 +1,6 @@
 //! The models that the methods are tried on, with their constraints and energies typed again, and which methods suit them.
 
-use crate::common::{load, repository};
+use crate::common::{load_with, repository};
 use holonome::method::Needs;
 use holonome::{Problem, RunOptions, Simulation};
 
@@ -18,6 +18,10 @@ pub struct Case {
     pub h: f64,
     /// Whether H is a sum of parts with known flows.
     pub flows: bool,
+    /// Whether H = ½ pᵀM⁻¹p + V with a constant M.
+    pub natural: bool,
+    /// The term of V that is called stiff.
+    pub stiff: Option<&'static str>,
 }
 
 impl Case {
@@ -26,7 +30,7 @@ impl Case {
     }
 
     pub fn problem(&self) -> Problem {
-        load(&repository().join("suite").join(self.path), self.set).unwrap()
+        load_with(&repository().join("suite").join(self.path), self.set, self.stiff).unwrap()
     }
 
     pub fn start(&self) -> Vec<f64> {
@@ -51,6 +55,8 @@ impl Case {
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
+            Needs::Natural => self.natural,
+            Needs::Stiff => self.stiff.is_some(),
         }
     }
 }
@@ -99,6 +105,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(x, x) / 2.0 + x[0] * x[0] * x[1] - x[1].powi(3) / 3.0,
         h: 0.1,
         flows: true,
+        natural: true,
+        stiff: None,
     },
     Case {
         path: "../models/kepler.holo",
@@ -107,6 +115,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 1.0 / dot(&x[..3], &x[..3]).sqrt(),
         h: 0.05,
         flows: true,
+        natural: true,
+        stiff: None,
     },
     Case {
         path: "../models/double-pendulum-angles.holo",
@@ -121,6 +131,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/magnetic-particle.holo",
@@ -132,6 +144,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     // H of these is no invariant.
     Case {
@@ -141,6 +155,19 @@ pub static CASES: &[Case] = &[
         energy: |_| f64::NAN,
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
+    },
+    // A full mass matrix.
+    Case {
+        path: "structure/sprung-masses.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: true,
+        natural: true,
+        stiff: Some("stiff"),
     },
     // T(p) with more than squares, and a polynomial V with oscillators in it.
     Case {
@@ -150,6 +177,8 @@ pub static CASES: &[Case] = &[
         energy: |x| x[1] * x[1] / 2.0 + 0.3 * x[1] + x[0] * x[0] + x[0].powi(4) / 4.0 - 0.2 * x[0],
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/forced-metric.holo",
@@ -158,6 +187,8 @@ pub static CASES: &[Case] = &[
         energy: |_| f64::NAN,
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/spherical-pendulum.holo",
@@ -166,6 +197,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 + x[2],
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/double-pendulum.holo",
@@ -178,6 +211,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + x[1] + x[3],
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/metric-pendulum.holo",
@@ -193,6 +228,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/two-spheres.holo",
@@ -208,6 +245,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: true,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/driven-pendulum.holo",
@@ -220,6 +259,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/hopf-oscillator.holo",
@@ -229,6 +270,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0,
         h: 0.1,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "models/hopf-pendulum.holo",
@@ -238,6 +281,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[2..], &x[2..]) / 2.0 + x[1],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/hopf-pair.holo",
@@ -256,6 +301,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2) - 0.2 * x[0] - 0.1 * x[3],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/curved-fibre.holo",
@@ -274,6 +321,8 @@ pub static CASES: &[Case] = &[
         },
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "structure/twisted-pair.holo",
@@ -293,6 +342,8 @@ pub static CASES: &[Case] = &[
         energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential, and one whose frame is
     // not that of the principal axes.
@@ -303,6 +354,8 @@ pub static CASES: &[Case] = &[
         energy: |x| kinetic(x, [3.0, 2.0, 1.0]),
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/magnetic-body.holo",
@@ -311,6 +364,8 @@ pub static CASES: &[Case] = &[
         energy: |x| kinetic(x, [0.5; 3]) + x[8],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     Case {
         path: "../models/heavy-top.holo",
@@ -319,6 +374,8 @@ pub static CASES: &[Case] = &[
         energy: |x| kinetic(x, [0.25, 0.75, 1.25]) + x[8],
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
     // H of this is no invariant.
     Case {
@@ -328,6 +385,8 @@ pub static CASES: &[Case] = &[
         energy: |_| f64::NAN,
         h: 0.05,
         flows: false,
+        natural: false,
+        stiff: None,
     },
 ];
 

@@ -82,6 +82,13 @@ fn refusals_say_what_to_use() {
         ("suite/models/second-class-pair.holo", "rattle", "use corrected:dop853"),
         ("models/double-pendulum-angles.holo", "strang", "use rattle, stormer-verlet-a or gauss4"),
         ("models/double-pendulum.holo", "lie-trotter", "lower"),
+        ("models/double-pendulum.holo", "zhang-skeel", "use rattle"),
+        ("models/rigid-body.holo", "newmark", "use implicit-midpoint"),
+        ("suite/models/double-pendulum-angles.holo", "yoshida4(zhang-skeel)", "varies with position"),
+        ("suite/models/magnetic-particle.holo", "pushforward-newmark", "varies with position"),
+        ("suite/structure/forced-pendulum.holo", "newmark-one-step", "varies with position or time"),
+        ("suite/structure/sliding-oscillator.holo", "zhang-skeel", "q moves where all momenta are 0"),
+        ("models/kepler.holo", "zhang-skeel-stiff", "--stiff NAME"),
         ("suite/models/quaternion-free-body.holo", "rattle", "use corrected:dop853"),
     ] {
         let message = said(path, method);
@@ -135,7 +142,7 @@ fn no_method_panics_on_any_model() {
         // Large families in a smaller size: what is tried here does not depend on it.
         let small: &[(&str, &str)] = match path.file_stem().unwrap().to_str().unwrap() {
             "fpu" => &[("n", "3")],
-            "chain" => &[("n", "3")],
+            "chain" | "dna" => &[("n", "3")],
             _ => &[],
         };
         for method in &methods {

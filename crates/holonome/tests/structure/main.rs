@@ -10,6 +10,7 @@ mod cases;
 mod failures;
 mod maps;
 mod methods;
+mod natural;
 mod orders;
 mod runs;
 mod values;

@@ -16,7 +16,7 @@ fn point(case: &Case) -> Vec<f64> {
 
 /// f'(x), column by column, by the central formula of order 8 with steps of 0.01: its error is δ⁸/630 times a ninth
 /// derivative, 1e-13 for a function whose Taylor series has a radius of convergence of 1, and the round-off a few 1e-16/δ.
-fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
+pub fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
     let delta = 0.01;
     let weights = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
     (0..x.len())
@@ -67,7 +67,7 @@ fn tangent(rows: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
 }
 
 /// ω(u, v) = Σ u_q v_p − u_p v_q
-fn omega(u: &[f64], v: &[f64]) -> f64 {
+pub fn omega(u: &[f64], v: &[f64]) -> f64 {
     let n = u.len() / 2;
     dot(&u[..n], &v[n..]) - dot(&u[n..], &v[..n])
 }
@@ -148,23 +148,27 @@ fn set_of(method: &Method, case: &Case) -> usize {
 }
 
 /// From the differences above: their entries are known to 1e-12 or so, and ω sums a few products of them.
-const DEFECT: f64 = 1e-11;
+pub const DEFECT: f64 = 1e-11;
 
 #[test]
-fn every_method_is_symplectic() {
+fn methods_are_symplectic_as_their_facts_say() {
     let (mut worst, mut wrong) = ((0.0, String::new()), Vec::new());
     for method in bases().into_iter().chain(compositions()) {
-        assert!(method.symplectic());
+        let mut kept = true;
         for case in few_cases_of(&method) {
             let simulation = case.with(&method.to_string());
             let found = defect(case, &simulation, case.h, set_of(&method, case));
             let line = format!("{method} on {}: {found:.1e}", case.name());
-            if !below(found, DEFECT) {
+            kept &= below(found, DEFECT);
+            if method.symplectic() && !below(found, DEFECT) {
                 wrong.push(line.clone());
             }
-            if found > worst.0 {
+            if method.symplectic() && found > worst.0 {
                 worst = (found, line);
             }
+        }
+        if kept && !method.symplectic() {
+            wrong.push(format!("{method} is symplectic after all"));
         }
     }
     println!("worst: {}", worst.1);

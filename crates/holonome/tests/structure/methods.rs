@@ -42,6 +42,7 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     if method.composition.is_some() {
         let of_each_kind = [
             "kepler",
+            "sprung-masses",
             "forced-metric",
             "metric-pendulum",
             "hopf-pair",

@@ -14,8 +14,9 @@ impl Engine<'_> {
             return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
+        let deviations = &mut self.deviations[..self.groups];
         self.treatment
-            .apply(self.system, t1, target, &mut self.x1, &mut self.values, &mut self.deviations, &mut self.work, cost)
+            .apply(self.system, t1, target, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
         self.check_treated(t1)
     }

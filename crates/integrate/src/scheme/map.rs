@@ -61,6 +61,30 @@ pub trait StepMap: Sync {
         0
     }
 
+    /// Brings `memory` to what it is at (t, x), where a step of the length h begins: for a map that finds at the end of each
+    /// step what the next one needs. It changes nothing where that is known.
+    ///
+    /// # Errors
+    /// As [`StepMap::fixed_step`].
+    fn begin(
+        &self,
+        _t_and_h: (f64, f64),
+        _x: &[f64],
+        _memory: &mut [f64],
+        _cost: &mut Cost,
+        _work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        Ok(())
+    }
+
+    /// How many quantities it watches itself, behind the system's groups of invariants.
+    fn watched_count(&self) -> usize {
+        0
+    }
+
+    /// How far each of these is from where it was at the start of the run, at the state to which `memory` belongs.
+    fn deviations(&self, _memory: &[f64], _deviations: &mut [f64]) {}
+
     /// Whether an attempt reads X(t, x) from `stages.k[0]`. A map that does not evaluates it itself.
     fn takes_first_stage(&self) -> bool {
         true

@@ -6,11 +6,13 @@ pub mod map;
 
 pub mod composition;
 pub mod gauss;
+pub mod newmark;
 pub mod rattle;
 pub mod rigid_body;
 pub mod splitting;
 pub mod stormer_verlet;
 pub mod symplectic_euler;
+pub mod zhang_skeel;
 
 pub mod bs3;
 pub mod dop853;

@@ -31,6 +31,8 @@ pub struct Environment<'a> {
     pub replacements: Vec<(ast::Name, ast::Expr)>,
     /// Values that differ between trajectories (`--vary`).
     pub variations: Variations,
+    /// The term of the Hamiltonian that is stiff, a `let` (`--stiff`).
+    pub stiff: Option<ast::Name>,
 }
 
 /// What differs between the trajectories of an ensemble, besides the draws in the file.
@@ -51,6 +53,7 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
     let mut elaborator = Elaborator::new(&file, environment.read_table);
     elaborator.varied = varied;
     elaborator.trajectories = variations.trajectories;
+    elaborator.stiff.clone_from(&environment.stiff);
     elaborator.poisoned = reading.unread.iter().map(|n| n.text.clone()).collect();
     elaborator.complete = reading.diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = elaborator.model(environment.draw);
@@ -133,6 +136,7 @@ struct Elaborator<'a> {
     /// Statements whose values differ between trajectories.
     varied: FxHashSet<usize>,
     trajectories: u64,
+    stiff: Option<ast::Name>,
     /// Names that stand in unread statements.
     poisoned: FxHashSet<String>,
     /// Whether every statement could be read.
@@ -175,6 +179,7 @@ impl<'a> Elaborator<'a> {
             read_table,
             varied: FxHashSet::default(),
             trajectories: 1,
+            stiff: None,
             poisoned: FxHashSet::default(),
             complete: true,
             diagnostics: Vec::new(),

@@ -188,6 +188,8 @@ pub struct Model {
     pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
+    /// The part of the potential energy in H that is called stiff, if one is.
+    pub stiff: Option<Functional>,
     /// Constraints in the file's order.
     pub constraints: Vec<Quantity>,
     /// Claimed first integrals.

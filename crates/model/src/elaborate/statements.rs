@@ -14,6 +14,7 @@ use crate::syntax::ast::{self, ShapeExpr, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, Severity, did_you_mean};
 use crate::syntax::span::Span;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// What an observable is called in messages.
 const OBSERVABLE: &str = "an observable";
@@ -152,10 +153,11 @@ impl Elaborator<'_> {
             }
         }
         self.completeness();
+        let stiff = self.stiff.take().and_then(|name| self.stiff_term(&name, hamiltonian.as_ref()));
         if !self.complete || self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
             return None;
         }
-        self.lower_all(initial, hamiltonian, field, constraints, integrals, observables, draw)
+        self.lower_all(initial, hamiltonian, stiff, field, constraints, integrals, observables, draw)
     }
 
     fn declare(&mut self) {
@@ -728,6 +730,34 @@ impl Elaborator<'_> {
         Some(e)
     }
 
+    /// The definition that `--stiff` names: a term of the Hamiltonian that depends on positions and time only.
+    fn stiff_term(&mut self, name: &ast::Name, hamiltonian: Option<&Ex>) -> Option<Ex> {
+        let mut terms = Vec::new();
+        if let Some(h) = hamiltonian {
+            terms_of(h, &mut terms);
+        }
+        let is_let = |&(_, statement): &(usize, &ast::Statement)| matches!(statement.kind, StatementKind::Let { .. });
+        let lets: Vec<usize> =
+            self.file.statements.iter().enumerate().filter(is_let).map(|(number, _)| number).collect();
+        let known = |statement: &usize| self.defined.get(statement).cloned().flatten();
+        let suits = |e: &Ex| e.depends & expression::MOMENTUM == 0 && terms.iter().any(|term| Arc::ptr_eq(term, e));
+        let named = |statement: &usize| self.statement_name(*statement).0;
+        if let Some(e) = lets.iter().find(|s| named(s) == name.text).and_then(known).filter(suits) {
+            return Some(e);
+        }
+        let able: Vec<String> = lets.iter().filter(|s| known(s).is_some_and(|e| suits(&e))).map(named).collect();
+        let message = format!("'{}' is no term of the potential energy", name.text);
+        let help = match able.is_empty() {
+            true => {
+                "give the stiff term a name, `let NAME = EXPR`, and write that in the Hamiltonian in its place".into()
+            }
+            false => format!("these are: {}", able.join(", ")),
+        };
+        let label = "a `let` that the Hamiltonian adds is wanted";
+        self.report(Diagnostic::error(message, name.span, label).help(help));
+        None
+    }
+
     /// The right-hand sides of a state model: variable, ranges, expression.
     fn derivatives(&mut self) -> Vec<(usize, Ranges, Ex)> {
         let mut all: Vec<(usize, Ranges, Ex)> = Vec::new();
@@ -1040,6 +1070,7 @@ impl Elaborator<'_> {
         &mut self,
         initial: Vec<Option<(Ranges, Ex)>>,
         hamiltonian: Option<Ex>,
+        stiff: Option<Ex>,
         field: Vec<(usize, Ranges, Ex)>,
         constraints: Vec<Checked>,
         integrals: Vec<Checked>,
@@ -1166,6 +1197,7 @@ impl Elaborator<'_> {
                 Some(Dynamics::Field(whole))
             }
         };
+        let stiff = stiff.and_then(|e| lowered(&Ranges::default(), &e, none)).map(|l| l.functional);
         let mut quantities = |list: &[Checked]| -> Vec<Option<Quantity>> {
             list.iter().map(|c| lowered(&c.ranges, &c.value, none).map(|l| quantity(c, l, &context))).collect()
         };
@@ -1211,6 +1243,7 @@ impl Elaborator<'_> {
             initial: state,
             start,
             dynamics: dynamics?,
+            stiff,
             constraints: constraints?,
             integrals: integrals.into_iter().collect::<Option<_>>()?,
             observables,
@@ -1235,6 +1268,14 @@ impl Elaborator<'_> {
             }
         }
         Some(model)
+    }
+}
+
+/// The terms of a sum of sums that are added, the sums themselves among them.
+fn terms_of(e: &Ex, out: &mut Vec<Ex>) {
+    out.push(e.clone());
+    if let Kind::Add(terms) = &e.kind {
+        terms.iter().filter(|(subtracted, _)| !subtracted).for_each(|(_, term)| terms_of(term, out));
     }
 }
 

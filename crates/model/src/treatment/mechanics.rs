@@ -17,8 +17,12 @@ pub struct Mechanics {
     pub degrees: usize,
     /// ẋ without constraints: (H_p, −H_q), or the model's own field.
     pub field: Vec<Node>,
+    /// H; none of a state model.
+    pub hamiltonian: Option<Node>,
     /// H_q and H_p; empty for a state model.
     pub gradient: Vec<Node>,
+    /// V_q of the part of H that is called stiff, if one is.
+    pub stiff: Option<Vec<Node>>,
     /// What kind of constraints there are.
     pub kind: Kind,
     /// The scalar constraints.
@@ -61,10 +65,17 @@ pub fn mechanics(model: &Model) -> Result<Mechanics, NoMechanics> {
     let hamiltonian = model.is_hamiltonian();
     let degrees = if hamiltonian { model.degrees() } else { 0 };
     let g = &mut unrolled.graph;
-    let mut gradient = vec![g.zero(); 2 * degrees];
-    for &(i, d) in &unrolled.hamiltonian_gradient {
-        gradient[i as usize] = d;
-    }
+    let full = |g: &mut Graph, sparse: &Gradient| {
+        let mut gradient = vec![g.zero(); 2 * degrees];
+        sparse.iter().for_each(|&(i, d)| gradient[i as usize] = d);
+        gradient
+    };
+    let gradient = full(g, &unrolled.hamiltonian_gradient);
+    let stiff = model.stiff.as_ref().map(|stiff| {
+        let node = stiff.unroll(g)[0];
+        let sparse = g.gradient(node);
+        full(g, &sparse)[..degrees].to_vec()
+    });
     let field = if hamiltonian {
         let forces: Vec<Node> = gradient[..degrees].iter().map(|&d| g.neg(d)).collect();
         [&gradient[degrees..], &forces].concat()
@@ -87,5 +98,18 @@ pub fn mechanics(model: &Model) -> Result<Mechanics, NoMechanics> {
     });
     let hidden = hidden.collect();
     let (dimension, kind) = (model.dimension(), structure.kind);
-    Ok(Mechanics { graph: unrolled.graph, dimension, degrees, field, gradient, kind, constraints, hidden, degenerate })
+    let hamiltonian = unrolled.hamiltonian;
+    Ok(Mechanics {
+        graph: unrolled.graph,
+        dimension,
+        degrees,
+        field,
+        hamiltonian,
+        gradient,
+        stiff,
+        kind,
+        constraints,
+        hidden,
+        degenerate,
+    })
 }

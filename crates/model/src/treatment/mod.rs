@@ -29,6 +29,8 @@ pub enum InvariantKind {
     Penalised,
     /// A first integral that the user states.
     Integral,
+    /// What a method keeps in the place of H: watched, and no row of F.
+    ModifiedEnergy,
 }
 
 /// A named invariant: its members' components stand one after the other in [`Field::invariants`].

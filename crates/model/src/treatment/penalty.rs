@@ -28,8 +28,6 @@ pub struct Penalty {
     pub hidden: Vec<Quantity>,
     /// The model's own H.
     pub hamiltonian: Functional,
-    /// ½ ω² |g|², the stiff part of H_ω.
-    pub stiff: Functional,
     /// Whether the model's own H is constant along the constrained motion.
     pub conservative: bool,
 }
@@ -92,10 +90,10 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
         constraints: std::mem::take(&mut penalised.constraints),
         hidden,
         hamiltonian: own.clone(),
-        stiff,
         conservative: !model.explicit_time && !rheonomic,
     }));
     penalised.explicit_time |= rheonomic;
+    penalised.stiff = Some(stiff);
     Ok(penalised)
 }
 

@@ -37,6 +37,7 @@ pub fn check_with(
             .map(|(name, value)| (Name { text: name.to_string(), span: Span::default() }, expression(value)))
             .collect(),
         variations: Default::default(),
+        stiff: None,
     };
     let (model, mut diagnostics) = elaborate(&reading, &mut environment);
     let mut all = reading.diagnostics;

@@ -326,9 +326,9 @@ impl ColumnProgram {
         }
     }
 
-    /// Whether a step solves equations.
-    pub fn solves_equations(&self) -> bool {
-        self.solves().next().is_some()
+    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    pub fn iterates(&self) -> bool {
+        self.solves().any(|solve| !solve.linear)
     }
 
     fn solves(&self) -> impl Iterator<Item = &Solve> {
@@ -565,7 +565,7 @@ impl Solve {
             }
             self.jacobian.run(0.0, before, values, work);
             let pivots = self.solver.solve(values, residuals, work);
-            cost.newton_iterations += 1;
+            cost.newton_iterations += u64::from(!self.linear);
             cost.linear_solves += 1;
             let mut finite = true;
             for (unknown, step) in before[self.unknowns.clone()].iter_mut().zip(&*residuals) {

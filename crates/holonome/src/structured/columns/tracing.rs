@@ -2,7 +2,7 @@
 
 use crate::structured::tracing::Calls;
 use holonome_integrate::phase_space::{
-    Body, Equation, Equations, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
+    Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
 };
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
@@ -199,6 +199,8 @@ impl Tracer {
 }
 
 const NO_BODY: &str = "methods of rigid bodies are refused for large models";
+/// Why some functions are never asked for here.
+const WRITTEN_OUT: &str = "methods that need the derivatives of a potential are written out";
 
 impl PhaseSpace for Tracer {
     fn dimension(&self) -> usize {
@@ -307,6 +309,30 @@ impl PhaseSpace for Tracer {
     fn torque(&mut self, _: Value, _: &Body) -> Vector {
         unreachable!("{NO_BODY}")
     }
+
+    fn energy(&mut self, _: Value, _: &[Value]) -> Value {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn hessian_times(&mut self, _: Potential, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn third_times(&mut self, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn beta(&mut self) -> Value {
+        unreachable!("{WRITTEN_OUT}")
+    }
+
+    fn take_over(&mut self, find: Finding) -> Vec<Value> {
+        find(self)
+    }
+
+    fn hand_over(&mut self, _: &[Value]) {}
+
+    fn watch(&mut self, _: Value) {}
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
         let like = match equations.guess {

@@ -1,0 +1,141 @@
+//! The linearly implicit methods of Zhang and Skeel for H = ½ pᵀM⁻¹p + V(q, t) (Appl. Numer. Math. 25 (1997) 297; Tao,
+//! Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 1.1, 2.3 and 2.6), written in momenta and forces, so that M is
+//! never inverted.
+//!
+//! A step is that of velocity Verlet, kick, drift, kick, with a force that is bounded where V is stiff:
+//!
+//! (M + βh²V_qq(q)) a = −V_q(q),   F = M a − ½β²h⁴ a·V_qqq(q)·a.
+//!
+//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ = −V_q.
+
+use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Potential, Value, Watched};
+
+/// With the term of third derivatives: symplectic and symmetric.
+pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    kick_drift_kick(space, t, h, x, &mut |space, t, x| {
+        let linearised = Linearised::at(space, Potential::Whole, t, h, x);
+        let bend = space.third_times(t, x, &linearised.acceleration);
+        let (bh2, minus_half) = (beta_h2(space, h), space.constant(-0.5));
+        let square = space.product(bh2, bh2);
+        let factor = space.product(minus_half, square);
+        let force = space.moved(&linearised.force, factor, &bend);
+        (force, Some(linearised.energy))
+    })
+}
+
+/// Without it, f = a: symplectic up to O(h⁵), and where the eigenvectors of M⁻¹V_qq are constant exactly.
+pub fn step_simplified(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    linearised(space, Potential::Whole, t, h, x)
+}
+
+/// The simplified method with the second derivatives of the stiff part of V alone in its matrix.
+pub fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    linearised(space, Potential::Stiff, t, h, x)
+}
+
+fn linearised(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    kick_drift_kick(space, t, h, x, &mut |space, t, x| {
+        let Linearised { force, energy, .. } = Linearised::at(space, part, t, h, x);
+        (force, Some(energy))
+    })
+}
+
+/// βh²
+pub(super) fn beta_h2(space: &mut dyn PhaseSpace, h: Value) -> Value {
+    let (beta, square) = (space.beta(), space.product(h, h));
+    space.product(beta, square)
+}
+
+/// The force of a step at (t, x); with V_eff − V there, if that is to be watched.
+pub(super) type Force<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> (Vec<Value>, Option<Value>);
+
+/// p½ = p₀ + h/2 F(q₀),  q₁ = q₀ + h M⁻¹p½,  p₁ = p½ + h/2 F(q₁). The second force is the first of the next step.
+pub(super) fn kick_drift_kick(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], force: Force) -> Vec<Value> {
+    let n = space.degrees();
+    let (q0, p0) = x.split_at(n);
+    let half = space.scaled(0.5, h);
+    let before = space.take_over(&mut |space| {
+        let (force, correction) = force(space, t, x);
+        known_there(space, t, x, force, correction)
+    });
+    let p = space.moved(p0, half, &before[..n]);
+    let v = space.h_p(t, &[q0, &p].concat());
+    let q1 = space.moved(q0, h, &v);
+    let t1 = space.sum(t, h);
+    // The force does not depend on p.
+    let (after, correction) = force(space, t1, &[&q1, &p[..]].concat());
+    let p1 = space.moved(&p, half, &after);
+    let x1 = [q1, p1].concat();
+    let known = known_there(space, t1, &x1, after, correction);
+    space.hand_over(&known);
+    if let Some(&energy) = known.get(n) {
+        space.watch(energy);
+    }
+    x1
+}
+
+/// The force, and H + V_eff − V where that is known: ½ pᵀM⁻¹p + V_eff, the energy that a step keeps.
+fn known_there(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    x: &[Value],
+    mut force: Vec<Value>,
+    correction: Option<Value>,
+) -> Vec<Value> {
+    if let Some(correction) = correction {
+        let energy = space.energy(t, x);
+        force.push(space.sum(energy, correction));
+    }
+    force
+}
+
+/// The solution of (M + βh²V_qq) a = −V_q.
+struct Linearised {
+    /// a
+    acceleration: Vec<Value>,
+    /// M a
+    force: Vec<Value>,
+    /// V_eff − V = ½βh² V_q·a.
+    energy: Value,
+}
+
+impl Linearised {
+    fn at(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Linearised {
+        let bh2 = beta_h2(space, h);
+        let gradient = space.h_q(t, x);
+        let force = shifted(space, part, bh2, t, x, &gradient);
+        let acceleration = velocity(space, t, x, &force);
+        let work = space.dot(&gradient, &acceleration);
+        let half = space.scaled(0.5, bh2);
+        let energy = space.product(half, work);
+        Linearised { acceleration, force, energy }
+    }
+}
+
+/// M⁻¹φ
+pub(super) fn velocity(space: &mut dyn PhaseSpace, t: Value, x: &[Value], phi: &[Value]) -> Vec<Value> {
+    let q = &x[..space.degrees()];
+    space.h_p(t, &[q, phi].concat())
+}
+
+/// The φ for which φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x).
+pub(super) fn shifted(
+    space: &mut dyn PhaseSpace,
+    part: Potential,
+    bh2: Value,
+    t: Value,
+    x: &[Value],
+    r: &[Value],
+) -> Vec<Value> {
+    let n = space.degrees();
+    let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
+    let (size, zero) = (space.sizes(r), space.constant(0.0));
+    let guess = vec![zero; n];
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    space.solve(&equations, &mut |space, phi| {
+        let v = velocity(space, t, x, phi);
+        let bent = space.hessian_times(part, t, x, &v);
+        let sum: Vec<Value> = phi.iter().zip(r).map(|(&phi, &r)| space.sum(phi, r)).collect();
+        space.moved(&sum, bh2, &bent)
+    })
+}
