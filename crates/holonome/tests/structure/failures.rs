@@ -84,7 +84,7 @@ fn refusals_say_what_to_use() {
         ("models/double-pendulum.holo", "lie-trotter", "lower"),
         ("models/double-pendulum.holo", "zhang-skeel", "use rattle"),
         ("models/rigid-body.holo", "newmark", "use implicit-midpoint"),
-        ("suite/models/double-pendulum-angles.holo", "yoshida4(zhang-skeel)", "varies with position"),
+        ("models/double-pendulum-angles.holo", "yoshida4(zhang-skeel)", "varies with position"),
         ("suite/models/magnetic-particle.holo", "pushforward-newmark", "varies with position"),
         ("suite/structure/forced-pendulum.holo", "newmark-one-step", "varies with position or time"),
         ("suite/structure/sliding-oscillator.holo", "zhang-skeel", "q moves where all momenta are 0"),
