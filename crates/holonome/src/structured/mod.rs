@@ -17,7 +17,7 @@ mod tracing;
 
 use crate::compiled::Formula;
 use crate::error::Error;
-use columns::ColumnProgram;
+use columns::{ColumnProgram, Handing};
 use flows::Flows;
 use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
@@ -92,6 +92,13 @@ pub struct MethodSettings {
     pub beta: f64,
 }
 
+impl MethodSettings {
+    /// The parameters that a method has of its own.
+    fn own(&self, method: &Method) -> &[f64] {
+        if method.scheme.needs.has_beta() { std::slice::from_ref(&self.beta) } else { &[] }
+    }
+}
+
 /// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
 ///
@@ -107,29 +114,16 @@ pub fn program(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     if let Some(facts) = by_columns(method, model)
-        && let Some(mechanics) = RowMechanics::new(model)
+        && RowMechanics::new(model).is_some()
     {
         suits(method, &facts).map_err(unsuitable)?;
-        let program = column_program(method, mechanics, model, tolerance);
+        let program = column_program(method, model, settings).map_err(unsuitable)?;
         return Ok(Some(Program::Columns(Box::new(program))));
     }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     suits(method, &Facts::of(&mechanics)).map_err(unsuitable)?;
-    let mut functions = Functions::new(&mechanics, model);
-    if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
-        functions.field = Formula::unfused(&field.graph, &field.field);
-    }
-    (functions.flows, functions.body) = recognised(method.scheme, &mechanics, model).map_err(unsuitable)?;
-    let own: &[f64] = if method.scheme.needs.has_beta() { &[settings.beta] } else { &[] };
-    if method.scheme.needs.has_beta() {
-        functions.curvature = Some(Curvature::new(&mechanics));
-    }
-    // What is found at the end of a step is known at the start of the next, if that is where it begins and as long.
-    let follow = !method.treatment.moves_the_state() && method.composition.is_none();
-    let trace = Tracer::new(&functions).handing_over(follow).step(|space, t, h, x| step(method, space, t, h, x));
-    let program = StraightProgram::new(&trace, &mechanics, model, method.substeps(), own, tolerance);
+    let (program, trace) = straight_program(method, &mechanics, model, extension, settings).map_err(unsuitable)?;
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
 }
 
@@ -146,16 +140,68 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
-    let written_out = needs.recognised() || needs.has_beta() || method.treatment.moves_the_state();
+    let written_out = needs.recognised() || method.treatment.moves_the_state();
     let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
     (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
 }
 
-fn column_program(method: &Method, mechanics: RowMechanics, model: &Model, tolerance: f64) -> ColumnProgram {
-    let trace = columns::trace(mechanics, |space, t, h, x| step(method, space, t, h, x));
-    ColumnProgram::new(trace, model, method.substeps(), tolerance)
+/// The step of a method written out.
+///
+/// # Errors
+/// When the model is not of the form that the method needs.
+fn straight_program(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    extension: Option<&Field>,
+    settings: &MethodSettings,
+) -> Result<(StraightProgram, Trace), String> {
+    let mut functions = Functions::new(mechanics, model);
+    if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
+        functions.field = Formula::unfused(&field.graph, &field.field);
+    }
+    (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
+    let own = settings.own(method);
+    if !own.is_empty() {
+        functions.curvature = Some(Curvature::new(mechanics));
+    }
+    let tracer = Tracer::new(&functions).handing_over(follows(method));
+    let trace = tracer.step(|space, t, h, x| step(method, space, t, h, x));
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let program = StraightProgram::new(&trace, mechanics, model, method.substeps(), own, tolerance);
+    Ok((program, trace))
+}
+
+/// The step of a method over columns.
+///
+/// # Errors
+/// When the model is not of the form that the method needs.
+fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> Result<ColumnProgram, String> {
+    knows_stiff_part(method.scheme, model)?;
+    let own = settings.own(method);
+    let has_beta = !own.is_empty();
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let traced = |handing: Handing| {
+        let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
+        if has_beta {
+            mechanics.know_curvature(model).map_err(natural::not)?;
+        }
+        let beta = model.parameter_values.len();
+        Ok::<_, String>(columns::trace(mechanics, (beta, handing), |space, t, h, x| step(method, space, t, h, x)))
+    };
+    if !has_beta || !follows(method) {
+        return Ok(ColumnProgram::new(traced(Handing::Nothing)?, model, method.substeps(), own, tolerance));
+    }
+    let find = ColumnProgram::new(traced(Handing::Found)?, model, vec![1.0], own, tolerance);
+    let program = ColumnProgram::new(traced(Handing::Over)?, model, method.substeps(), own, tolerance);
+    Ok(program.taking_over(find, model.degrees()))
+}
+
+/// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.
+fn follows(method: &Method) -> bool {
+    !method.treatment.moves_the_state() && method.composition.is_none()
 }
 
 /// What decides which methods suit a model.
@@ -237,7 +283,11 @@ fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBo
 /// Whether H is of the form, and its stiff part known, that a scheme with a β needs.
 fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     natural::check(mechanics, model)?;
-    match scheme.needs == Needs::Stiff && mechanics.stiff.is_none() {
+    knows_stiff_part(scheme, model)
+}
+
+fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
+    match scheme.needs == Needs::Stiff && model.stiff.is_none() {
         true => Err("it has to know which part of the potential energy is stiff; name it with --stiff NAME, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified".into()),
         false => Ok(()),
     }

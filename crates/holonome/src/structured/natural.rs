@@ -15,9 +15,14 @@ const LARGEST_FULL: usize = 1000;
 /// # Errors
 /// Says what of H is not as it should be.
 pub fn check(mechanics: &Mechanics, model: &Model) -> Result<(), String> {
-    what_is_not(mechanics, model).map_or(Ok(()), |reason| {
-        Err(format!("it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use stormer-verlet-a, implicit-midpoint or gauss4"))
-    })
+    what_is_not(mechanics, model).map_or(Ok(()), |reason| Err(not(reason)))
+}
+
+/// That H is not natural, for this reason.
+pub fn not(reason: String) -> String {
+    format!(
+        "it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use stormer-verlet-a, implicit-midpoint or gauss4"
+    )
 }
 
 fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {

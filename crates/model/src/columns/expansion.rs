@@ -33,6 +33,7 @@ pub(super) trait Builder {
     fn leaf(&mut self, number: u32) -> Self::Formula;
     fn constant(&mut self, value: f64) -> Self::Formula;
     fn time(&mut self) -> Self::Formula;
+    fn parameter(&mut self, number: u32) -> Self::Formula;
     fn unary(&mut self, op: Unary, a: Self::Formula) -> Self::Formula;
     fn binary(&mut self, op: Binary, a: Self::Formula, b: Self::Formula) -> Self::Formula;
     /// A formula of a template, which is number `identity`; `slots` stand for what it reads, in order, and the last for
@@ -70,6 +71,10 @@ impl Builder for Forms {
         mixed(6, 0)
     }
 
+    fn parameter(&mut self, number: u32) -> u64 {
+        mixed(7, u64::from(number))
+    }
+
     fn unary(&mut self, op: Unary, a: u64) -> u64 {
         mixed(mixed(3, op as u64), a)
     }
@@ -103,6 +108,10 @@ impl Builder for Graphs {
 
     fn time(&mut self) -> Node {
         self.graph.input(Input::Time)
+    }
+
+    fn parameter(&mut self, number: u32) -> Node {
+        self.graph.parameter(number as usize)
     }
 
     fn unary(&mut self, op: Unary, a: Node) -> Node {
@@ -266,6 +275,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         let value = match self.columns.facts(element.column).definition {
             Definition::Input(_) => return self.value(element),
             Definition::Time => return self.builder.time(),
+            Definition::Parameter(number) => return self.builder.parameter(number),
             Definition::Constant(bits) => return self.builder.constant(f64::from_bits(bits)),
             Definition::Unary(op, a) => {
                 let a = self.value(argument(a));
@@ -391,7 +401,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
                 let formula = self.builder.constant(1.0);
                 return vec![Derivative { unknown: at.first + element.member * at.stride, step, formula }];
             }
-            Definition::Input(_) | Definition::Time | Definition::Constant(_) => Vec::new(),
+            Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => Vec::new(),
             Definition::Unary(op, a) => {
                 let inner = self.differentiated(argument(a));
                 self.chain_unary(op, argument(a), inner)

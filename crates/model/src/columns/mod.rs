@@ -42,6 +42,8 @@ pub enum Definition {
     Time,
     /// A number, by its bits.
     Constant(u64),
+    /// A parameter, by its number.
+    Parameter(u32),
     /// An operation, member by member.
     Unary(Unary, Column),
     /// An operation, member by member; a column of length 1 goes with every member.
@@ -179,6 +181,11 @@ impl Columns {
         self.put(Definition::Time, 1, Vec::new(), None)
     }
 
+    /// A parameter.
+    pub fn parameter(&mut self, number: usize) -> Column {
+        self.put(Definition::Parameter(number as u32), 1, Vec::new(), None)
+    }
+
     /// A number.
     pub fn constant(&mut self, value: f64) -> Column {
         self.put(Definition::Constant(value.to_bits()), 1, Vec::new(), None)
@@ -271,7 +278,7 @@ impl Columns {
                 used.dedup();
                 self.put_call(call, (first, stride, self.length(column)), used)
             }
-            Definition::Input(_) | Definition::Time | Definition::Constant(_) => column,
+            Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => column,
         };
         replaced.insert(column, substituted);
         substituted
@@ -333,7 +340,7 @@ impl Columns {
                 continue;
             }
             let linear = match self.definition(column) {
-                Definition::Input(_) | Definition::Time | Definition::Constant(_) => true,
+                Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => true,
                 Definition::Unary(op, _) => op == Unary::Neg,
                 Definition::Binary(op, a, b) => match op {
                     Binary::Add | Binary::Sub => true,

@@ -22,8 +22,9 @@ pub struct RowKernel {
     parameters: Vec<f64>,
     /// What each kernel computes from the parameters once.
     bound: Vec<Aligned>,
-    /// Whether all pieces write their outputs in place.
+    /// Whether all pieces write their outputs in place, and whether that is every output.
     in_place: bool,
+    complete: bool,
 }
 
 /// How a piece is run.
@@ -65,7 +66,9 @@ impl RowKernel {
         });
         let bound = bound.collect();
         let in_place = code.iter().all(|code| matches!(code, Code::Rows(_)));
-        RowKernel { program, code, parameters: parameters.to_vec(), bound, in_place }
+        let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
+        let complete = in_place && written == program.outputs;
+        RowKernel { program, code, parameters: parameters.to_vec(), bound, in_place, complete }
     }
 
     /// The same kernel with other parameters.
@@ -96,6 +99,14 @@ impl RowKernel {
 
     /// Evaluates the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        if self.in_place && !self.complete {
+            out.fill(0.0);
+        }
+        self.overwrite(t, x, out, work);
+    }
+
+    /// The same, but outputs that no row adds to may be left as they are.
+    pub fn overwrite(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         if !self.in_place {
             out.fill(0.0);
         }

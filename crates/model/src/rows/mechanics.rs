@@ -40,6 +40,8 @@ pub struct RowMechanics {
     forces: usize,
     hidden: usize,
     sizes: [usize; 2],
+    /// ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
+    curvature: Option<[usize; 3]>,
 }
 
 impl RowMechanics {
@@ -79,7 +81,7 @@ impl RowMechanics {
         all.outputs = outputs;
         let dimension = model.dimension();
         let mut columns = Columns::new();
-        let hidden = rates(&all, dimension + outputs);
+        let hidden = along(&all, dimension + outputs, 1, true);
         let gradient = columns.function(Function::gradient(hamiltonian, dimension));
         let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
         let sizes = [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional))));
@@ -98,7 +100,53 @@ impl RowMechanics {
             forces,
             hidden,
             sizes,
+            curvature: None,
         })
+    }
+
+    /// Makes [`RowMechanics::hessian_times`] and [`RowMechanics::third_times`] known, for H = ½ pᵀM⁻¹p + V(q, t).
+    ///
+    /// # Errors
+    /// Where H is not of that form; says what is not.
+    pub fn know_curvature(&mut self, model: &Model) -> Result<(), String> {
+        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Err("it has no Hamiltonian".into()) };
+        let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
+        let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
+        let (t, n) = (self.columns.time(), self.degrees());
+        let (v, slopes) = (self.gradient(t, &x, true), self.gradient(t, &x, false));
+        let (q, p) = x.split_at(n);
+        let varies = |column: &Column| self.columns.depends(*column, q) || self.columns.depends(*column, &[t]);
+        if v.iter().any(varies) || slopes.iter().any(|&slope| self.columns.depends(slope, p)) {
+            return Err("its kinetic energy varies with position or time".into());
+        }
+        if !v.iter().all(|&v| self.columns.is_linear(v, p)) {
+            return Err("its kinetic energy is not quadratic in the momenta".into());
+        }
+        let (degrees, behind) = (model.degrees(), self.dimension + self.outputs);
+        let mut of = |functional: &Functional, order: usize| {
+            let derivative = along(functional, behind, order, false);
+            self.columns.function(Function::gradient(&derivative, degrees))
+        };
+        let stiff = model.stiff.as_ref().unwrap_or(hamiltonian);
+        self.curvature = Some([of(hamiltonian, 1), of(hamiltonian, 2), of(stiff, 1)]);
+        Ok(())
+    }
+
+    /// V_qq v at (t, x), of all of V or of its stiff part.
+    pub fn hessian_times(&mut self, stiff: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        self.curved(if stiff { 2 } else { 0 }, t, x, v)
+    }
+
+    /// v·V_qqq·v at (t, x).
+    pub fn third_times(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        self.curved(1, t, x, v)
+    }
+
+    fn curved(&mut self, which: usize, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        let function = self.curvature.expect("made known before it is used")[which];
+        let arguments = self.with(x, v);
+        let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
+        self.columns.call(function, t, &arguments, &outputs)
     }
 
     /// Number of components of the positions.
@@ -136,19 +184,21 @@ impl RowMechanics {
         self.columns.call(self.g, t, &arguments, &outputs)
     }
 
-    /// The positions and velocities v as arguments of what depends on both.
-    fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<Segment> {
-        let v = self.gradient(t, x, true);
+    /// The state and velocities v of the positions as arguments of what depends on both; momenta stay.
+    fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<Segment> {
         let mut arguments = self.arguments(x);
+        let still = self.columns.constant(0.0);
         let behind = (self.dimension + self.outputs) as u32;
-        let count = self.variables.len() / 2;
-        let mut rest = &v[..];
-        for &(first, width) in &self.variables[..count] {
-            let (columns, others) = rest.split_at(width);
-            arguments.push(Segment { first: behind + first, columns: columns.to_vec() });
-            rest = others;
+        let mut rest = v.iter().copied().chain(std::iter::repeat(still));
+        for &(first, width) in &self.variables {
+            arguments.push(Segment { first: behind + first, columns: rest.by_ref().take(width).collect() });
         }
         arguments
+    }
+
+    fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<Segment> {
+        let v = self.gradient(t, x, true);
+        self.with(x, &v)
     }
 
     /// The hidden constraints G H_p + g_t at (t, x).
@@ -211,25 +261,28 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
     Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
 }
 
-/// G v + g_t as a function of (x, v), where the velocity of state component i stands at `behind + i`.
-fn rates(functional: &Functional, behind: usize) -> Functional {
+/// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state component i
+/// stands at `behind + i`; with what time adds, if that counts.
+fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> Functional {
     let term = |term: &Term| {
-        let (graph, gradients) = term.gradients();
-        let mut moving: Vec<u32> = gradients.iter().flatten().map(|&(slot, _)| slot).collect();
-        moving.sort_unstable();
-        moving.dedup();
-        let derived = Term { graph, ..term.clone() };
+        let moving: Vec<u32> =
+            (0..term.slots.len() as u32).filter(|&k| term.slots[k as usize] == Source::State).collect();
         let velocity = |row: usize, k: usize| behind as u32 + term.row(row)[moving[k] as usize];
-        extended(&derived, moving.len(), velocity, |g, v| {
-            let rate = |(&root, gradient): (&Node, &Vec<(u32, Node)>)| {
-                let explicit = g.time_derivative(root);
-                gradient.iter().fold(explicit, |sum, &(slot, d)| {
-                    let k = moving.binary_search(&slot).expect("it is among those that move");
-                    let product = g.mul(d, v[k]);
-                    g.add(sum, product)
-                })
-            };
-            term.roots.iter().zip(&gradients).map(rate).collect()
+        extended(term, moving.len(), velocity, |g, v| {
+            let mut roots = term.roots.clone();
+            for _ in 0..order {
+                for root in &mut roots {
+                    let start = if timed { g.time_derivative(*root) } else { g.zero() };
+                    let partials = g.adjoint(*root, |input| matches!(input, Input::Slot(k) if moving.contains(&k)));
+                    *root = partials.into_iter().fold(start, |sum, (input, d)| {
+                        let Input::Slot(slot) = input else { return sum };
+                        let k = moving.binary_search(&slot).expect("it is among those that move");
+                        let product = g.mul(d, v[k]);
+                        g.add(sum, product)
+                    });
+                }
+            }
+            roots
         })
     };
     Functional { outputs: functional.outputs, terms: functional.terms.iter().map(term).collect() }

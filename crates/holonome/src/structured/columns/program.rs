@@ -40,6 +40,10 @@ pub struct ColumnProgram {
     substeps: Vec<f64>,
     tolerance: f64,
     names: Names,
+    /// The method's own parameters, which follow the model's.
+    own: Vec<f64>,
+    /// What finds the first of what is carried, and how many numbers that is, where no step of the same length came before.
+    first: Option<(Box<ColumnProgram>, usize)>,
 }
 
 /// What is needed to name an equation.
@@ -238,8 +242,10 @@ impl Planner<'_> {
 const MOST_TOGETHER: usize = 8;
 
 impl ColumnProgram {
-    /// The program of a trace, made once for each of `substeps`; the tolerance loosens that of the Newton iterations.
-    pub fn new(trace: ColumnTrace, model: &Model, substeps: Vec<f64>, tolerance: f64) -> ColumnProgram {
+    /// The program of a trace, made once for each of `substeps`, of a method with parameters of its `own`; the tolerance
+    /// loosens that of the Newton iterations.
+    pub fn new(trace: ColumnTrace, model: &Model, substeps: Vec<f64>, own: &[f64], tolerance: f64) -> ColumnProgram {
+        let parameters = [&model.parameter_values, own].concat();
         let state = trace.mechanics.state.clone();
         let dimension = trace.mechanics.dimension;
         let mut planner = Planner {
@@ -247,7 +253,7 @@ impl ColumnProgram {
             systems: &trace.systems,
             stored: Vec::new(),
             largest: &trace.largest,
-            parameters: &model.parameter_values,
+            parameters: &parameters,
             registers: 0,
         };
         for &column in trace.x.iter().chain([&trace.t, &trace.h]) {
@@ -274,7 +280,7 @@ impl ColumnProgram {
             actions.extend(Solve::actions(&mut planner, level, system, watch));
         }
         actions.extend(planner.compute(trace.systems.len(), |_, _| true));
-        let lengths = planner.lengths(&trace.result, &trace.x);
+        let lengths = planner.lengths(&trace.result, &trace.x[..trace.result.len()]);
         let stage = planner.stage(&lengths);
         let mut place = stage.first;
         let mut result = Vec::new();
@@ -323,7 +329,15 @@ impl ColumnProgram {
             substeps,
             tolerance,
             names,
+            own: own.to_vec(),
+            first: None,
         }
+    }
+
+    /// The same with a program that finds what a step takes over from the one before where there is none: its result is the
+    /// first of what is carried.
+    pub fn taking_over(self, find: ColumnProgram, degrees: usize) -> ColumnProgram {
+        ColumnProgram { first: Some((Box::new(find), degrees)), ..self }
     }
 
     /// Whether a step solves equations by Newton's iteration; linear ones take none.
@@ -348,6 +362,8 @@ impl ColumnProgram {
 
     /// The same program with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> ColumnProgram {
+        let first = self.first.as_ref().map(|(find, count)| (Box::new(find.rebound(parameters)), *count));
+        let parameters = &[parameters, &self.own].concat();
         let stage = |stage: &Stage| Stage { kernel: stage.kernel.rebound(parameters), ..*stage };
         let action = |action: &Action| match action {
             Action::Compute(s) => Action::Compute(stage(s)),
@@ -371,6 +387,8 @@ impl ColumnProgram {
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
             names: self.names.clone(),
+            own: self.own.clone(),
+            first,
             ..*self
         }
     }
@@ -410,6 +428,27 @@ impl ColumnProgram {
             carried[at..at + range.len()].copy_from_slice(&registers[range.clone()]);
             at += range.len();
         }
+    }
+
+    /// The result at (t, x), columns one behind the other.
+    fn find(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        found: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        self.load(t_and_h, x, &[], registers);
+        self.substep(registers, &mut [], cost, work)?;
+        let mut rest = found;
+        for (family, &at) in self.state.iter().zip(&self.result) {
+            let (these, others) = rest.split_at_mut(family.length as usize);
+            these.copy_from_slice(&registers[at..at + family.length as usize]);
+            rest = others;
+        }
+        Ok(())
     }
 
     fn substep(
@@ -563,7 +602,7 @@ impl Solve {
             if self.solver.fills() {
                 values.fill(0.0);
             }
-            self.jacobian.run(0.0, before, values, work);
+            self.jacobian.overwrite(0.0, before, values, work);
             let pivots = self.solver.solve(values, residuals, work);
             cost.newton_iterations += u64::from(!self.linear);
             cost.linear_solves += 1;
@@ -670,11 +709,13 @@ impl StepMap for ColumnProgram {
     fn work_len(&self) -> usize {
         let kernels = self.stages().map(|stage| stage.kernel.work_len());
         let solves = self.solves().map(Solve::work_len);
-        self.registers + 2 * self.watched() + kernels.chain(solves).max().unwrap_or(0)
+        let own = self.registers + 2 * self.watched() + kernels.chain(solves).max().unwrap_or(0);
+        own.max(self.first.as_ref().map_or(0, |(find, _)| find.work_len()))
     }
 
     fn memory_len(&self) -> usize {
-        self.carried_len() + 2 * self.watched()
+        // The last number is the length of the step that handed over.
+        self.carried_len() + 2 * self.watched() + usize::from(self.first.is_some())
     }
 
     fn takes_first_stage(&self) -> bool {
@@ -691,6 +732,12 @@ impl StepMap for ColumnProgram {
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
+        if let Some((find, count)) = &self.first
+            && let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != h)
+        {
+            find.find((t, h), x, &mut carried[..*count], cost, work)?;
+            *known_for = h;
+        }
         let (registers, work) = work.split_at_mut(self.registers);
         let (carried, scale) = memory.split_at_mut(self.carried_len());
         x1.copy_from_slice(x);

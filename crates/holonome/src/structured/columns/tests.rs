@@ -2,15 +2,11 @@
 
 use crate::options::Settings;
 use crate::problem::Problem;
-use crate::structured::functions::Functions;
-use crate::structured::program::Program as StraightProgram;
-use crate::structured::tracing::Tracer;
-use crate::structured::{column_program, step};
+use crate::structured::{MethodSettings, column_program, straight_program};
 use holonome_integrate::method::Method;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::Cost;
-use holonome_model::rows::RowMechanics;
 use holonome_model::treatment::mechanics::mechanics;
 use std::collections::BTreeMap;
 
@@ -43,8 +39,8 @@ const LATTICE: &str = "size n = 9\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentu
 const MIXED: &str = "size n = 6\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentum p of q = 0.2*cos(2*i)\n\
     hamiltonian sum(i in 1..n : p[i]^2/2*(1 + q[i]^2)) + sum(i in 2..n : p[i]*p[i-1]*cos(q[i] - q[i-1])/4)\n";
 
-fn problem(text: &str) -> Problem {
-    Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap_or_else(|e| panic!("{e}"))
+fn problem(text: &str, settings: &Settings) -> Problem {
+    Problem::from_text("model", text, &BTreeMap::new(), settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The state after some steps of a map, and what they cost.
@@ -66,15 +62,18 @@ fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64
 }
 
 fn compare(text: &str, names: &[&str], h: f64) {
-    let problem = problem(text);
+    compare_with(text, &Settings::default(), names, h);
+}
+
+fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
+    let problem = problem(text, settings);
     for name in names {
         let method: Method = name.parse().unwrap();
         let model = &problem.model;
         let mechanics = mechanics(model).unwrap();
-        let functions = Functions::new(&mechanics, model);
-        let trace = Tracer::new(&functions).step(|space, t, h, x| step(&method, space, t, h, x));
-        let straight = StraightProgram::new(&trace, &mechanics, model, method.substeps(), &[], 0.0);
-        let columns = column_program(&method, RowMechanics::new(model).unwrap(), model, 0.0);
+        let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+        let (straight, _) = straight_program(&method, &mechanics, model, None, &settings).unwrap();
+        let columns = column_program(&method, model, &settings).unwrap();
         assert_eq!(columns.iterates(), straight.iterates(), "{name}");
         let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
         let (found, others, cost) = run(&columns, &model.initial, h, 12);
@@ -123,4 +122,34 @@ fn models_without_constraints() {
     let implicit = ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
     compare(LATTICE, &implicit[..3], 0.05);
     compare(MIXED, &implicit, 0.05);
+}
+
+#[test]
+fn stiff_potentials() {
+    let methods = [
+        "zhang-skeel",
+        "zhang-skeel-simplified",
+        "newmark",
+        "newmark-one-step",
+        "pushforward-newmark",
+        "yoshida4(zhang-skeel)",
+    ];
+    compare(LATTICE, &methods, 0.2);
+    // Unequal masses, in three dimensions, in a driven field.
+    let springs = MASSES
+        .replace("constraint link[i in 2..n] :", "let rods = 50*sum(i in 2..n : (")
+        .replace(" = 1\n", " - 1)^2)\n");
+    let springs = springs.replace("0.01*i*r[i].z^2)", "0.01*i*r[i].z^2*cos(t)) + rods");
+    compare(&springs, &methods, 0.1);
+    let stiff = Settings { stiff: Some("rods".into()), ..Settings::default() };
+    compare_with(&springs, &stiff, &["zhang-skeel-stiff"], 0.1);
+}
+
+#[test]
+fn what_is_not_natural_is_refused() {
+    let problem = problem(MIXED, &Settings::default());
+    let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+    let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings).err().unwrap();
+    assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
+    assert!(refused("zhang-skeel-stiff").contains("--stiff NAME"), "{}", refused("zhang-skeel-stiff"));
 }

@@ -61,6 +61,24 @@ struct Tracer {
     multipliers: (Vec<Column>, Vec<usize>),
     largest: Vec<(Column, Vec<Column>)>,
     calls: Vec<(Calls, Vec<Column>)>,
+    /// The number of the method's own parameter.
+    beta: usize,
+    handing: Handing,
+    /// What is taken over from the step before.
+    taken: Vec<Column>,
+    /// What a step would take over, and how many systems are solved for it.
+    found: Option<(Vec<Column>, usize)>,
+}
+
+/// What becomes of what a step may take over from the one before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Handing {
+    /// It is computed.
+    Nothing,
+    /// It is taken over.
+    Over,
+    /// It is all that is wanted.
+    Found,
 }
 
 fn columns(values: &[Value]) -> Vec<Column> {
@@ -71,9 +89,10 @@ fn values(columns: &[Column]) -> Vec<Value> {
     columns.iter().map(|column| Value(column.0)).collect()
 }
 
-/// Records a step over the columns of a large model.
+/// Records a step over the columns of a large model, whose own parameter, if it has one, is number `beta`.
 pub fn trace(
     mut mechanics: RowMechanics,
+    (beta, handing): (usize, Handing),
     step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
 ) -> ColumnTrace {
     let lengths: Vec<u32> = mechanics.state.iter().map(|family| family.length).collect();
@@ -87,8 +106,18 @@ pub fn trace(
         multipliers: (Vec::new(), Vec::new()),
         largest: Vec::new(),
         calls: Vec::new(),
+        beta,
+        handing,
+        taken: Vec::new(),
+        found: None,
     };
-    let result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
+    let mut result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
+    if handing == Handing::Found {
+        let (found, systems) = tracer.found.take().unwrap_or_default();
+        result = found;
+        tracer.systems.truncate(systems);
+        tracer.carried.clear();
+    }
     let calls = tracer.count();
     let Tracer { mechanics, systems, carried, multipliers, largest, .. } = tracer;
     ColumnTrace { mechanics, x, t, h, result, systems, carried, multipliers, largest, calls }
@@ -198,9 +227,8 @@ impl Tracer {
     }
 }
 
-const NO_BODY: &str = "methods of rigid bodies are refused for large models";
 /// Why some functions are never asked for here.
-const WRITTEN_OUT: &str = "methods that need the derivatives of a potential are written out";
+const NO_BODY: &str = "methods of rigid bodies are refused for large models";
 
 impl PhaseSpace for Tracer {
     fn dimension(&self) -> usize {
@@ -310,36 +338,61 @@ impl PhaseSpace for Tracer {
         unreachable!("{NO_BODY}")
     }
 
+    /// Sums over all members are no columns: what is made of them is not watched here.
     fn energy(&mut self, _: Value, _: &[Value]) -> Value {
-        unreachable!("{WRITTEN_OUT}")
+        self.constant(0.0)
     }
 
-    fn hessian_times(&mut self, _: Potential, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
-        unreachable!("{WRITTEN_OUT}")
+    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        let stiff = part == Potential::Stiff;
+        let found = self.mechanics.hessian_times(stiff, Column(t.0), &columns(x), &columns(v));
+        self.called(Calls { hessian: 1, ..Calls::default() }, found)
     }
 
-    fn third_times(&mut self, _: Value, _: &[Value], _: &[Value]) -> Vec<Value> {
-        unreachable!("{WRITTEN_OUT}")
+    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        values(&self.mechanics.third_times(Column(t.0), &columns(x), &columns(v)))
     }
 
     fn beta(&mut self) -> Value {
-        unreachable!("{WRITTEN_OUT}")
+        let beta = self.beta;
+        Value(self.columns().parameter(beta).0)
     }
 
     fn take_over(&mut self, find: Finding) -> Vec<Value> {
-        find(self)
+        let (systems, calls) = (self.systems.len(), self.calls.len());
+        let mut found = columns(&find(self));
+        found.truncate(self.degrees());
+        match self.handing {
+            Handing::Nothing => {}
+            Handing::Found => self.found = Some((found.clone(), self.systems.len())),
+            Handing::Over => {
+                // Only their lengths were wanted.
+                self.systems.truncate(systems);
+                self.calls.truncate(calls);
+                for column in &mut found {
+                    let length = self.columns().length(*column);
+                    *column = self.columns().input(length);
+                }
+                self.taken.clone_from(&found);
+            }
+        }
+        values(&found)
     }
 
-    fn hand_over(&mut self, _: &[Value]) {}
+    fn hand_over(&mut self, values: &[Value]) {
+        let taken = std::mem::take(&mut self.taken);
+        self.carried.splice(0..0, taken.into_iter().zip(columns(values)));
+    }
 
     fn watch(&mut self, _: Value) {}
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
-        let like = match equations.guess {
-            Guess::Last => equations.size,
-            Guess::At(guess) => guess,
+        let length = |row: &Equation| match *row {
+            Equation::Constraint(k) | Equation::Hidden(k) => self.mechanics.constraints[k].length,
+            Equation::Stage(k) => self.mechanics.state[k].length,
+            Equation::AngularMomentum(_) => unreachable!("{NO_BODY}"),
         };
-        let lengths: Vec<u32> = like.iter().map(|value| self.mechanics.columns.length(Column(value.0))).collect();
+        let lengths: Vec<u32> = equations.rows.iter().map(length).collect();
         let unknowns: Vec<Column> = lengths.into_iter().map(|length| self.columns().input(length)).collect();
         let before = self.calls.len();
         self.frames.push(Frame::default());
