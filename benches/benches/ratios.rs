@@ -77,6 +77,35 @@ fn double_pendulum(method: &str, arguments: &[&str]) -> f64 {
     ours / c
 }
 
+/// Time per step of RATTLE on a hanging chain of so many links, whose constraints and energy are watched after every step,
+/// over that of C, which does not count its watching.
+fn chain(links: u64, h: f64) -> f64 {
+    let Some(limit) = Limit::compile("limit_chain") else { return f64::NAN };
+    // Of a large one, too, so many that storing its start and its end does not count.
+    let (steps, settings) = ((2_000_000 / links).max(200), of_links(links));
+    let arguments = [links.to_string(), h.to_string(), steps.to_string(), "down".to_string()];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let options = fixed("rattle", h, h * steps as f64);
+    let (c, ours) =
+        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run("chain", &settings, &options)) / steps as f64);
+    ours / c
+}
+
+fn of_links(links: u64) -> Settings {
+    Settings { set: vec![("n".to_string(), links.to_string())], ..Settings::default() }
+}
+
+/// Time per step of the method of Zhang and Skeel on the same chain with a penalty, over that of RATTLE.
+fn penalised_chain(links: u64) -> f64 {
+    let (h, steps, settings) = (0.002, 500_000 / links, of_links(links));
+    let rattle = fixed("rattle", h, h * steps as f64);
+    let penalty = Some("50".parse().expect("a penalty"));
+    let zhang_skeel = RunOptions { penalty, ..fixed("zhang-skeel", h, h * steps as f64) };
+    let (rattle, ours) =
+        in_turns(5, || wall(&run("chain", &settings, &rattle)), || wall(&run("chain", &settings, &zhang_skeel)));
+    ours / rattle
+}
+
 const PENDULUM: &str = "spherical-pendulum";
 
 /// Time per step of a fixed-step run over that of a kernel.
@@ -180,6 +209,31 @@ const ROWS: &[Row] = &[
         name: "suzuki4(rattle) on the double pendulum, watched, over C that watches",
         target: 3.0,
         measure: |_| double_pendulum("suzuki4(rattle)", &["0.01", "1000", "4"]),
+    },
+    Row {
+        name: "rattle on a chain of 10 links, watched, over C whose watching does not count",
+        target: 2.0,
+        measure: |_| chain(10, 0.01),
+    },
+    Row {
+        name: "rattle on a chain of 1000 links, watched, over C whose watching does not count",
+        target: 1.5,
+        measure: |_| chain(1000, 0.01),
+    },
+    Row {
+        name: "rattle on a chain of 100000 links, watched, over C whose watching does not count",
+        target: 1.5,
+        measure: |_| chain(100_000, 0.001),
+    },
+    Row {
+        name: "zhang-skeel on a penalised chain of 10 links, over rattle",
+        target: f64::INFINITY,
+        measure: |_| penalised_chain(10),
+    },
+    Row {
+        name: "zhang-skeel on a penalised chain of 1000 links, over rattle",
+        target: f64::INFINITY,
+        measure: |_| penalised_chain(1000),
     },
     Row {
         name: "plain:dop853 at 1e-10, per evaluation, over C's rk4",

@@ -87,6 +87,8 @@ pub struct Group {
     pub members: Vec<Vec<(u32, f64)>>,
     /// Monitored but not corrected.
     pub watched_only: bool,
+    /// Where the members are scalars of weight one in rows one behind the other, these rows.
+    scalars: Option<std::ops::Range<u32>>,
 }
 
 /// The kind of an invariant quantity.
@@ -106,7 +108,15 @@ pub enum GroupKind {
 impl Group {
     /// A single quantity on consecutive rows, each of weight one.
     pub fn rows(name: &str, kind: GroupKind, rows: std::ops::Range<u32>) -> Group {
-        Group { name: name.into(), kind, members: vec![rows.map(|row| (row, 1.0)).collect()], watched_only: false }
+        Group::family(name, kind, vec![rows.map(|row| (row, 1.0)).collect()])
+    }
+
+    /// A family of quantities: the rows and weights of each member.
+    pub fn family(name: &str, kind: GroupKind, members: Vec<Vec<(u32, f64)>>) -> Group {
+        let first = members.first().and_then(|member| member.first()).map_or(0, |&(row, _)| row);
+        let in_line = (first..).zip(&members).all(|(row, member)| member[..] == [(row, 1.0)]);
+        let scalars = in_line.then(|| first..first + members.len() as u32);
+        Group { name: name.into(), kind, members, watched_only: false, scalars }
     }
 
     /// The same group, monitored but not corrected.
@@ -118,6 +128,10 @@ impl Group {
     /// The deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one scalar of weight
     /// one is |ΔF|. A NaN in any row makes it NaN.
     pub fn drift(&self, f: &[f64], target: &[f64]) -> f64 {
+        if let Some(rows) = &self.scalars {
+            let rows = rows.start as usize..rows.end as usize;
+            return farthest(&f[rows.clone()], &target[rows]);
+        }
         let mut largest = 0.0;
         for member in &self.members {
             let size = match member.as_slice() {
@@ -136,6 +150,17 @@ impl Group {
         }
         largest
     }
+}
+
+/// max |a_i − b_i|, NaN if any is: several largest ones side by side, as each waits for the one before.
+fn farthest(a: &[f64], b: &[f64]) -> f64 {
+    let mut largest = [0.0; 8];
+    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
+        for (largest, (a, b)) in largest.iter_mut().zip(a.iter().zip(b)) {
+            *largest = max_or_nan(*largest, (a - b).abs());
+        }
+    }
+    largest.into_iter().fold(0.0, max_or_nan)
 }
 
 /// Whether all of these are finite: 0·x is 0 for those, and NaN for all else.
@@ -240,12 +265,7 @@ mod tests {
 
     #[test]
     fn drift_is_the_largest_member_and_keeps_nan() {
-        let group = Group {
-            name: "rods".into(),
-            kind: GroupKind::Constraint,
-            members: vec![vec![(0, 1.0), (1, 2.0)], vec![(2, 1.0)]],
-            watched_only: false,
-        };
+        let group = Group::family("rods", GroupKind::Constraint, vec![vec![(0, 1.0), (1, 2.0)], vec![(2, 1.0)]]);
         // Members: √(3² + 2·2²) = √17 and 4; exact squares, so only the root rounds.
         assert_eq!(group.drift(&[3.0, 2.0, -4.0], &[0.0; 3]), 17f64.sqrt());
         assert_eq!(group.drift(&[3.0, 2.0, -5.0], &[0.0; 3]), 5.0);
@@ -253,6 +273,19 @@ mod tests {
             let mut f = [3.0, 2.0, -4.0];
             f[nan_at] = f64::NAN;
             assert!(group.drift(&f, &[0.0; 3]).is_nan());
+        }
+        // A family of scalars in line, of any length, from any row on.
+        for count in 1..20 {
+            let members = (3..3 + count).map(|row| vec![(row as u32, 1.0)]).collect();
+            let family = Group::family("links", GroupKind::Constraint, members);
+            assert_eq!(family.scalars, Some(3..3 + count as u32));
+            for worst in 0..count {
+                let mut f = vec![0.5; 30];
+                f[3 + worst] = -4.0;
+                assert_eq!(family.drift(&f, &[1.0; 30]), 5.0);
+                f[3 + worst] = f64::NAN;
+                assert!(family.drift(&f, &[1.0; 30]).is_nan());
+            }
         }
     }
 

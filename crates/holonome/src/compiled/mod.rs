@@ -216,18 +216,16 @@ fn invariants(field: &Field) -> Invariants {
 
 /// The numeric half's description of a group.
 fn group(g: &InvariantGroup) -> Group {
-    Group {
-        name: g.name.clone(),
-        kind: match g.kind {
-            InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
-            InvariantKind::Constraint => GroupKind::Constraint,
-            InvariantKind::Hidden => GroupKind::Hidden,
-            InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
-            InvariantKind::Integral => GroupKind::Integral,
-        },
-        members: g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect(),
-        watched_only: g.watched,
-    }
+    let kind = match g.kind {
+        InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
+        InvariantKind::Constraint => GroupKind::Constraint,
+        InvariantKind::Hidden => GroupKind::Hidden,
+        InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
+        InvariantKind::Integral => GroupKind::Integral,
+    };
+    let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect();
+    let group = Group::family(&g.name, kind, members);
+    if g.watched { group.watched() } else { group }
 }
 
 impl CompiledSystem {
