@@ -71,12 +71,12 @@ pub enum Failure<E> {
     },
     /// The linear equations of a linearly implicit step came near to being singular.
     #[error(
-        "the step from t = {t} is too long for a potential that bends downwards there: the smallest eigenvalue of I + beta h^2 M^-1 V_qq is {eigenvalue:.3}, below 0.5, and the method fails as it nears 0; take a shorter step, a smaller penalty where there is one, or a smaller --beta"
+        "the step from t = {t} is too long for a potential that bends downwards there: the smallest eigenvalue of I + beta h^2 M^-1 V_qq is {eigenvalue:.3} or less, and the method fails as it nears 0; take a shorter step, a smaller penalty where there is one, or a smaller --beta"
     )]
     Indefinite {
         /// Start of the step.
         t: f64,
-        /// The eigenvalue.
+        /// The eigenvalue, or a bound from above.
         eigenvalue: f64,
     },
     /// The observer failed, to store a sample for instance.

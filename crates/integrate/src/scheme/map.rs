@@ -47,7 +47,7 @@ pub enum NoStep {
     },
     /// The matrix of linear equations has an eigenvalue that is too small.
     Indefinite {
-        /// The eigenvalue.
+        /// A bound from above.
         eigenvalue: f64,
     },
 }
