@@ -168,6 +168,9 @@ impl Error {
                     error.insert("residual".to_string(), json!(residual));
                 }
                 // `the state` and `the field` are no invariant's name.
+                if let Failure::Indefinite { eigenvalue, .. } = **failure {
+                    error.insert("eigenvalue".to_string(), json!(eigenvalue));
+                }
                 if let Failure::NonFinite { quantity, .. } = &**failure
                     && !quantity.starts_with("the ")
                 {

@@ -295,6 +295,10 @@ impl Simulation {
                 .warnings
                 .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
         }
+        let memory = &self.state.memory;
+        if let Some(least) = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(memory)) {
+            summary.warnings.push(format!("the step is long where the potential bends downwards: the smallest eigenvalue of I + beta h^2 M^-1 V_qq was {least:.2}, and the run would have ended below 0.5; compare with a shorter step, or a smaller penalty where there is one"));
+        }
         let unstored = |source| Error::Failed { failure: Box::new(Failure::Observer(source)), out: Some(path.clone()) };
         match outcome {
             Ok(Outcome::Finished) => {

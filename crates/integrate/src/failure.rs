@@ -69,6 +69,16 @@ pub enum Failure<E> {
         /// The determinant of D.
         determinant: f64,
     },
+    /// The linear equations of a linearly implicit step came near to being singular.
+    #[error(
+        "the step from t = {t} is too long for a potential that bends downwards there: the smallest eigenvalue of I + beta h^2 M^-1 V_qq is {eigenvalue:.3} or less, and the method fails as it nears 0; take a shorter step, a smaller penalty where there is one, or a smaller --beta"
+    )]
+    Indefinite {
+        /// Start of the step.
+        t: f64,
+        /// The eigenvalue, or a bound from above.
+        eigenvalue: f64,
+    },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
@@ -84,6 +94,7 @@ impl<E> Failure<E> {
             Failure::ProjectionNotConverged { .. } => "projection-not-converged",
             Failure::NewtonNotConverged { .. } => "newton-not-converged",
             Failure::Degenerate { .. } => "degenerate-constraints",
+            Failure::Indefinite { .. } => "indefinite-matrix",
             Failure::Observer(_) => "observer",
         }
     }
@@ -96,6 +107,7 @@ impl<E> Failure<E> {
             | Failure::TooManySteps { t, .. }
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
+            | Failure::Indefinite { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }

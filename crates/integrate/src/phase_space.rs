@@ -59,6 +59,9 @@ pub enum Watched {
     /// Of equations whose matrix is h² times such a one; only where fibres are no straight lines, as they may then meet
     /// what is solved for several times.
     OnCurves,
+    /// Of linear equations whose matrix is I + K M⁻¹ with a symmetric K, which vanishes with h, and the mass matrix M: the
+    /// run ends where its smallest eigenvalue comes too near to 0.
+    Definite,
 }
 
 /// As many equations as unknowns.

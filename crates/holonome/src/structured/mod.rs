@@ -66,6 +66,14 @@ impl Program {
         }
     }
 
+    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
+        match self {
+            Program::Straight(program, _) => program.smallest_eigenvalue(memory),
+            Program::Columns(_) => None,
+        }
+    }
+
     /// A map of its own with other parameters, which makes every step by itself.
     pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
         match self {

@@ -25,6 +25,16 @@ pub fn not(reason: String) -> String {
     )
 }
 
+/// Whether the mass matrix of a natural H is diagonal: no velocity reads another momentum than its own.
+pub fn diagonal_mass(mechanics: &Mechanics) -> bool {
+    let (n, g) = (mechanics.degrees, &mechanics.graph);
+    mechanics.gradient[n..].iter().enumerate().all(|(i, &velocity)| {
+        let other =
+            |node| matches!(g.expression(node), Expression::Input(Input::State(k)) if k as usize >= n && k as usize != n + i);
+        !g.reachable(&[velocity]).into_iter().any(other)
+    })
+}
+
 fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {
     let (n, mut g) = (mechanics.degrees, mechanics.graph.clone());
     let (h_q, h_p) = mechanics.gradient.split_at(n);

@@ -7,10 +7,12 @@
 
 use super::first_same::FirstSame;
 use super::multipliers::Multipliers;
+use super::natural::diagonal_mass;
 use super::repeated::{Ingredients, Repeated};
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::Bound;
 use crate::recording::component_names;
+use holonome_integrate::linear::least_eigenvalue::LeastEigenvalue;
 use holonome_integrate::linear::lu::Elimination;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{self, CLOSE};
@@ -36,6 +38,11 @@ const FIRST_STEPS: u64 = 4;
 
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
+
+/// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
+/// second: it is 1 without the step, and the force of the step grows like its inverse.
+pub const NOTABLE: f64 = 0.9;
+const INDEFINITE: f64 = 0.5;
 
 /// A step that can be run.
 pub struct Program {
@@ -79,14 +86,38 @@ struct Solve {
 }
 
 /// How a system is watched.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Watch {
     /// Its number among the watched ones.
     number: usize,
-    /// Its equations hold h to this power, once in every row.
-    power: i32,
-    /// Whether it may have other solutions than the one near the guess.
-    curved: bool,
+    what: Watching,
+}
+
+/// What of a system is watched.
+#[derive(Clone)]
+enum Watching {
+    /// Its determinant: whether it changes its sign, or vanishes.
+    Determinant {
+        /// Its equations hold h to this power, once in every row.
+        power: i32,
+        /// Whether it may have other solutions than the one near the guess.
+        curved: bool,
+    },
+    /// Its smallest eigenvalue.
+    LeastEigenvalue(Box<LeastEigenvalue>),
+}
+
+impl Watch {
+    fn is_curved(&self) -> bool {
+        matches!(self.what, Watching::Determinant { curved: true, .. })
+    }
+
+    fn least_eigenvalue(&self) -> Option<&LeastEigenvalue> {
+        match &self.what {
+            Watching::LeastEigenvalue(least) => Some(least),
+            Watching::Determinant { .. } => None,
+        }
+    }
 }
 
 impl Program {
@@ -133,12 +164,17 @@ impl Program {
             let unknowns = sizes.end..sizes.end + m;
             cut.place(&system.unknowns, unknowns.start);
             let curved = mechanics.kind == Kind::Coisotropic;
-            let power = match system.watched {
+            let determinant = |power| Watching::Determinant { power, curved };
+            let what = match system.watched {
                 Watched::Never => None,
-                Watched::Always => Some(1),
-                Watched::OnCurves => curved.then_some(2),
+                Watched::Always => Some(determinant(1)),
+                Watched::OnCurves => curved.then_some(determinant(2)),
+                Watched::Definite => {
+                    let least = LeastEigenvalue::new(m, &system.entries(), diagonal_mass(mechanics));
+                    Some(Watching::LeastEigenvalue(Box::new(least)))
+                }
             };
-            let watch = power.map(|power| Watch { number: program.watched(), power, curved });
+            let watch = what.map(|what| Watch { number: program.watched(), what });
             program.solves.push(Solve::new(&cut, system, watch, unknowns, sizes, parameters));
         }
         let last = trace.systems.len();
@@ -173,6 +209,7 @@ impl Program {
             unknowns: s.unknowns.clone(),
             sizes: s.sizes.clone(),
             system: s.system.clone(),
+            watch: s.watch.clone(),
             ..*s
         };
         Program {
@@ -210,7 +247,10 @@ impl Program {
 
     /// Length of what follows the registers: residuals and Jacobians, and scratch.
     fn beyond(&self) -> usize {
-        let solve = |solve: &Solve| solve.kernel.outputs() + solve.system.work_len() + solve.kernel.work_len();
+        let solve = |solve: &Solve| {
+            let least = solve.watch.as_ref().and_then(Watch::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
+            solve.kernel.outputs() + solve.system.work_len() + solve.kernel.work_len().max(least)
+        };
         let kernels = self.segments.iter().map(|segment| segment.kernel.work_len());
         self.solves.iter().map(solve).chain(kernels).max().unwrap_or(0)
     }
@@ -236,6 +276,7 @@ impl Program {
                         NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
                     }
                     Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
+                    Lost::Indefinite(eigenvalue) => NoStep::Indefinite { eigenvalue },
                 })?;
                 if let Some(most) = most.get_mut(k) {
                     *most = iterations.max(*most);
@@ -254,6 +295,7 @@ impl Program {
 enum Lost {
     Unsolved(newton::Unsolved),
     Degenerate(f64),
+    Indefinite(f64),
 }
 
 impl Solve {
@@ -265,7 +307,7 @@ impl Solve {
         sizes: Range<usize>,
         parameters: &[f64],
     ) -> Solve {
-        let entries: Vec<(u32, u32)> = system.jacobian.iter().map(|&(i, j, _)| (i, j)).collect();
+        let entries = system.entries();
         let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
         let outputs = [&system.residuals[..], &values].concat();
         let level = cut.level_of(system.unknowns[0]);
@@ -283,8 +325,9 @@ impl Solve {
         }
     }
 
-    /// Solves for the unknowns in place. `scale` holds, for a watched system, the determinant's sign and the size of the
-    /// smallest pivot at the start of the run; 0 before it is known.
+    /// Solves for the unknowns in place. `scale` holds, for a system whose determinant is watched, its sign and the size of
+    /// the smallest pivot at the start of the run, 0 before it is known; for one whose smallest eigenvalue is watched, how
+    /// far that has come below what is notable.
     fn run(
         &self,
         registers: &mut [f64],
@@ -305,7 +348,7 @@ impl Solve {
             })
             .map_err(|unsolved| {
                 self.calls.count(u64::from(unsolved.iterations), cost);
-                let lost = unsolved.strayed && self.watch.is_some_and(|w| w.curved);
+                let lost = unsolved.strayed && self.watch.as_ref().is_some_and(Watch::is_curved);
                 if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
             })?;
         let iterations = u64::from(solved.iterations);
@@ -314,21 +357,34 @@ impl Solve {
         if !self.system.linear {
             cost.newton_iterations += iterations;
         }
-        if let Some(Watch { number, power, curved }) = self.watch {
-            if curved && solved.strayed {
-                // It became singular on the way.
-                return Err(Lost::Degenerate(0.0));
+        let Some(Watch { number, what }) = &self.watch else { return Ok(solved.iterations) };
+        let scale = &mut scale[2 * number..2 * number + 2];
+        match what {
+            &Watching::Determinant { power, curved } => {
+                if curved && solved.strayed {
+                    // It became singular on the way.
+                    return Err(Lost::Degenerate(0.0));
+                }
+                // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
+                let backwards = h < 0.0 && power == 1 && !self.unknowns.len().is_multiple_of(2);
+                let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
+                let size = solved.pivots.smallest / h.abs().powi(power);
+                if scale[0] == 0.0 {
+                    scale.copy_from_slice(&[sign, size]);
+                }
+                if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
+                    return Err(Lost::Degenerate(sign * size / scale[1]));
+                }
             }
-            let scale = &mut scale[2 * number..2 * number + 2];
-            // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
-            let backwards = h < 0.0 && power == 1 && !self.unknowns.len().is_multiple_of(2);
-            let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
-            let size = solved.pivots.smallest / h.abs().powi(power);
-            if scale[0] == 0.0 {
-                scale.copy_from_slice(&[sign, size]);
-            }
-            if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
-                return Err(Lost::Degenerate(sign * size / scale[1]));
+            Watching::LeastEigenvalue(least) => {
+                let (entries, smallest) = (&outputs[self.unknowns.len()..], NOTABLE - scale[0]);
+                if !least.exceeds(entries, smallest, work) {
+                    let eigenvalue = least.find(entries, smallest, work);
+                    if eigenvalue < INDEFINITE {
+                        return Err(Lost::Indefinite(eigenvalue));
+                    }
+                    scale[0] = NOTABLE - eigenvalue;
+                }
             }
         }
         Ok(solved.iterations)
@@ -401,7 +457,7 @@ impl Program {
         registers[..x.len()].copy_from_slice(x);
         registers[x.len()] = t;
         registers[x.len() + 1] = h;
-        self.substep(registers, &mut [], cost, work, &mut [])?;
+        self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
         Ok(&registers[self.result.clone()])
     }
 
@@ -411,6 +467,14 @@ impl Program {
         let (mut memory, mut work) = (vec![0.0; self.memory_len()], vec![0.0; self.work_len()]);
         self.find_handed(t_and_h, x, &mut memory, &mut Cost::default(), &mut work).ok()?;
         Some(memory[energy])
+    }
+
+    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
+        let scale = memory.get(self.carried.len()..)?;
+        let watches = self.solves.iter().filter_map(|solve| solve.watch.as_ref());
+        let below = watches.filter(|watch| watch.least_eigenvalue().is_some()).map(|watch| scale[2 * watch.number]);
+        below.filter(|&below| below > 0.0).map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 
     /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
@@ -440,9 +504,11 @@ impl Program {
         start: &[f64],
     ) {
         let Stepping::Fixed(fixed) = &plan.stepping else { return };
-        // On curved fibres every iteration is looked at, which a loop cannot.
-        let curved = self.solves.iter().any(|solve| solve.watch.is_some_and(|watch| watch.curved));
-        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || curved {
+        // On curved fibres every iteration is looked at, which a loop cannot; nor does it do determinants of shifted matrices.
+        let alone =
+            |watch: &Watch| watch.is_curved() || watch.least_eigenvalue().is_some_and(|least| !least.is_exact());
+        let alone = self.solves.iter().filter_map(|solve| solve.watch.as_ref()).any(alone);
+        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }
         let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };

@@ -228,6 +228,9 @@ impl Written {
             let mut taken = 0;
             for (system, &count) in trace.systems.iter().zip(of.iterations) {
                 let inverse_pivots = solve(g, trace, system, count, frozen, &mut known, &mut residual);
+                if system.watched == Watched::Definite {
+                    residual = definite(g, trace, system, &known, residual);
+                }
                 if system.watched == Watched::Always {
                     for (inverse, rows) in inverse_pivots {
                         // The equations hold h once in every row.
@@ -277,6 +280,34 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
     g.largest(bad, residual)
 }
 
+/// Adds to the largest residual whether an eigenvalue of a matrix that is to be definite is notable.
+fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
+    let mut matrix = matrix(g, trace, system, known);
+    let notable = g.constant(super::program::NOTABLE);
+    for i in 0..matrix.size() {
+        let shifted = g.sub(matrix.get(i, i), notable);
+        matrix.set(i, i, shifted);
+    }
+    let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
+    let inverse_pivots = Factors::general(g, &matrix).inverse_pivots().to_vec();
+    inverse_pivots.into_iter().fold(residual, |residual, inverse| {
+        let positive = g.binary(Binary::Less, zero, inverse);
+        let bad = g.select(positive, zero, infinite);
+        g.largest(bad, residual)
+    })
+}
+
+/// The Newton matrix of a system.
+fn matrix(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>) -> Matrix {
+    let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
+    let values = g.copy_from(&trace.graph, &entries, known);
+    let mut matrix = Matrix::zeros(g, system.rows.len());
+    for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
+        matrix.set(i as usize, j as usize, value);
+    }
+    matrix
+}
+
 /// Writes out the Newton iterations of a system and makes its solution known; gives the inverse pivots of the last matrix.
 fn solve(
     g: &mut Graph,
@@ -287,8 +318,6 @@ fn solve(
     known: &mut FxHashMap<Node, Node>,
     residual: &mut Node,
 ) -> Vec<(Node, usize)> {
-    let m = system.rows.len();
-    let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
     let mut unknowns = g.copy_from(&trace.graph, &system.guesses, known);
     let mut inverse = None;
     for iteration in 0..count {
@@ -306,11 +335,7 @@ fn solve(
             }
         }
         if !reuses {
-            let values = g.copy_from(&trace.graph, &entries, known);
-            let mut matrix = Matrix::zeros(g, m);
-            for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
-                matrix.set(i as usize, j as usize, value);
-            }
+            let matrix = matrix(g, trace, system, known);
             inverse = Some(Inverse::new(g, matrix));
         }
         let steps = inverse.as_ref().map_or(Vec::new(), |inverse| inverse.times(g, &residuals));

@@ -107,6 +107,13 @@ pub struct System {
     pub calls: Calls,
 }
 
+impl System {
+    /// Where the Jacobian has entries: row, unknown.
+    pub fn entries(&self) -> Vec<(u32, u32)> {
+        self.jacobian.iter().map(|&(i, j, _)| (i, j)).collect()
+    }
+}
+
 /// Equations that are being stated.
 #[derive(Default)]
 struct Frame {

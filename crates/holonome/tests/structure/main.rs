@@ -7,6 +7,7 @@ mod common;
 
 mod bodies;
 mod cases;
+mod definite;
 mod failures;
 mod maps;
 mod methods;

@@ -12,6 +12,8 @@ pub struct Pivots {
     pub largest: f64,
     /// Whether the determinant is negative.
     pub negative: bool,
+    /// Whether every pivot is positive.
+    pub positive: bool,
 }
 
 /// A pattern of entries with a way to solve systems of that pattern. It holds no numbers, so one serves any number of
@@ -100,7 +102,7 @@ impl Elimination {
 
 impl Pivots {
     /// Before the first pivot.
-    pub const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false };
+    pub const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false, positive: true };
 
     /// Takes note of a pivot.
     pub fn take(&mut self, pivot: f64) {
@@ -109,6 +111,7 @@ impl Pivots {
         self.smallest = if size >= self.smallest || self.smallest.is_nan() { self.smallest } else { size };
         self.largest = self.largest.max(size);
         self.negative ^= pivot < 0.0;
+        self.positive &= pivot > 0.0;
     }
 
     /// Takes note that two rows were exchanged.

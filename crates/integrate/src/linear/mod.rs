@@ -1,8 +1,9 @@
 //! Linear algebra of the numeric half: small dense and sparse symmetric factorisations, elimination for Newton matrices,
-//! and largest eigenvalues.
+//! and extreme eigenvalues.
 
 pub mod dense;
 pub mod eigen;
+pub mod least_eigenvalue;
 pub mod lu;
 pub mod ordering;
 pub mod sparse;

@@ -76,6 +76,7 @@ impl Engine<'_> {
                 Failure::NonFinite { t, step: self.state.step + 1, quantity: equation }
             }
             NoStep::Degenerate { determinant } => Failure::Degenerate { t, determinant },
+            NoStep::Indefinite { eigenvalue } => Failure::Indefinite { t, eigenvalue },
         }
     }
 

@@ -45,6 +45,11 @@ pub enum NoStep {
         /// The determinant, relative to that of a regular matrix of its size.
         determinant: f64,
     },
+    /// The matrix of linear equations has an eigenvalue that is too small.
+    Indefinite {
+        /// A bound from above.
+        eigenvalue: f64,
+    },
 }
 
 /// A one-step map over a system; `work` is at least [`StepMap::work_len`] long.

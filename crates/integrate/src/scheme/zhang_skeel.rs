@@ -103,7 +103,7 @@ impl Linearised {
     fn at(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Linearised {
         let bh2 = beta_h2(space, h);
         let gradient = space.h_q(t, x);
-        let force = shifted(space, part, bh2, t, x, &gradient);
+        let force = shifted(space, part, bh2, t, x, (&gradient, Watched::Definite));
         let acceleration = velocity(space, t, x, &force);
         let work = space.dot(&gradient, &acceleration);
         let half = space.scaled(0.5, bh2);
@@ -118,20 +118,21 @@ pub(super) fn velocity(space: &mut dyn PhaseSpace, t: Value, x: &[Value], phi: &
     space.h_p(t, &[q, phi].concat())
 }
 
-/// The φ for which φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x).
+/// The φ for which φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x); and
+/// whether they are watched.
 pub(super) fn shifted(
     space: &mut dyn PhaseSpace,
     part: Potential,
     bh2: Value,
     t: Value,
     x: &[Value],
-    r: &[Value],
+    (r, watched): (&[Value], Watched),
 ) -> Vec<Value> {
     let n = space.degrees();
     let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
     let (size, zero) = (space.sizes(r), space.constant(0.0));
     let guess = vec![zero; n];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched };
     space.solve(&equations, &mut |space, phi| {
         let v = velocity(space, t, x, phi);
         let bent = space.hessian_times(part, t, x, &v);

@@ -85,6 +85,8 @@ struct Solve {
     rows: Vec<(usize, Equation)>,
     /// Of a watched system its number among them.
     watch: Option<usize>,
+    /// Whether its matrix is to be definite.
+    definite: bool,
     calls: Calls,
 }
 
@@ -474,6 +476,7 @@ impl ColumnProgram {
                             NoStep::NotSolved { iterations, residual, equation: self.names.equation(&solve.rows, row) }
                         }
                         Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
+                        Lost::Indefinite => NoStep::Indefinite { eigenvalue: 0.0 },
                     })?;
                 }
             }
@@ -485,6 +488,7 @@ impl ColumnProgram {
 enum Lost {
     Unsolved { iterations: u32, residual: f64, row: usize },
     Degenerate(f64),
+    Indefinite,
 }
 
 /// Whether every residual is within `enough` of what cancels in it.
@@ -556,6 +560,7 @@ impl Solve {
             linear: system.linear,
             rows,
             watch,
+            definite: system.watched == Watched::Definite,
             calls: system.calls,
         };
         vec![Action::Compute(sizes), Action::Compute(guess), Action::Solve(Box::new(solve))]
@@ -619,6 +624,10 @@ impl Solve {
             }
             for stage in &self.stages {
                 stage.run(registers, work);
+            }
+            // For any mass matrix the determinant is the product of the eigenvalues.
+            if self.definite && pivots.negative {
+                return Err(Lost::Indefinite);
             }
             if let Some(number) = self.watch {
                 let scale = &mut scale[2 * number..2 * number + 2];

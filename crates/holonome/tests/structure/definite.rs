@@ -1,0 +1,133 @@
+//! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods watch along a run: β = 0.4 here.
+
+use crate::common::{model, run};
+use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation};
+use std::collections::BTreeMap;
+
+/// The accuracy to which an eigenvalue is found, relative to max(1, |λ|).
+const FOUND: f64 = 1e-4;
+
+const METHODS: [&str; 3] = ["zhang-skeel", "zhang-skeel-simplified", "zhang-skeel-stiff"];
+
+fn problem(text: &str) -> Problem {
+    let settings = Settings { stiff: Some("bend".into()), ..Settings::default() };
+    Problem::from_text("bend", text, &BTreeMap::new(), &settings).unwrap()
+}
+
+fn options(method: &str, step: f64, until: f64) -> RunOptions {
+    RunOptions { method: method.into(), step: Some(step), until, samples: Some(2), ..RunOptions::default() }
+}
+
+/// Where the run of a problem ended for its matrix, and the eigenvalue.
+fn ended(problem: Problem, options: RunOptions) -> (f64, f64) {
+    let error = match run(problem, options) {
+        Ok(_) => panic!("it runs to its end"),
+        Err(error) => error,
+    };
+    assert_eq!((error.kind(), error.exit_code()), ("indefinite-matrix", 1), "{error}");
+    assert!(error.to_string().contains("a shorter step, a smaller penalty"), "{error}");
+    let json = error.to_json();
+    let number = |key: &str| json["error"][key].as_f64().unwrap();
+    (number("t"), number("eigenvalue"))
+}
+
+/// V = (q² − 1)²/4, V_qq = 3q² − 1.
+fn double_well() -> Problem {
+    problem("coordinate q : R = 0.1\nmomentum p of q = 0\nlet bend = (q^2 - 1)^2/4\nhamiltonian p^2/2 + bend\n")
+}
+
+#[test]
+fn a_step_that_is_too_long_for_a_double_well_ends_the_run() {
+    for method in METHODS {
+        for step in [1.2, 1.5, 1.7, 3.0] {
+            let (t, eigenvalue) = ended(double_well(), options(method, step, 30.0 * step));
+            let expected = 1.0 - 0.4 * step * step * 0.97;
+            assert_eq!(t, 0.0);
+            assert!((eigenvalue - expected).abs() <= FOUND * expected.abs().max(1.0), "{eigenvalue} {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_small_eigenvalue_is_told_at_the_end() {
+    for method in METHODS {
+        for (step, count) in [(1.0, 100), (0.6, 200), (0.4, 200)] {
+            let until = f64::from(count) * step;
+            let told = run(double_well(), options(method, step, until)).unwrap().summary.warnings.join("\n");
+            // The same run by single steps: where it came nearest to the top of the hill.
+            let simulation = Simulation::new(double_well(), options(method, step, until)).unwrap();
+            let mut x = vec![0.1, 0.0];
+            let mut nearest = f64::INFINITY;
+            for _ in 0..count {
+                x = simulation.steps((0.0, step), 1, &x).unwrap();
+                nearest = nearest.min(x[0].abs());
+            }
+            let expected = 1.0 + 0.4 * step * step * (3.0 * nearest * nearest - 1.0);
+            match expected < 0.9 {
+                true => assert!(told.contains(&format!("V_qq was {expected:.2}")), "{expected}: {told}"),
+                false => assert!(!told.contains("V_qq"), "{expected}: {told}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_of_machine_code_end_where_single_steps_do() {
+    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5, from
+    // t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
+    let bump = "exp(-((t - 5000)/10)^2)";
+    for potential in
+        [format!("(1 - 3*{bump})*q.x^2/2"), format!("(1 - 3*{bump})*q.x^2/2 + q.y^2/2 + 0.01*q.x*q.y + q.z^2")]
+    {
+        let text = format!(
+            "coordinate q : R^3 = (0.1, 0, 0.1)\nmomentum p of q = (0, 0, 0)\nlet bend = {potential}\nhamiltonian dot(p, p)/2 + bend\n"
+        );
+        for method in METHODS {
+            let (t, eigenvalue) = ended(problem(&text), options(method, 1.0, 6000.0));
+            assert_eq!(t, 4994.0, "{method}, {potential}");
+            let expected = 1.0 + 0.4 * (1.0 - 3.0 * (-0.25f64).exp());
+            // The coupling moves it by 0.004²/(1.4 − 0.465) = 2e-5 at most.
+            assert!((eigenvalue - expected).abs() < FOUND + 2e-5, "{method}: {eigenvalue} {expected}");
+        }
+    }
+}
+
+#[test]
+fn masses_are_felt() {
+    // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, whatever else M⁻¹ holds.
+    for (kinetic, inverse) in [("p.x^2 + p.y^2/2", 2.0), ("p.x^2 + p.x*p.y + p.y^2", 2.0), ("p.x^2/2 + p.y^2", 1.0)] {
+        let text = format!(
+            "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, 0)\nlet bend = -q.x^2/2\nhamiltonian {kinetic} + bend\n"
+        );
+        for method in METHODS {
+            let (t, eigenvalue) = ended(problem(&text), options(method, 1.5, 15.0));
+            let expected = 1.0 - 0.4 * 2.25 * inverse;
+            assert_eq!(t, 0.0);
+            assert!((eigenvalue - expected).abs() <= FOUND, "{kinetic}, {method}: {eigenvalue} {expected}");
+        }
+    }
+}
+
+#[test]
+fn large_models_end_at_a_negative_determinant() {
+    // One of 3000 oscillators is none: 1 − 0.4h².
+    let text = "coordinate q[i in 1..3000] : R = 0.1\nmomentum p[i] of q = 0\nlet bend = sum(i in 1..3000 : if(i == 7, -1, 1)*q[i]^2/2)\nhamiltonian sum(i in 1..3000 : p[i]^2/2) + bend\n";
+    for method in METHODS {
+        let (t, eigenvalue) = ended(problem(text), options(method, 2.0, 20.0));
+        assert!(t == 0.0 && (-0.6..=0.0).contains(&eigenvalue), "{method}: {t} {eigenvalue}");
+    }
+}
+
+#[test]
+fn the_braced_square_is_told_why_it_fails() {
+    let penalised = RunOptions { penalty: Some(PenaltyStrength::Auto), ..options("zhang-skeel", 0.05, 10.0) };
+    let (t, eigenvalue) = ended(model("braced-square", &[]), penalised.clone());
+    // Before anything stops being finite, which happens at t = 2.
+    assert!(t < 2.0 && eigenvalue < 0.5, "{t} {eigenvalue}");
+    // The remedy: a shorter step with the same penalty.
+    let omega = PenaltyStrength::Omega(0.2 / (0.05 * 0.05 * 2f64.sqrt()));
+    let shorter = RunOptions { step: Some(0.0125), penalty: Some(omega), ..penalised };
+    let summary =
+        run(model("braced-square", &[]), shorter).map_err(|error: Error| error.to_string()).unwrap().summary.clone();
+    assert!(summary.drift.iter().all(|drift| drift.max < 0.1), "{:?}", summary.drift);
+}
