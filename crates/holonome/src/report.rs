@@ -12,7 +12,7 @@ use holonome_model::numeric::{Gram, Row};
 use holonome_model::rows::RowField;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
-use holonome_model::treatment::unrolled::LARGEST_UNROLLED;
+use holonome_model::treatment::unrolled::{self, TooLarge};
 use holonome_model::treatment::{Field, InvariantGroup};
 use serde_json::{Value, json};
 
@@ -502,7 +502,7 @@ fn advice_on_methods(
     let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
     // Of a rigid body that is written as a field, the manifold is its phase space.
     let degrees = degrees.map(|d| if problem.model.is_hamiltonian() { d } else { d / 2 });
-    let (Some(known), Some(degrees), Some(symplectic)) = (known, degrees, symplectic) else {
+    let Some(symplectic) = symplectic else {
         let invariants = groups(problem);
         let what = if invariants.is_empty() { "plain:dop853" } else { "corrected:dop853" };
         let held: Vec<String> = invariants.iter().map(|g| gain_name(&g.name, g.kind)).collect();
@@ -514,6 +514,12 @@ fn advice_on_methods(
             },
         ];
     };
+    let both = format!("advice: suzuki4({symplectic}) for long runs, corrected:dop853 for short or very accurate ones");
+    let growth = "a correction's error grows like T², a symplectic method's like T";
+    // Of many constraints the rank is not determined.
+    let (Some(known), Some(degrees)) = (known, degrees) else {
+        return vec![both, format!("        unless it holds all actions, {growth}")];
+    };
     let count = |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
     let integrals = count(known, "independent integral", "independent integrals");
     let freedom = count(degrees, "degree of freedom", "degrees of freedom");
@@ -523,12 +529,7 @@ fn advice_on_methods(
             format!("        it holds {integrals} of {freedom}: all actions, so that errors grow like T"),
         ];
     }
-    vec![
-        format!("advice: suzuki4({symplectic}) for long runs, corrected:dop853 for short or very accurate ones"),
-        format!(
-            "        {integrals} of {freedom} cannot hold all actions: a correction's error grows like T², a symplectic method's like T"
-        ),
-    ]
+    vec![both, format!("        {integrals} of {freedom} cannot hold all actions: {growth}")]
 }
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
@@ -543,8 +544,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let groups = groups(problem);
     let invariants: usize = groups.iter().flat_map(|g| &g.members).map(Vec::len).sum();
     let imposed = groups.iter().any(|g| is_imposed(g.kind));
-    let size = problem.model.unrolled_size();
-    let feedback_fits = problem.examined.rows.is_none() || size <= LARGEST_UNROLLED;
+    let too_large = problem.examined.rows.as_ref().and_then(|_| unrolled::fits(&problem.model).err());
     TREATMENTS
         .iter()
         .map(|t| {
@@ -559,8 +559,10 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                     reason: "no invariants are known; state some with `integral`".to_string(),
                 };
             }
-            if t.treatment == Treatment::Feedback && !feedback_fits {
-                let reason = format!("its term is written out, and {size} operations are more than {LARGEST_UNROLLED}");
+            if t.treatment == Treatment::Feedback
+                && let Some(TooLarge { size, what, limit }) = &too_large
+            {
+                let reason = format!("its term is written out, and {size} {what} are more than {limit}");
                 return MethodRow { name, applies: false, reason };
             }
             // `plain` says so itself.

@@ -94,3 +94,80 @@ fn a_million_masses_take_memory_in_proportion() {
         assert!(kilobytes < 2_000_000, "{line}");
     }
 }
+
+#[test]
+fn a_large_chain_moves_as_a_program_of_its_own_says() {
+    // benches/limits/limit_chain.c, whose y points down: limit_chain 5000 0.002 100 down. It stops its iterations at
+    // residuals of 8e-11, which may move the last mass by that in each of 100 steps.
+    let problem = common::model("chain", &[("n", "5000")]);
+    assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
+    let finished = common::run(problem, options("--method rattle --step 0.002 --until 0.2 --samples 2")).unwrap();
+    let tip = finished.array("tip").pop().unwrap();
+    assert!(common::distance(&tip, &[4999.99199881308, -10000.0039976262]) < 1e-8, "{tip:?}");
+    // H starts at -25005000, whose round-off is 4e-9; |r|² is up to 1.25e8, and a link is a difference of positions.
+    for drift in &finished.summary.drift {
+        let largest = match drift.name.as_str() {
+            "H" => 1e-4,
+            name if name.ends_with("link") || name.ends_with("anchor") => 1e-10,
+            other => panic!("{other}"),
+        };
+        assert!(drift.max < largest, "{} {:e}", drift.name, drift.max);
+    }
+}
+
+#[test]
+fn a_large_models_failures_name_the_member() {
+    let chain = std::fs::read_to_string(common::repository().join("models/chain.holo")).unwrap();
+    let chain = chain.replace("size n = 10\n", "size n = 5000\n");
+    // Far along the chain the coordinates are large, and what misses there by 0.21 misses all the same.
+    let stretched = chain.replace("(i, -2*i)", "(i + if(i == 37, 0.1, 0), -2*i)");
+    let hidden = chain.replace("momentum   p of r", "momentum p[i] of r = (if(i == 37, 1, 0), 0)");
+    for (text, what) in [(&stretched, "constraint 'link[37]'"), (&hidden, "hidden constraint of 'link[37]'")] {
+        let refused = Problem::from_text("large", text, &BTreeMap::new(), &Settings::default());
+        let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(message.contains(what), "{message}");
+    }
+    // What hangs on link 36 starts across it, and is further away after a step than link 37 is long.
+    let fast = chain.replace("momentum   p of r", "momentum p[i] of r = if(i >= 37, (1000, 500), (0, 0))");
+    let Err(failed) = common::run(load(&fast), options("--method rattle --step 0.01 --until 0.1 --samples 2")) else {
+        panic!("the step is too long")
+    };
+    assert!(failed.to_string().contains("link[37]"), "{failed}");
+}
+
+#[test]
+fn multipliers_of_many_chains_are_those_of_one() {
+    let run = |problem: Problem| {
+        common::run(problem, options("--method rattle --step 0.01 --until 0.1 --samples 3")).unwrap()
+    };
+    let one = run(common::model("chain", &[]));
+    let many = load(
+        "size n = 10\nsize m = 500\nparameter g = 1\nparameter L = sqrt(5)\n\
+        coordinate r[k in 1..m, i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
+        hamiltonian sum(k in 1..m, i in 1..n : dot(p[k, i], p[k, i])/2 + g*r[k, i].y)\n\
+        constraint anchor[k in 1..m] : dot(r[k, 1], r[k, 1]) = L^2\n\
+        constraint link[k in 1..m, i in 2..n] : dot(r[k, i] - r[k, i-1], r[k, i] - r[k, i-1]) = L^2\n",
+    );
+    assert!(many.examined.rows.is_some() && many.examined.field.is_none());
+    let many = run(many);
+    for (name, members) in [("lambda.anchor", 1), ("lambda.link", 9), ("r", 20), ("p", 20)] {
+        let (expected, found) = (one.array(name), many.array(name));
+        assert_eq!(expected.len(), found.len());
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!((expected.len(), found.len()), (members, 500 * members), "{name}");
+            // A multiplier is a residual's round-off, 4e-14 of |r|² = 500, over h² and the constraint's stiffness.
+            let largest = found.chunks(members).map(|chain| common::distance(chain, expected)).fold(0.0, f64::max);
+            assert!(largest < 1e-10, "{name} {largest:e}");
+        }
+    }
+}
+
+#[test]
+fn advice_for_a_large_model_names_a_method_for_long_runs() {
+    for (name, size, method) in [("chain", "5000", "suzuki4(rattle)"), ("fpu", "20000", "suzuki4(stormer-verlet-a)")] {
+        let report = Report::new(&common::model(name, &[("n", size)])).to_json();
+        assert!(report["advice"].to_string().contains(method), "{report}");
+        let feedback = report["methods"].as_array().unwrap().iter().find(|m| m["name"] == "feedback:BASE").unwrap();
+        assert_eq!(feedback["applies"], false, "{feedback}");
+    }
+}

@@ -33,7 +33,7 @@ pub enum Failure<E> {
     },
     /// The Newton iteration of a projection stopped before it reached its tolerance.
     #[error(
-        "the projection at t = {t} did not converge: {constraint} is still {residual:e} away after {iterations} iterations"
+        "the projection at t = {t} did not converge: {constraint} is still {residual:.1e} away after {iterations} iterations"
     )]
     ProjectionNotConverged {
         /// End of the step.
@@ -47,7 +47,7 @@ pub enum Failure<E> {
     },
     /// The Newton iteration for the equations of a step stopped before it reached its tolerance.
     #[error(
-        "the step from t = {t} has no solution near it: {constraint} is still {residual:e} away, relative to its terms, after {iterations} iterations; a shorter step helps where the motion is fast"
+        "the step from t = {t} has no solution near it: {constraint} is still {residual:.1e} away, relative to its terms, after {iterations} iterations; a shorter step helps where the motion is fast"
     )]
     NewtonNotConverged {
         /// Start of the step.

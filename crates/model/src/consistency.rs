@@ -173,13 +173,15 @@ fn row_hidden_met(
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
         let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
         let missed = |row_number: usize| {
-            let size: f64 = row(row_number).iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum();
-            values[row_number].abs() > TYPED * size.max(1.0) || values[row_number].is_nan()
+            let size = || row(row_number).iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>();
+            let value = values[row_number].abs();
+            value.is_nan() || value > TYPED && value > TYPED * size()
         };
         let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
         // The first of the largest; the total order puts what is no number last.
-        let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
-        let Some((member, row_number)) = worst.filter(|&(_, r)| missed(r)) else { continue };
+        let missed = rows().rev().filter(|&(_, row_number)| missed(row_number));
+        let worst = missed.max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+        let Some((member, row_number)) = worst else { continue };
         let member = model.constraints[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
         let reads = row(row_number).iter().map(|&(i, _)| i).collect();
@@ -371,10 +373,9 @@ impl Constraints {
         self.work
     }
 
-    /// Gives every constraint that x does not meet, or that is not a number there. Nothing is allocated where all
-    /// are met.
+    /// Gives every constraint that x does not meet, or that is not a number there: beside the squares of what its
+    /// member reads, which a large model's other members may exceed by far. Nothing is allocated where all are small.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
-        let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
         for (constraint, templates) in &self.list {
             let quantity = &model.constraints[*constraint];
             let (values, work) = work.split_at_mut(quantity.functional.outputs);
@@ -382,11 +383,18 @@ impl Constraints {
             let width = quantity.shape.len();
             let entries = |member: usize| &values[member * width..(member + 1) * width];
             let residual = |member: usize| entries(member).iter().map(|v| v * v).sum::<f64>().sqrt();
-            // The total order puts what is no number last.
-            let worst = (0..quantity.members).max_by(|&a, &b| residual(a).total_cmp(&residual(b)));
-            let Some(worst) = worst.filter(|&w| residual(w) > TYPED * scale * scale || residual(w).is_nan()) else {
-                continue;
+            let exceeds = |member: usize, scale: f64| {
+                let residual = residual(member);
+                residual > TYPED * scale * scale || residual.is_nan()
             };
+            if !(0..quantity.members).any(|member| exceeds(member, 1.0)) {
+                continue;
+            }
+            let read = quantity.functional.largest_read(x);
+            let scale = |member: usize| read[member * width..(member + 1) * width].iter().fold(1.0f64, |s, &v| s.max(v));
+            // The total order puts what is no number last.
+            let missed = (0..quantity.members).filter(|&member| exceeds(member, scale(member)));
+            let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
             let output = (worst * width..(worst + 1) * width)
                 .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
                 .unwrap_or(worst * width);

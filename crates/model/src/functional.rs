@@ -203,6 +203,22 @@ impl Functional {
         reads
     }
 
+    /// For every output the largest |x_i| that it reads, at least 1.
+    pub fn largest_read(&self, x: &[f64]) -> Vec<f64> {
+        let mut largest = vec![1.0f64; self.outputs];
+        for term in &self.terms {
+            let slots = term.slots_of_roots();
+            for (row, &first) in term.first_output.iter().enumerate() {
+                let entries = term.row(row);
+                for (output, slots) in largest[first as usize..].iter_mut().zip(&slots) {
+                    let read = slots.iter().filter(|&&k| term.slots[k] == Source::State);
+                    *output = read.fold(*output, |s, &k| s.max(x[entries[k] as usize].abs()));
+                }
+            }
+        }
+        largest
+    }
+
     /// The state components that output `output` reads, increasing.
     pub fn reads(&self, output: usize) -> Vec<u32> {
         let mut found = Vec::new();

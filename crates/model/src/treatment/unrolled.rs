@@ -54,11 +54,11 @@ pub struct Unrolled {
     pub observables: Vec<Vec<Node>>,
 }
 
-/// Writes out `model`.
+/// Whether `model` can be written out.
 ///
 /// # Errors
 /// When it is larger than the stated limits.
-pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
+pub fn fits(model: &Model) -> Result<(), TooLarge> {
     let size = model.unrolled_size();
     if size > LARGEST_UNROLLED {
         return Err(TooLarge { size, what: "operations", limit: LARGEST_UNROLLED });
@@ -67,6 +67,15 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
     if scalars > MOST_CONSTRAINTS {
         return Err(TooLarge { size: scalars, what: "scalar constraints", limit: MOST_CONSTRAINTS });
     }
+    Ok(())
+}
+
+/// Writes out `model`.
+///
+/// # Errors
+/// When it is larger than the stated limits.
+pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
+    fits(model)?;
     let mut graph = Graph::new();
     let g = &mut graph;
     let (mut hamiltonian, mut hamiltonian_gradient, mut field) = (None, Vec::new(), Vec::new());
