@@ -533,6 +533,10 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
         .enumerate()
         .flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len())))
         .collect();
+    // In their own order, the constraints of a tree fill the factor.
+    if Gram::new(rows, 0.0).dependent().is_empty() {
+        return;
+    }
     let gram = Gram::in_order(rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
