@@ -391,7 +391,8 @@ impl Constraints {
                 continue;
             }
             let read = quantity.functional.largest_read(x);
-            let scale = |member: usize| read[member * width..(member + 1) * width].iter().fold(1.0f64, |s, &v| s.max(v));
+            let scale =
+                |member: usize| read[member * width..(member + 1) * width].iter().fold(1.0f64, |s, &v| s.max(v));
             // The total order puts what is no number last.
             let missed = (0..quantity.members).filter(|&member| exceeds(member, scale(member)));
             let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
