@@ -14,6 +14,9 @@ use crate::treatment::{InvariantGroup, InvariantKind};
 /// runs as fast as rows do or faster up to about here, and beyond takes longer to make than it saves.
 pub const LARGEST_STRAIGHT: usize = 200_000;
 
+/// The same of a model with constraints, whose forces take an elimination that fills up when it is written out.
+pub const LARGEST_CONSTRAINED: usize = 5_000;
+
 /// Rows pay where a template has this many of them on the average.
 const ROWS_PER_TEMPLATE: usize = 16;
 
@@ -46,7 +49,8 @@ pub struct RowField {
 pub fn suits(model: &Model, largest_unrolled: usize) -> bool {
     let size = model.unrolled_size();
     let templates = model.template_size();
-    let repeats = size > LARGEST_STRAIGHT && size / ROWS_PER_TEMPLATE >= templates;
+    let largest = if model.constraints.is_empty() { LARGEST_STRAIGHT } else { LARGEST_CONSTRAINED };
+    let repeats = size > largest && size / ROWS_PER_TEMPLATE >= templates;
     let holonomic = model.is_hamiltonian() && is_holonomic(model);
     let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
     (model.constraints.is_empty() || holonomic) && (repeats || size > largest_unrolled || scalars > MOST_CONSTRAINTS)
