@@ -323,12 +323,13 @@ impl<'a> Engine<'a> {
         for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
             drift.now = deviation;
         }
-        state.values.copy_from_slice(&self.values);
-        state.x.copy_from_slice(&self.x1);
-        state.memory.copy_from_slice(&self.memory);
+        // What the state had is overwritten by the next step before anything reads it.
+        std::mem::swap(&mut state.values, &mut self.values);
+        std::mem::swap(&mut state.x, &mut self.x1);
+        std::mem::swap(&mut state.memory, &mut self.memory);
         state.first_stage.known = self.field_known;
         if self.field_known {
-            state.first_stage.value.copy_from_slice(&self.field);
+            std::mem::swap(&mut state.first_stage.value, &mut self.field);
         }
         state.t = t1;
         state.step = step;

@@ -8,7 +8,7 @@ use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, 
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
-use holonome_model::graph::interpret::RowPlaces;
+use holonome_model::graph::interpret::{RowPlace, RowPlaces};
 use holonome_model::graph::primitive::{One, Three, Two};
 
 /// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
@@ -103,13 +103,14 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
 }
 
 /// Code that runs the steps for `count` > 0 times as many rows as are computed side by side: state k and output k of row
-/// r stand at `places.states[k] + r` and `places.outputs[k] + r`. The pointers to both come without a bias.
+/// r stand at `places.states[k] + r` and `places.outputs[k] + r`. The pointers come without a bias; the table stands where
+/// other code finds the time.
 pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
     let mut e = Emitter::new(steps, shape, false);
     e.rows = Some(places.clone());
     let head = e.assembler.label();
     e.steps(&steps.list);
-    for pointer in [General::Rdi, General::Rcx] {
+    for pointer in [General::Rdi, General::Rsi, General::Rcx] {
         e.assembler.advance(pointer, 8 * shape.together() as u32);
     }
     e.assembler.count_down(General::R9, head);
@@ -187,8 +188,15 @@ impl Emitter {
         Emitted { bytes: self.assembler.finish(), spills: self.spills as usize }
     }
 
+    /// Whether vector `k` of the states is read from the table.
+    fn is_in_table(&self, k: u32) -> bool {
+        let variable = k as usize / self.shape.vectors;
+        self.rows.as_ref().is_some_and(|rows| matches!(rows.states[variable], RowPlace::Table(_)))
+    }
+
     fn address(&self, home: Home) -> Memory {
         let (base, index) = match home {
+            Home::State(k) if self.is_in_table(k) => (General::Rsi, k),
             Home::State(k) => (General::Rdi, k),
             Home::Time(k) => (General::Rsi, k),
             Home::Bound(k) => (General::Rdx, k),
@@ -202,7 +210,9 @@ impl Emitter {
         let bias = self.shape.bias() as i64;
         let (number, bias) = match (home, &self.rows) {
             (Home::Spilled(_), _) => (index * width, bias),
-            (Home::State(_), Some(rows)) => (rows.states[variable] as usize + vector, 0),
+            (Home::State(_), Some(rows)) => match rows.states[variable] {
+                RowPlace::State(first) | RowPlace::Table(first) => (first as usize + vector, 0),
+            },
             (Home::Output(_), Some(rows)) => (rows.outputs[variable] as usize + vector, 0),
             _ => (variable * self.shape.lanes + vector, bias),
         };

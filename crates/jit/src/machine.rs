@@ -316,7 +316,8 @@ impl Kernel for Compiled {
 /// A tape as machine code that runs over rows.
 struct CompiledRows {
     prologue: Prologue,
-    places: RowPlaces,
+    /// The last places of the first row in the states, the table and the outputs.
+    last: [Option<u32>; 3],
     /// For vectors of rows, and for single ones.
     memory: [Executable; 2],
     shape: Shape,
@@ -328,13 +329,14 @@ impl CompiledRows {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
         assert_eq!(tape.states, places.states.len(), "every state has a place");
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
-        let last = places.states.iter().chain(&places.outputs).copied().max().unwrap_or(0) as usize + lanes;
+        let last = places.last();
+        let farthest = last.iter().flatten().max().map_or(0, |&last| last as usize) + lanes;
         let wide = Shape::new(isa, lanes, tape.operations());
         let wide = Shape { lanes: wide.together(), ..wide };
         let single = Shape { width: isa.width(1), vectors: 1, ..wide };
         let prologue = Prologue::new(tape);
         let longest = tape.instructions.len().max(prologue.bound().len());
-        if !wide.reaches(longest) || last >= i32::MAX as usize / 8 {
+        if !wide.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
         if tape.reads_time() {
@@ -351,12 +353,7 @@ impl CompiledRows {
             Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })
         };
         let memory = [code(wide)?, code(single)?];
-        Ok(CompiledRows { prologue, places: places.clone(), memory, shape: wide, spills })
-    }
-
-    /// How many numbers behind the start of the arrays are read or written for so many rows.
-    fn reach(list: &[u32], rows: usize) -> usize {
-        list.iter().max().map_or(0, |&last| last as usize + rows)
+        Ok(CompiledRows { prologue, last, memory, shape: wide, spills })
     }
 }
 
@@ -381,10 +378,12 @@ impl RowLoop for CompiledRows {
         self.prologue.len()
     }
 
-    fn run(&self, rows: usize, bound: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+    fn run(&self, rows: usize, bound: &[f64], [x, table]: [&[f64]; 2], out: &mut [f64], work: &mut [f64]) {
+        let [of_x, of_table, of_out] = self.last.map(|last| last.map_or(0, |last| last as usize + rows));
         assert!(bound.len() >= self.bound_len(), "bound values are missing");
-        assert!(x.len() >= CompiledRows::reach(&self.places.states, rows), "the state is too short");
-        assert!(out.len() >= CompiledRows::reach(&self.places.outputs, rows), "no room for the outputs");
+        assert!(x.len() >= of_x, "the state is too short");
+        assert!(table.len() >= of_table, "the table is too short");
+        assert!(out.len() >= of_out, "no room for the outputs");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
         let first = first_aligned(work);
         let scratch = work[first..].as_mut_ptr();
@@ -398,7 +397,8 @@ impl RowLoop for CompiledRows {
             // Both find the bound values and the scratch where vectors have them.
             let shape = if which == 0 { self.shape } else { Shape { width: self.shape.isa.width(1), ..self.shape } };
             let bias = shape.bias() as usize;
-            let inputs = [x.as_ptr().wrapping_add(first), x.as_ptr(), bound.as_ptr().wrapping_byte_add(bias)];
+            let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
+            let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
             let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.wrapping_byte_add(bias)];
             // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
             // reads and writes elements `place + first` to `place + first + count * together` of the arrays for every

@@ -40,9 +40,9 @@ impl RowSystem {
             .then(|| Arc::new(ConstraintForces::new(&invariants, field.dimension / 2)));
         RowSystem {
             forces,
-            field: compile_rows(&field.field, parameters),
-            values: compile_rows(&field.invariants, parameters),
-            jacobian: compile_rows(&field.jacobian, parameters),
+            field: compile_rows(&field.field.in_columns(&field.layout), parameters),
+            values: compile_rows(&field.invariants.in_columns(&field.layout), parameters),
+            jacobian: compile_rows(&field.jacobian.in_columns(&field.layout), parameters),
             dimension: field.dimension,
             parameters: field.parameters,
             invariants: Arc::new(invariants),

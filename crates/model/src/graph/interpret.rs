@@ -31,9 +31,28 @@ pub trait Backend: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlaces {
     /// One place for every state.
-    pub states: Vec<u32>,
+    pub states: Vec<RowPlace>,
     /// One for every output.
     pub outputs: Vec<u32>,
+}
+
+impl RowPlaces {
+    /// The last places of the first row in the states, the table and the outputs, where there are any.
+    pub fn last(&self) -> [Option<u32>; 3] {
+        let of = |pick: fn(RowPlace) -> Option<u32>| self.states.iter().filter_map(|&place| pick(place)).max();
+        let state = of(|place| if let RowPlace::State(first) = place { Some(first) } else { None });
+        let table = of(|place| if let RowPlace::Table(first) = place { Some(first) } else { None });
+        [state, table, self.outputs.iter().copied().max()]
+    }
+}
+
+/// Where the first row reads a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowPlace {
+    /// In the array of states.
+    State(u32),
+    /// In the table, an array that no run changes.
+    Table(u32),
 }
 
 /// A tape compiled to be run over rows.
@@ -53,8 +72,8 @@ pub trait RowLoop: Send + Sync {
     /// Scratch needed by [`RowLoop::rebind`].
     fn prologue_len(&self) -> usize;
 
-    /// Evaluates the outputs of so many rows.
-    fn run(&self, rows: usize, bound: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
+    /// Evaluates the outputs of so many rows over the states `x` and the table.
+    fn run(&self, rows: usize, bound: &[f64], arrays: [&[f64]; 2], out: &mut [f64], work: &mut [f64]);
 }
 
 /// Why a backend does not serve here.

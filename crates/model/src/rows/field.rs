@@ -1,7 +1,7 @@
 //! A model as row programs: its field, its invariants and their Jacobian.
 
 use super::mechanics::RowMechanics;
-use super::{Piece, RowProgram};
+use super::{Layout, Piece, RowProgram};
 use crate::columns::{Column, Jacobian, Stored, pieces};
 use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
@@ -9,6 +9,7 @@ use crate::functional::Functional;
 use crate::treatment::penalty::Watched;
 use crate::treatment::unrolled::MOST_CONSTRAINTS;
 use crate::treatment::{InvariantGroup, InvariantKind};
+use std::sync::Arc;
 
 /// Operations of a model, derivatives not counted, up to which it is written out whatever its form: straight-line code
 /// runs as fast as rows do or faster up to about here, and beyond takes longer to make than it saves.
@@ -42,6 +43,8 @@ pub struct RowField {
     pub constraints: usize,
     /// What the rows of F mean.
     pub groups: Vec<InvariantGroup>,
+    /// How the state stands by columns.
+    pub layout: Arc<Layout>,
 }
 
 /// Whether a model is run over rows: it is too large for straight-line code to be fast, and its constraints, if it has
@@ -102,6 +105,7 @@ impl RowField {
             column,
             constraints,
             groups,
+            layout: Arc::new(Layout::new(model)),
         }
     }
 

@@ -4,6 +4,7 @@ use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::Source;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel, RowLoop, RowPlaces};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A cache line: where the arrays of a block start.
@@ -20,10 +21,11 @@ pub struct RowKernel {
     program: RowProgram,
     code: Arc<[Code]>,
     parameters: Vec<f64>,
-    /// What each kernel computes from the parameters once.
+    /// What each kernel computes from the parameters once; where it reads components of the state that are the same for
+    /// all rows, the parameters, and room for those.
     bound: Vec<Aligned>,
-    /// Whether all pieces write their outputs in place, and whether that is every output.
-    in_place: bool,
+    /// Whether all pieces write their outputs where they belong, and whether that is every output.
+    straight: bool,
     complete: bool,
 }
 
@@ -31,8 +33,10 @@ pub struct RowKernel {
 enum Code {
     /// Over numbers that are gathered.
     Gathered(Box<dyn Kernel>),
-    /// Over rows where they stand.
+    /// Over rows where they stand, and into the outputs.
     Rows(Box<dyn RowLoop>),
+    /// Over rows where they stand, so many at once, into arrays that are added to the outputs.
+    Added(Box<dyn RowLoop>, usize),
 }
 
 impl RowKernel {
@@ -40,13 +44,16 @@ impl RowKernel {
     /// rounded down); what the backend refuses is interpreted.
     pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
         let code = |piece: &Piece| {
-            if program.single
-                && let Some(line) = &piece.line
-            {
-                let moving = line.slots.iter().filter(|(_, moves)| *moves).map(|&(first, _)| first).collect();
-                let places = RowPlaces { states: moving, outputs: line.outputs.clone() };
-                if let Ok(rows) = backend.compile_rows(&piece.line_tape(line, parameters.len()), &places) {
-                    return Code::Rows(rows);
+            if let Some(line) = &piece.line {
+                let straight = line.outputs.as_ref().filter(|_| program.single);
+                let together = rows_together(piece);
+                let apart = || (0..piece.outputs.len()).map(|k| (k * together) as u32).collect();
+                let outputs = straight.cloned().unwrap_or_else(apart);
+                let places = RowPlaces { states: line.moving.clone(), outputs };
+                match backend.compile_rows(&line.tape(piece), &places) {
+                    Ok(rows) if straight.is_some() => return Code::Rows(rows),
+                    Ok(rows) => return Code::Added(rows, together),
+                    Err(_) => {}
                 }
             }
             let (tape, lanes) = (piece.tape(parameters.len()), suitable_lanes(piece, lanes));
@@ -59,16 +66,35 @@ impl RowKernel {
     }
 
     fn bind(program: RowProgram, code: Arc<[Code]>, parameters: &[f64]) -> RowKernel {
-        let bound = code.iter().map(|code| match code {
+        let bound = program.pieces.iter().zip(code.iter()).map(|(piece, code)| match code {
             Code::Gathered(kernel) => kernel.bind(parameters),
-            // Bound anew in every run: with the parameters stands what is the same for all rows.
-            Code::Rows(_) => Aligned::zeros(0),
+            Code::Rows(rows) | Code::Added(rows, _) => {
+                let line = piece.line.as_ref().expect("it was compiled for one");
+                let mut known: Vec<f64> = line.parameters.iter().map(|&p| parameters[p as usize]).collect();
+                match line.still[..] {
+                    [] => rows.bind(&known),
+                    // Bound anew in every run: behind the parameters stands what is the same for all rows.
+                    _ => {
+                        known.resize(known.len() + line.still.len(), 0.0);
+                        let mut values = Aligned::zeros(known.len());
+                        values.copy_from_slice(&known);
+                        values
+                    }
+                }
+            }
         });
         let bound = bound.collect();
-        let in_place = code.iter().all(|code| matches!(code, Code::Rows(_)));
+        let straight = code.iter().all(|code| matches!(code, Code::Rows(_)));
         let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
-        let complete = in_place && written == program.outputs;
-        RowKernel { program, code, parameters: parameters.to_vec(), bound, in_place, complete }
+        let complete = straight && written == program.outputs;
+        RowKernel { program, code, parameters: parameters.to_vec(), bound, straight, complete }
+    }
+
+    /// How many rows are gathered, rather than read where they stand.
+    #[doc(hidden)]
+    pub fn gathered(&self) -> usize {
+        let both = self.program.pieces.iter().zip(self.code.iter());
+        both.filter(|(_, code)| matches!(code, Code::Gathered(_))).map(|(piece, _)| piece.rows).sum()
     }
 
     /// The same kernel with other parameters.
@@ -89,17 +115,20 @@ impl RowKernel {
                 let [slots, results] = lengths(piece, kernel.lanes());
                 LINE + BLOCK + slots + results + kernel.work_len()
             }
-            Code::Rows(rows) => {
-                let known = self.parameters.len() + piece.slots.len();
-                known + LINE + rows.bound_len() + rows.prologue_len().max(rows.work_len())
-            }
+            Code::Rows(rows) => loop_len(piece, &**rows),
+            Code::Added(rows, together) => piece.outputs.len() * together + loop_len(piece, &**rows),
         });
-        of_piece.max().unwrap_or(0)
+        self.columns() + of_piece.max().unwrap_or(0)
+    }
+
+    /// Length of the columns into which the state is split.
+    fn columns(&self) -> usize {
+        self.program.layout.as_ref().map_or(0, |layout| layout.len())
     }
 
     /// Evaluates the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        if self.in_place && !self.complete {
+        if self.straight && !self.complete {
             out.fill(0.0);
         }
         self.overwrite(t, x, out, work);
@@ -107,30 +136,69 @@ impl RowKernel {
 
     /// The same, but outputs that no row adds to may be left as they are.
     pub fn overwrite(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        if !self.in_place {
+        if !self.straight {
             out.fill(0.0);
         }
+        let (columns, work) = work.split_at_mut(self.columns());
+        let x = match &self.program.layout {
+            Some(layout) => {
+                layout.split(x, columns);
+                &*columns
+            }
+            None => x,
+        };
         for ((piece, code), bound) in self.program.pieces.iter().zip(self.code.iter()).zip(&self.bound) {
             match code {
                 Code::Gathered(kernel) => self.add(piece, &**kernel, bound, (t, x), out, work),
-                Code::Rows(rows) => self.run_in_place(piece, &**rows, x, out, work),
+                Code::Rows(rows) => {
+                    self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
+                        rows.run(piece.rows, bound, arrays, out, work);
+                    });
+                }
+                Code::Added(rows, together) => {
+                    let (results, work) = work.split_at_mut(piece.outputs.len() * together);
+                    self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
+                        for first in (0..piece.rows).step_by(*together) {
+                            let count = (*together).min(piece.rows - first);
+                            rows.run(
+                                count,
+                                bound,
+                                arrays.map(|array| array.get(first..).unwrap_or(&[])),
+                                results,
+                                work,
+                            );
+                            piece.add_results(results, *together, first..first + count, out);
+                        }
+                    });
+                }
             }
         }
     }
 
-    /// Computes the rows of a piece where they stand.
-    fn run_in_place(&self, piece: &Piece, rows: &dyn RowLoop, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+    /// Calls `run` with what the rows of a piece in a line are computed from: bound values, the state and the table.
+    fn looped(
+        &self,
+        piece: &Piece,
+        rows: &dyn RowLoop,
+        bound: &[f64],
+        x: &[f64],
+        work: &mut [f64],
+        mut run: impl FnMut(&[f64], [&[f64]; 2], &mut [f64]),
+    ) {
         let line = piece.line.as_ref().expect("it was compiled for one");
-        let still = line.slots.iter().filter(|(_, moves)| !moves);
-        let (known, work) = work.split_at_mut(self.parameters.len() + still.clone().count());
-        known[..self.parameters.len()].copy_from_slice(&self.parameters);
-        for (known, &(place, _)) in known[self.parameters.len()..].iter_mut().zip(still) {
+        let arrays = [x, if line.table == Source::Number { &piece.numbers } else { &self.parameters }];
+        if line.still.is_empty() {
+            return run(bound, arrays, work);
+        }
+        let (known, work) = work.split_at_mut(bound.len());
+        known.copy_from_slice(bound);
+        for (known, &place) in known[line.parameters.len()..].iter_mut().zip(&line.still) {
             *known = x[place as usize];
         }
         let start = first_aligned(work);
         let (bound, work) = work[start..].split_at_mut(rows.bound_len());
         rows.rebind(bound, known, work);
-        rows.run(piece.rows, bound, x, out, work);
+        run(bound, arrays, work);
     }
 
     /// Adds what the rows of one piece contribute.
@@ -172,6 +240,32 @@ impl RowKernel {
             for (k, to) in to.iter().enumerate() {
                 let part = |first: usize| (first, &results[first * count + k * lanes..][..lanes.min(rows - first)]);
                 to.add(&piece.listed, (0..rows).step_by(lanes).map(part), out);
+            }
+        }
+    }
+}
+
+/// Scratch of a loop over the rows of a piece.
+fn loop_len(piece: &Piece, rows: &dyn RowLoop) -> usize {
+    let line = piece.line.as_ref().expect("it was compiled for one");
+    let known = line.parameters.len() + line.still.len();
+    known + LINE + rows.bound_len() + rows.prologue_len().max(rows.work_len())
+}
+
+/// How many rows of a piece run in one loop before they are added up: whole blocks whose results stay in the cache.
+fn rows_together(piece: &Piece) -> usize {
+    BLOCK * (MOST_NUMBERS / (BLOCK * piece.outputs.len())).max(1)
+}
+
+impl Piece {
+    /// Adds the results of these rows, whole blocks of a piece whose rows stand in a line, to the outputs.
+    fn add_results(&self, results: &[f64], together: usize, rows: Range<usize>, out: &mut [f64]) {
+        let width = self.slots.len() + self.outputs.len();
+        for first in rows.clone().step_by(BLOCK) {
+            let count = BLOCK.min(rows.end - first);
+            let places = &self.places[first / BLOCK * width..][self.slots.len()..width];
+            for (to, results) in places.iter().zip(results.chunks_exact(together)) {
+                to.add(&self.listed, [(0, &results[first - rows.start..][..count])].into_iter(), out);
             }
         }
     }

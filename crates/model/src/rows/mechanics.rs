@@ -1,12 +1,14 @@
 //! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
+use super::Layout;
 use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Functional, Source, Term};
 use crate::graph::op::Unary;
 use crate::graph::{Graph, Input, Node};
+use std::sync::Arc;
 
 /// Some numbers that belong together: `first`, `first + stride` and so on, `length` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct RowMechanics {
     pub dimension: usize,
     /// The components of the positions, then those of the momenta, in the same order.
     pub state: Vec<Family>,
+    /// How they stand in the state.
+    pub layout: Arc<Layout>,
     /// The independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that stand for
     /// others are in none.
     pub constraints: Vec<Family>,
@@ -51,17 +55,9 @@ impl RowMechanics {
         if !is_holonomic(model) {
             return None;
         }
-        let (mut state, mut variables) = (Vec::new(), Vec::new());
-        for variable in &model.variables {
-            debug_assert!(variable.role != Role::State, "a Hamiltonian model has none");
-            let (width, members) = (variable.family.shape.len(), variable.family.members());
-            variables.push((variable.first as u32, width));
-            state.extend((0..width).map(|c| Family {
-                first: (variable.first + c) as u32,
-                stride: width as u32,
-                length: members as u32,
-            }));
-        }
+        debug_assert!(model.variables.iter().all(|v| v.role != Role::State), "a Hamiltonian model has none");
+        let variables = model.variables.iter().map(|v| (v.first as u32, v.family.shape.len())).collect();
+        let layout = Layout::new(model);
         let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
         let mut all = Functional::default();
         for quantity in &model.constraints {
@@ -90,7 +86,8 @@ impl RowMechanics {
         Some(RowMechanics {
             columns,
             dimension,
-            state,
+            state: layout.families(),
+            layout: Arc::new(layout),
             constraints,
             variables,
             quantities,

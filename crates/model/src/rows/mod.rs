@@ -7,20 +7,25 @@
 //!
 //! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
-//! of how many lanes a kernel computes side by side.
+//! of how many lanes a kernel computes side by side. Rows that stand in a [`Line`] need not be gathered; states are split
+//! into columns (see [`Layout`]) so that most do.
 
 mod field;
 mod kernel;
+mod layout;
+mod line;
 mod mechanics;
 
 pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
 pub use kernel::RowKernel;
+pub use layout::Layout;
 pub use mechanics::{Family, RowMechanics};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
+use line::Line;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -34,6 +39,16 @@ enum Places {
     Even { first: u32, step: i32 },
     /// At the entries of [`Piece::listed`] from here on.
     Listed(usize),
+}
+
+impl Places {
+    /// The entry of a row of the block.
+    fn entry(self, listed: &[u32], row: usize) -> u32 {
+        match self {
+            Places::Even { first, step } => (i64::from(first) + i64::from(step) * row as i64) as u32,
+            Places::Listed(start) => listed[start + row],
+        }
+    }
 }
 
 /// Formulas of one template for all of its rows, or for those that are alike.
@@ -58,15 +73,6 @@ pub struct Piece {
     line: Option<Line>,
 }
 
-/// Rows that stand one behind the other in everything that they read and write.
-#[derive(Clone, Debug)]
-struct Line {
-    /// The first row's place of every slot, and whether the others follow it; all read the same number otherwise.
-    slots: Vec<(u32, bool)>,
-    /// The first row's place of every output.
-    outputs: Vec<u32>,
-}
-
 /// A vector-valued function of (t, x, parameters) as sums over rows.
 #[derive(Clone, Debug)]
 pub struct RowProgram {
@@ -78,6 +84,8 @@ pub struct RowProgram {
     pub pieces: Arc<[Piece]>,
     /// Whether every output has one row only, so that rows need not be added up.
     pub single: bool,
+    /// How the state is split into columns first, if the places of the pieces are those.
+    pub layout: Option<Arc<Layout>>,
 }
 
 impl RowProgram {
@@ -162,7 +170,16 @@ impl RowProgram {
 
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
-        RowProgram { states, outputs, pieces: pieces.into(), single: false }
+        RowProgram { states, outputs, pieces: pieces.into(), single: false, layout: None }
+    }
+
+    /// The same program, run over the columns of the state.
+    pub fn in_columns(&self, layout: &Arc<Layout>) -> RowProgram {
+        if layout.is_plain() {
+            return self.clone();
+        }
+        let pieces = self.pieces.iter().map(|piece| piece.in_columns(layout)).collect();
+        RowProgram { pieces, layout: Some(Arc::clone(layout)), ..*self }
     }
 
     /// Puts pieces together that have one row for every output.
@@ -291,15 +308,6 @@ impl Piece {
             None => slot(row, k),
             Some(k) => target(row as usize, kept[k]),
         };
-        let columns = 0..reads.len() + kept.len();
-        let steps: Vec<Option<(u32, i64)>> = columns
-            .map(|k| {
-                let entries = rows.iter().map(|&row| entry(row, k));
-                let (first, step) = first_step(entries.clone());
-                (even_length(entries) == rows.len()).then_some((first, step))
-            })
-            .collect();
-        piece.line = piece.line_of(&steps);
         let mut rest = rows;
         while !rest.is_empty() {
             let most = &rest[..BLOCK.min(rest.len())];
@@ -313,46 +321,26 @@ impl Piece {
             piece.blocks.push(block.len() as u32);
             rest = behind;
         }
+        piece.line = Line::of(&piece);
         Some(piece)
     }
 
-    /// How the rows stand if all stand evenly, from the first place of every slot and output and the step to the next.
-    fn line_of(&self, steps: &[Option<(u32, i64)>]) -> Option<Line> {
-        let (slots, outputs) = steps.split_at(self.slots.len());
-        if self.slots.iter().any(|(_, source)| *source != Source::State) {
-            return None;
+    /// The same over a state in columns.
+    fn in_columns(&self, layout: &Layout) -> Piece {
+        let mut piece = Piece { places: Vec::new(), listed: Vec::new(), ..self.clone() };
+        let width = self.slots.len() + self.outputs.len();
+        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
+            for (k, places) in places.iter().enumerate() {
+                let is_state = self.slots.get(k).is_some_and(|&(_, source)| source == Source::State);
+                let entry = |row: usize| match places.entry(&self.listed, row) {
+                    component if is_state => layout.place(component),
+                    other => other,
+                };
+                piece.place((0..rows as usize).map(entry));
+            }
         }
-        let one = self.rows == 1;
-        let slot = |step: &Option<(u32, i64)>| match *step {
-            Some((first, 1)) => Some((first, true)),
-            Some((first, 0)) => Some((first, one)),
-            _ => None,
-        };
-        let output = |step: &Option<(u32, i64)>| step.filter(|&(_, s)| s == 1 || one).map(|(first, _)| first);
-        Some(Line {
-            slots: slots.iter().map(slot).collect::<Option<_>>()?,
-            outputs: outputs.iter().map(output).collect::<Option<_>>()?,
-        })
-    }
-
-    /// The formulas as code over rows in a line: its states are the slots that move, and what is the same for all rows
-    /// stands behind the parameters.
-    fn line_tape(&self, line: &Line, parameters: usize) -> Tape {
-        let place = |slot: u32| {
-            let k = self.slots.partition_point(|&(s, _)| s < slot);
-            let before = line.slots[..k].iter().filter(|(_, moves)| *moves == line.slots[k].1).count();
-            (line.slots[k].1, before)
-        };
-        let still = line.slots.iter().filter(|(_, moves)| !moves).count();
-        let mut g = Graph::new();
-        let outputs = g.instantiate(&self.graph, &self.outputs, |g, input| match input {
-            Input::Slot(slot) => match place(slot) {
-                (true, k) => g.state(k),
-                (false, k) => g.parameter(parameters + k),
-            },
-            other => g.input(other),
-        });
-        Tape::new(&g, &outputs, line.slots.len() - still, parameters + still)
+        piece.line = Line::of(&piece);
+        piece
     }
 
     /// Adds the places of one slot or output in a block.

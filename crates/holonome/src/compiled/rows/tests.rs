@@ -5,7 +5,9 @@ use crate::compiled::CompiledSystem;
 use crate::{Problem, Settings};
 use holonome_jit::BlockInterpreter;
 use holonome_model::elaborate::model::Model;
-use holonome_model::graph::interpret::{Backend, Interpreter};
+use holonome_model::graph::Graph;
+use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
+use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::structure::ambient_points;
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, dirac};
@@ -125,18 +127,44 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
         let (parameters, x) = (&model.parameter_values, &model.initial);
         let field = RowField::new(&model);
         for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
-            let bits = |backend: &dyn Backend, lanes: usize| -> Vec<u64> {
+            let in_columns = program.in_columns(&field.layout);
+            let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
                 let kernel = RowKernel::new(program, parameters, backend, lanes);
                 let mut out = vec![f64::NAN; program.outputs];
                 kernel.run(0.7, x, &mut out, &mut vec![f64::NAN; kernel.work_len()]);
                 out.iter().map(|v| v.to_bits()).collect()
             };
-            let expected = bits(&Interpreter, 1);
+            let expected = bits(program, &Interpreter, 1);
             for lanes in [1, 2, 3, 4, 8, 16, 32, 64, 100] {
                 for backend in [&Interpreter as &dyn Backend, &block, backend()] {
-                    assert!(bits(backend, lanes) == expected, "{name}: {lanes} lanes");
+                    assert!(bits(program, backend, lanes) == expected, "{name}: {lanes} lanes");
+                    assert!(bits(&in_columns, backend, lanes) == expected, "{name}: {lanes} lanes, columns");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn rows_of_families_are_not_gathered() {
+    // Where there is no machine code all are.
+    if backend()
+        .compile_rows(&Tape::new(&Graph::new(), &[], 0, 0), &RowPlaces { states: vec![], outputs: vec![] })
+        .is_err()
+    {
+        return;
+    }
+    // Families of vectors, of parameters and of numbers, and sums over them.
+    let masses = "size n = 200\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate r[i in 1..n] : R^3 = (i, i^2, 1)\n\
+                  momentum p of r\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) + sum(i in 2..n : \
+                  cos(i)*dot(r[i] - r[i-1], r[i] - r[i-1])^2)\nintegral P = sum(i in 1..n : p[i])\n";
+    let chain = MODELS.iter().find(|(name, _)| *name == "chain of rods").expect("it is there").1;
+    for text in [masses, chain] {
+        let model = load(text);
+        let field = RowField::new(&model);
+        for program in [&field.field, &field.invariants] {
+            let kernel = compile_rows(&program.in_columns(&field.layout), &model.parameter_values);
+            assert_eq!(kernel.gathered(), 0, "{text}");
         }
     }
 }

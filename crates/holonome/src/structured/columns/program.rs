@@ -21,18 +21,19 @@ use holonome_integrate::tableau::Tableau;
 use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
-use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
+use holonome_model::rows::{Family, Layout, Piece, RowKernel, RowProgram};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A step of a large model that can be run.
 pub struct ColumnProgram {
     dimension: usize,
     registers: usize,
-    /// The families of x, which stand at the start of the registers, one behind the other.
-    state: Vec<Family>,
+    /// x stands at the start of the registers, by columns.
+    layout: Arc<Layout>,
     actions: Vec<Action>,
-    /// Where the components of x₁ stand.
-    result: Vec<usize>,
+    /// Where x₁ stands, by columns.
+    result: usize,
     /// What is carried stands behind x, t and h; where its next values start, and how many there are.
     carried: Vec<Range<usize>>,
     multipliers: Multipliers,
@@ -249,7 +250,7 @@ impl ColumnProgram {
     pub fn new(trace: ColumnTrace, model: &Model, substeps: Vec<f64>, own: &[f64], tolerance: f64) -> ColumnProgram {
         let parameters = [&model.parameter_values, own].concat();
         let state = trace.mechanics.state.clone();
-        let dimension = trace.mechanics.dimension;
+        let (dimension, layout) = (trace.mechanics.dimension, Arc::clone(&trace.mechanics.layout));
         let mut planner = Planner {
             columns: trace.mechanics.columns,
             systems: &trace.systems,
@@ -284,12 +285,7 @@ impl ColumnProgram {
         actions.extend(planner.compute(trace.systems.len(), |_, _| true));
         let lengths = planner.lengths(&trace.result, &trace.x[..trace.result.len()]);
         let stage = planner.stage(&lengths);
-        let mut place = stage.first;
-        let mut result = Vec::new();
-        for (_, length) in lengths {
-            result.push(place);
-            place += length;
-        }
+        let result = stage.first;
         actions.push(Action::Compute(stage));
         let kept = |planner: &mut Planner, actions: &mut Vec<Action>, column: Column, length: usize| {
             if planner.columns.stored(column).is_none() {
@@ -322,7 +318,7 @@ impl ColumnProgram {
         ColumnProgram {
             dimension,
             registers: planner.registers,
-            state,
+            layout,
             actions,
             result,
             carried,
@@ -382,9 +378,8 @@ impl ColumnProgram {
             })),
         };
         ColumnProgram {
-            state: self.state.clone(),
+            layout: Arc::clone(&self.layout),
             actions: self.actions.iter().map(action).collect(),
-            result: self.result.clone(),
             carried: self.carried.clone(),
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
@@ -405,26 +400,15 @@ impl ColumnProgram {
 
     /// Puts x, t, h and what is carried into the registers.
     fn load(&self, (t, h): (f64, f64), x: &[f64], carried: &[f64], registers: &mut [f64]) {
-        let mut at = 0;
-        for family in &self.state {
-            let members = x[family.first as usize..].iter().step_by(family.stride as usize);
-            for (register, x) in registers[at..at + family.length as usize].iter_mut().zip(members) {
-                *register = *x;
-            }
-            at += family.length as usize;
-        }
+        let at = self.dimension;
+        self.layout.split(x, &mut registers[..at]);
         registers[at] = t;
         registers[at + 1] = h;
         registers[at + 2..at + 2 + carried.len()].copy_from_slice(carried);
     }
 
     fn unload(&self, registers: &[f64], x: &mut [f64], carried: &mut [f64]) {
-        for (family, &at) in self.state.iter().zip(&self.result) {
-            let members = x[family.first as usize..].iter_mut().step_by(family.stride as usize);
-            for (register, x) in registers[at..at + family.length as usize].iter().zip(members) {
-                *x = *register;
-            }
-        }
+        self.layout.join(&registers[self.result..], x);
         let mut at = 0;
         for range in &self.carried {
             carried[at..at + range.len()].copy_from_slice(&registers[range.clone()]);
@@ -444,12 +428,7 @@ impl ColumnProgram {
         let (registers, work) = work.split_at_mut(self.registers);
         self.load(t_and_h, x, &[], registers);
         self.substep(registers, &mut [], cost, work)?;
-        let mut rest = found;
-        for (family, &at) in self.state.iter().zip(&self.result) {
-            let (these, others) = rest.split_at_mut(family.length as usize);
-            these.copy_from_slice(&registers[at..at + family.length as usize]);
-            rest = others;
-        }
+        found.copy_from_slice(&registers[self.result..][..found.len()]);
         Ok(())
     }
 
@@ -749,10 +728,10 @@ impl StepMap for ColumnProgram {
         }
         let (registers, work) = work.split_at_mut(self.registers);
         let (carried, scale) = memory.split_at_mut(self.carried_len());
-        x1.copy_from_slice(x);
         let mut made = 0.0f64;
-        for &gamma in &self.substeps {
-            self.load((made.mul_add(h, t), gamma * h), x1, carried, registers);
+        for (k, &gamma) in self.substeps.iter().enumerate() {
+            let from = if k == 0 { x } else { &*x1 };
+            self.load((made.mul_add(h, t), gamma * h), from, carried, registers);
             self.substep(registers, scale, cost, work)?;
             self.unload(registers, x1, carried);
             made += gamma;

@@ -1,0 +1,163 @@
+//! A state as columns: one component of all members of a family behind the other, as loops over rows read it. The order of
+//! a model's state is that of its variables, member after member.
+
+use super::Family;
+use crate::elaborate::model::Model;
+
+/// Where the components of a state stand by members, and where by columns.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    variables: Vec<Members>,
+    length: usize,
+}
+
+/// The members of a variable, in the state from `first` on.
+#[derive(Clone, Copy, Debug)]
+struct Members {
+    first: usize,
+    width: usize,
+    count: usize,
+}
+
+impl Layout {
+    /// That of a model's state.
+    pub fn new(model: &Model) -> Layout {
+        let members = |first: usize, width: usize, count: usize| Members {
+            first,
+            width,
+            count: if width == 0 { 0 } else { count },
+        };
+        let variables = model.variables.iter();
+        let variables = variables.map(|v| members(v.first, v.family.shape.len(), v.family.members())).collect();
+        Layout { variables, length: model.dimension() }
+    }
+
+    /// Length of the state.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is no state.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether columns stand as members do.
+    pub fn is_plain(&self) -> bool {
+        self.variables.iter().all(|v| v.width == 1 || v.count == 1)
+    }
+
+    /// The columns, where they stand in the state.
+    pub fn families(&self) -> Vec<Family> {
+        let of = |v: &Members| {
+            let v = *v;
+            let place = move |c: usize| (v.first + c) as u32;
+            (0..v.width).map(move |c| Family { first: place(c), stride: v.width as u32, length: v.count as u32 })
+        };
+        self.variables.iter().flat_map(of).collect()
+    }
+
+    /// Where a component of the state stands among the columns.
+    pub fn place(&self, component: u32) -> u32 {
+        let component = component as usize;
+        let v = self.variables[self.variables.partition_point(|v| v.first <= component) - 1];
+        let (member, c) = ((component - v.first) / v.width, (component - v.first) % v.width);
+        (v.first + c * v.count + member) as u32
+    }
+
+    /// Copies a state into columns.
+    pub fn split(&self, x: &[f64], columns: &mut [f64]) {
+        for v in &self.variables {
+            let (x, columns) = (&x[v.first..][..v.width * v.count], &mut columns[v.first..][..v.width * v.count]);
+            match v.width {
+                1 => columns.copy_from_slice(x),
+                2 => split::<2>(x, columns),
+                3 => split::<3>(x, columns),
+                _ => {
+                    for (c, column) in columns.chunks_exact_mut(v.count.max(1)).enumerate() {
+                        for (to, member) in column.iter_mut().zip(x.chunks_exact(v.width)) {
+                            *to = member[c];
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies columns into a state.
+    pub fn join(&self, columns: &[f64], x: &mut [f64]) {
+        for v in &self.variables {
+            let (x, columns) = (&mut x[v.first..][..v.width * v.count], &columns[v.first..][..v.width * v.count]);
+            match v.width {
+                1 => x.copy_from_slice(columns),
+                2 => join::<2>(columns, x),
+                3 => join::<3>(columns, x),
+                _ => {
+                    for (c, column) in columns.chunks_exact(v.count.max(1)).enumerate() {
+                        for (from, member) in column.iter().zip(x.chunks_exact_mut(v.width)) {
+                            member[c] = *from;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One pass over the members, which vectors do, for the common widths.
+fn split<const W: usize>(x: &[f64], mut columns: &mut [f64]) {
+    let (members, _) = x.as_chunks::<W>();
+    let mut each: [&mut [f64]; W] = std::array::from_fn(|_| {
+        let (column, rest) = std::mem::take(&mut columns).split_at_mut(members.len());
+        columns = rest;
+        column
+    });
+    for (k, member) in members.iter().enumerate() {
+        for (column, value) in each.iter_mut().zip(member) {
+            column[k] = *value;
+        }
+    }
+}
+
+fn join<const W: usize>(columns: &[f64], x: &mut [f64]) {
+    let (members, _) = x.as_chunks_mut::<W>();
+    let count = members.len();
+    let each: [&[f64]; W] = std::array::from_fn(|c| &columns[c * count..][..count]);
+    for (k, member) in members.iter_mut().enumerate() {
+        for (column, value) in each.iter().zip(member) {
+            *value = column[k];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_hold_one_component_of_every_member() {
+        let (mut variables, mut first) = (Vec::new(), 0);
+        for (width, count) in [(1, 5), (3, 1), (2, 5), (3, 4), (4, 3), (0, 2), (9, 1)] {
+            variables.push(Members { first, width, count: if width == 0 { 0 } else { count } });
+            first += width * count;
+        }
+        let layout = Layout { variables, length: first };
+        let x: Vec<f64> = (0..first).map(|k| k as f64).collect();
+        let (mut columns, mut back) = (vec![f64::NAN; first], vec![f64::NAN; first]);
+        layout.split(&x, &mut columns);
+        layout.join(&columns, &mut back);
+        assert_eq!(back, x);
+        for component in 0..first as u32 {
+            assert_eq!(columns[layout.place(component) as usize], f64::from(component));
+        }
+        let mut next = 0;
+        for family in layout.families() {
+            for member in 0..family.length {
+                assert_eq!(layout.place(family.first + member * family.stride), next);
+                next += 1;
+            }
+        }
+        assert_eq!(next as usize, first);
+        assert!(!layout.is_plain());
+    }
+}
