@@ -397,7 +397,7 @@ impl Observer for Recorder<'_> {
         }
         let now = Instant::now();
         if now - self.stored >= self.interval {
-            self.store.checkpoint(&encode(state))?;
+            self.store.checkpoint(state)?;
             self.stored = Instant::now();
             self.interval = CHECKPOINT_INTERVAL.max((self.stored - now) * SHARE_OF_CHECKPOINTS);
         }
@@ -417,8 +417,4 @@ impl Observer for Recorder<'_> {
         };
         Ok((self.watch)(&Progress { t: state.t, until: self.plan.t_end(), steps: state.step, of, drift }))
     }
-}
-
-pub(crate) fn encode(state: &StepState) -> Value {
-    serde_json::to_value(state).expect("a state is numbers and lists")
 }

@@ -6,7 +6,7 @@ use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, encode, initial_values, variables};
+use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
@@ -306,7 +306,7 @@ impl Simulation {
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
-                store.checkpoint(&encode(&self.state)).map_err(unstored)?;
+                store.checkpoint(&self.state).map_err(unstored)?;
                 store.finish(Status::Interrupted, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
@@ -314,7 +314,7 @@ impl Simulation {
                 let error = Error::Failed { failure: Box::new(failure), out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
                 let stored =
-                    store.checkpoint(&encode(&self.state)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                    store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }

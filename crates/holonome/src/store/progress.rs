@@ -75,7 +75,7 @@ pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint<Value>>, S
 pub(super) fn write_checkpoint(
     run: &Path,
     samples: usize,
-    state: &Value,
+    state: &impl Serialize,
     scratch: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
     write(&run.join(CHECKPOINT), &Checkpoint { samples, state }, scratch)

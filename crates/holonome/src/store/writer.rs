@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::progress::{self, Progress, Status};
 use super::reader::StoredRun;
 use super::schema::Schema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -114,7 +115,7 @@ impl Store {
     /// Puts all samples into files and then records `state` as what they belong to.
     ///
     /// JSON has no NaN and no infinity; a state that may hold them has to encode them.
-    pub fn checkpoint(&mut self, state: &Value) -> Result<(), StoreError> {
+    pub fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
         progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
     }
