@@ -422,6 +422,19 @@ def models():
         [dot(q[:3], q[:3]) - 1, dot(q[3:], q[3:]) - Q(16, 25)])
 
 
+def penalised():
+    """Models whose constraints g are made a potential: path, omega, model with H + omega^2/2 |g|^2, all entries of g."""
+    q, p = phase(4)
+    g = [q[0]**2 + q[1]**2 - 1, (q[2] - q[0])**2 + (q[3] - q[1])**2 - 2]
+    yield "../models/double-pendulum.holo", 20, Model(
+        dot(p, p)/2 + q[1] + q[3] + 200*dot(g, g), q, p, [0, -1, 1, -2, 0, 0, 0, 0])
+    q, p = phase(9)
+    R, one = sp.Matrix(3, 3, q), sp.eye(3)
+    g = list(R.T*R - one)
+    spin = [0, Q(-1, 20), Q(1, 10), Q(1, 20), 0, Q(-1, 2), Q(-1, 10), Q(1, 2), 0]    # half the hat of (1, 0.2, 0.1)
+    yield "../models/magnetic-body.holo", 10, Model(dot(p, p) + q[8] + 50*dot(g, g), q, p, list(one) + spin)
+
+
 def methods(path, model):
     """Names and steps for a model."""
     if "fpu" in path:
@@ -467,13 +480,30 @@ def steps_of_models():
         print(path, flush=True)
 
 
+def steps_with_penalties():
+    """The same with omega, from the model's own start."""
+    own = NATURAL | {name: MAPS[name] for name in ("variational-euler", "velocity-verlet")}
+    own |= {f"{name}({base})": composed(COMPOSITIONS[name], NATURAL[base])
+            for name, base in (("yoshida4", "zhang-skeel"), ("suzuki4", "pushforward-newmark"))}
+    for path, omega, model in penalised():
+        for name, step in own.items():
+            h, count, x = mpfr(1)/64, 20, model.start
+            for k in range(count):
+                x = step(model, k*h, h, x)
+            yield path, name, h, count, x, omega
+        print(path, omega, flush=True)
+
+
 def main():
     out = ["# States after a few steps of a method, independent of the engine. Written by ../reference/steps.py; do not edit by hand.",
-           "# `model` is a path from the folder above; the start is the model's own, at t = 0.", ""]
-    for path, name, h, count, x in [*steps_of_models(), *rigid_bodies.steps(COMPOSITIONS, composed)]:
+           "# `model` is a path from the folder above; the start is the model's own, at t = 0. With `penalty`, constraints are",
+           "# a potential (penalty^2/2) |g|^2.", ""]
+    rows = [*steps_of_models(), *rigid_bodies.steps(COMPOSITIONS, composed), *steps_with_penalties()]
+    for path, name, h, count, x, *penalty in rows:
         numbers = ", ".join(f"{c:.20g}" if "." in f"{c:.20g}" or "e" in f"{c:.20g}" else f"{c:.20g}.0" for c in x)
         stiff = ['stiff = "stiff"'] if "stiff" in name else []
-        out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', *stiff, f"h = {h:g}", f"count = {count}",
+        penalty = [f"penalty = {omega}.0" for omega in penalty]
+        out += ["[[steps]]", f'model = "{path}"', f'method = "{name}"', *stiff, *penalty, f"h = {h:g}", f"count = {count}",
                 f"state = [{numbers}]", ""]
     (Path(__file__).parent.parent/"structure/steps.toml").write_text("\n".join(out))
 

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{distance, model};
+use common::{distance, model, repository};
 use holonome::compare::{CompareOptions, Comparison, Folder, Measured, Row, Size, USEFUL, budget_of, compare};
 use holonome::model::treatment::InvariantKind;
-use holonome::{Control, Problem, RunOptions, Settings};
+use holonome::{Control, PenaltyStrength, Problem, RunOptions, Settings};
 use std::collections::BTreeMap;
 
 fn options(methods: &[&str], steps: &[f64], until: f64) -> CompareOptions {
@@ -47,6 +47,42 @@ fn the_reference_is_as_good_as_it_says() {
     let error = distance(spherical.reference.at(100.0).unwrap(), &printed);
     assert!(error <= spherical.reference.error + 1.3e-12, "{error:e}, claimed are {:e}", spherical.reference.error);
     assert!(spherical.reference.error < 1e-11, "{:e}", spherical.reference.error);
+}
+
+/// Methods that know multipliers, and the reference, which does not.
+#[test]
+fn observed_multipliers_are_no_obstacle() {
+    let path = repository().join("models/double-pendulum.holo");
+    let text = std::fs::read_to_string(path).unwrap() + "\nobserve tension = lambda.lower\n";
+    let mut options = options(&["rattle", "shake", "zhang-skeel", "gauss4"], &[0.02], 1.0);
+    options.run.penalty = Some(PenaltyStrength::Omega(20.0));
+    let comparison = run(&text_model(&text), &options);
+    assert!(comparison.rows.iter().all(|row| measured(row).errors.is_some()));
+}
+
+/// Penalised runs of redundant constraints can be compared, but for their errors.
+#[test]
+fn redundant_constraints_have_no_reference() {
+    let mut options = options(&["zhang-skeel", "gauss4"], &[0.02], 1.0);
+    options.run.penalty = Some(PenaltyStrength::Omega(20.0));
+    let comparison = run(&model("braced-square", &[]), &options);
+    assert!(comparison.reference.good_until.is_none());
+    assert!(comparison.reference.reason.as_ref().unwrap().contains("redundant"));
+    assert!(comparison.rows.iter().all(|row| measured(row).errors.is_none() && measured(row).steps >= 50));
+}
+
+/// A rotation matrix, held by its own methods and by a penalty.
+#[test]
+fn bodies_beside_their_penalty() {
+    let mut options = options(&["cayley-symmetric", "zhang-skeel"], &[0.05], 1.0);
+    options.run.penalty = Some(PenaltyStrength::Omega(10.0));
+    let comparison = run(&model("magnetic-body", &[]), &options);
+    assert_eq!(comparison.rows.iter().map(|row| row.penalty).collect::<Vec<_>>(), [None, Some(10.0), Some(10.0)]);
+    let drift = |k: usize| {
+        let drifts = &measured(&comparison.rows[k]).drift;
+        drifts.iter().find(|drift| drift.name == "orthogonal").unwrap().max
+    };
+    assert!(drift(0) < 1e-14 && drift(1) > 1e-3, "{:e} {:e}", drift(0), drift(1));
 }
 
 #[test]

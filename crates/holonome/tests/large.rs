@@ -171,3 +171,20 @@ fn advice_for_a_large_model_names_a_method_for_long_runs() {
         assert_eq!(feedback["applies"], false, "{feedback}");
     }
 }
+
+/// Rods under tension T bear waves across them, of which the fastest has the frequency 2√(T/ml): RATTLE, explicit in the
+/// forces, follows it while h < √(ml/T). A ring that turns at the rate ω has T/l = ω²/(2 sin(π/n))².
+#[test]
+fn the_tension_of_rods_limits_the_step_of_rattle() {
+    let (n, turn) = (2000.0, 0.5);
+    let limit = 2.0 * (std::f64::consts::PI / n).sin() / turn;
+    let run = |part: f64| {
+        let h = part * limit;
+        let ring = common::model("ring", &[("n", "2000"), ("bend", "0")]);
+        common::run(ring, options(&format!("--method rattle --step {h} --until {} --samples 2", 100.0 * h)))
+    };
+    // The wave grows from rounding by a factor u with u + 1/u = 4·1.03² − 2 in each step, u = 1.63: 1e21 in all.
+    assert!(run(0.99).is_ok());
+    let Err(lost) = run(1.03) else { panic!("it runs") };
+    assert!(lost.to_string().contains("has no solution near it"), "{lost}");
+}

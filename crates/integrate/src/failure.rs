@@ -47,7 +47,7 @@ pub enum Failure<E> {
     },
     /// The Newton iteration for the equations of a step stopped before it reached its tolerance.
     #[error(
-        "the step from t = {t} has no solution near it: {constraint} is still {residual:.1e} away, relative to its terms, after {iterations} iterations; a shorter step helps where the motion is fast"
+        "the step from t = {t} has no solution near it: {constraint} is still {residual:.1e} away, relative to its terms, after {iterations} iterations; a shorter step helps where the motion is fast or the forces of constraint are large"
     )]
     NewtonNotConverged {
         /// Start of the step.

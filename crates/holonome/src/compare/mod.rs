@@ -186,6 +186,10 @@ pub fn compare(
     watch: &(dyn Fn(CompareProgress) -> Control + Sync),
 ) -> Result<Option<Comparison>, Error> {
     let cases = cases::cases(options)?;
+    // Observables are no part of a comparison, and those that use multipliers suit not every method.
+    let mut problem = problem.clone();
+    problem.model.observables.clear();
+    let problem = &problem;
     let common = common(problem, options, cases.len());
     let penalised = cases.iter().filter(|case| extrapolation::suits(problem, &common, case)).count();
     let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len() + penalised);

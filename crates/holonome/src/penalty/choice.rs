@@ -37,6 +37,19 @@ const PILOT_TOLERANCE: f64 = 1e-6;
 /// ω₀ of the two runs from which a tolerance's ω is found, where there is no step.
 const TRIAL: f64 = 20.0;
 
+/// Numbers that are shown without an exponent.
+const SHORT: std::ops::Range<f64> = 1e-3..1e9;
+
+/// A number with all its digits.
+pub(super) fn shown(x: f64) -> String {
+    if SHORT.contains(&x) { format!("{x}") } else { format!("{x:e}") }
+}
+
+/// The same with so many digits behind the point.
+fn rounded(x: f64, digits: usize) -> String {
+    if SHORT.contains(&x) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
+}
+
 /// The ω that `options` ask for.
 ///
 /// # Errors
@@ -52,10 +65,11 @@ pub(super) fn choose(
         (Some(_), Some(_)) => {
             return Err(Error::option("--penalty and --penalty-tolerance exclude each other: both choose omega"));
         }
-        (Some(PenaltyStrength::Omega(omega)), _) if !(omega > 0.0 && omega.is_finite()) => {
-            return Err(Error::option(format!("--penalty must be positive and finite, but it is {omega}")));
+        (Some(PenaltyStrength::Omega(omega)), _) if !(omega > 0.0 && (omega * omega).is_normal()) => {
+            let message = format!("--penalty must be positive and finite, also when squared, but it is {omega:e}");
+            return Err(Error::option(message));
         }
-        (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: format!("{omega}") },
+        (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: shown(omega) },
         (Some(PenaltyStrength::Auto), _) => match options.step.zip(speed) {
             Some((h, v)) => default(problem, method, h, v)?,
             None => {
@@ -126,43 +140,46 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
     if ratio > REFUSED && !allowed {
         return Err(Error::Gain {
             message: format!(
-                "the penalty is too stiff for this step: omega h^2 v is {ratio:.3}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; --allow-unstable runs it all the same",
+                "the penalty is too stiff for this step: omega h^2 v is {}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; --allow-unstable runs it all the same",
+                rounded(ratio, 3),
                 remedy(RISKY)
             ),
         });
     }
     if ratio > RISKY {
         warnings.push(format!(
-            "the penalty is stiff for this step: omega h^2 v is {ratio:.3}, and steps become unstable somewhere between 0.13 and {REFUSED}; {}",
+            "the penalty is stiff for this step: omega h^2 v is {}, and steps become unstable somewhere between 0.13 and {REFUSED}; {}",
+            rounded(ratio, 3),
             remedy(RISKY)
         ));
     }
     Ok(())
 }
 
-/// v along the beginning of the motion: that of the constrained model, or where its constraints determine no
-/// multipliers or are too many, of the penalised one.
+/// v along the beginning of the motion: that of the constrained model, or where that cannot be run, as with redundant
+/// constraints, of the penalised one.
 fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> {
     let model =
         penalise(&problem.model, FASTEST / h).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
-    let constrained = problem.examined.redundant.is_empty() && problem.examined.field.is_some();
-    let (mut motion, method) = match constrained {
-        true => (problem.clone(), "corrected:dop853"),
-        false => (with_omega(problem, FASTEST / h, true)?.0, "dop853"),
+    let pilot = |mut motion: Problem, method: &str| {
+        // What is observed may need multipliers, which a pilot run has none of.
+        motion.model.observables.clear();
+        let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+        let options = RunOptions {
+            method: method.to_string(),
+            rtol: PILOT_TOLERANCE,
+            atol: PILOT_TOLERANCE,
+            until: options.until.min(steps * h),
+            samples: Some(2),
+            ..RunOptions::default()
+        };
+        Simulation::new(motion, options)
     };
-    // What is observed may need multipliers, which a pilot run has none of.
-    motion.model.observables.clear();
-    let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
-    let pilot = RunOptions {
-        method: method.to_string(),
-        rtol: PILOT_TOLERANCE,
-        atol: PILOT_TOLERANCE,
-        until: options.until.min(steps * h),
-        samples: Some(2),
-        ..RunOptions::default()
-    };
-    let simulation = Simulation::new(motion, pilot)?;
+    // This ω is not the run's: where it moves the start too far, it leaves it.
+    let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
+    let simulation = pilot(problem.clone(), "corrected:dop853")
+        .or_else(|_| pilot(free(true).or_else(|_| free(false))?, "dop853"))?;
     let mut state = simulation.state().clone();
     let mut watch = Fastest { speed: Speed::new(&model, &penalty), largest: 0.0 };
     watch.look(&state);
@@ -216,7 +233,16 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
         Ok(state.x)
     };
     let (one, two) = (end(trial)?, end(2.0 * trial)?);
-    let distance = one.iter().zip(&two).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+    let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let distance = norm(&one.iter().zip(&two).map(|(a, b)| a - b).collect::<Vec<f64>>());
+    // What rounding does to the positions no omega is better than; and an error of their own size is none to ask for.
+    let size = norm(&one).max(norm(&problem.model.initial[..one.len()]));
+    if !(f64::EPSILON * size..=size).contains(&tolerance) {
+        return Err(Error::option(format!(
+            "--penalty-tolerance is {tolerance:e}, and the positions are {size:.1e} from the origin: ask for an error from {:.1e}, their rounding, to {size:.1e}",
+            f64::EPSILON * size
+        )));
+    }
     let constant = 4.0 / 3.0 * trial * trial * distance;
     let omega = (constant / tolerance).sqrt();
     if !(omega > 0.0 && omega.is_finite()) {
@@ -225,7 +251,8 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
         ));
     }
     let text = format!(
-        "{omega:.4} for an error of {tolerance:e} in the positions at the end, where runs with {trial:.4} and {:.4} differ by {distance:.3e}",
+        "{} for an error of {tolerance:e} in the positions at the end, where runs with {trial:.4} and {:.4} differ by {distance:.3e}",
+        rounded(omega, 4),
         2.0 * trial
     );
     Ok(Choice { omega, text })

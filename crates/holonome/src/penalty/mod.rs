@@ -14,6 +14,7 @@ use crate::problem::Problem;
 use holonome_integrate::method::{Method, Needs};
 use holonome_model::consistency;
 use holonome_model::elaborate::expression::MULTIPLIER;
+use holonome_model::syntax::diagnostic::Severity;
 use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::{Field, InvariantGroup};
 
@@ -36,7 +37,7 @@ const WEAK: f64 = 0.1;
 
 /// Whether a method takes penalised models: those that hold constraints themselves do not.
 pub(crate) fn takes(method: &Method) -> bool {
-    method.scheme.needs != Needs::Coisotropic
+    !matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody)
 }
 
 /// The problem that a run with these options integrates: the penalised one, with what is known of its penalty, if the
@@ -96,11 +97,20 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
     let manifold = SlowManifold::new(&model, &penalty);
     let moved = match slow {
         true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
-            Error::option(format!("--slow-manifold: {reason}; --slow-manifold off leaves it where it is"))
+            Error::option(format!(
+                "--slow-manifold: {reason}; a larger omega holds them, --slow-manifold off leaves the start where it is"
+            ))
         })?),
         false => None,
     };
     let mut examined = consistency::examine(&model);
+    if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
+        let remedy = match slow {
+            true => "a larger omega moves the start less, --slow-manifold off not at all",
+            false => "take a smaller omega",
+        };
+        return Err(Error::option(format!("--penalty {}: {}; {remedy}", choice::shown(omega), finding.message)));
+    }
     let varying = examined.varying.clone();
     let watch = |groups: &mut [InvariantGroup], clear: &mut dyn FnMut(usize)| {
         for group in groups.iter_mut().filter(|group| varying.contains(&group.name)) {

@@ -258,7 +258,9 @@ impl SlowManifold {
             }
             last = size;
         }
-        Err(format!("Newton's iteration onto the slow manifold does not converge (its last step is {last:.1e})"))
+        Err(format!(
+            "Newton's iteration onto the slow manifold does not converge (its last step is {last:.1e}): the constraints give way"
+        ))
     }
 
     /// Moves p along Gᵀ to where the rates G H_p + g_t have these values.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Gains, Problem, RunOptions, Settings, Simulation, Summary};
+use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Summary};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,6 +83,8 @@ pub fn options(text: &str) -> RunOptions {
             "--samples" => options.samples = Some(value.parse().unwrap()),
             "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
             "--beta" => options.beta = Some(number()),
+            "--penalty" => options.penalty = Some(PenaltyStrength::Omega(number())),
+            "--slow-manifold" => options.slow_manifold = Some(value == "on"),
             "--reference" => options.reference = Some(value.to_string()),
             other => panic!("{other} is not known here"),
         }
