@@ -30,6 +30,7 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use program::Program as StraightProgram;
+pub use program::{INDEFINITE, NOTABLE};
 use rigid_body::RigidBody;
 use tracing::{Trace, Tracer};
 
@@ -66,7 +67,8 @@ impl Program {
         }
     }
 
-    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.smallest_eigenvalue(memory),

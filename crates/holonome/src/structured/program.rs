@@ -42,7 +42,7 @@ pub const LOST: f64 = 1e-8;
 /// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
 /// second: it is 1 without the step, and the force of the step grows like its inverse.
 pub const NOTABLE: f64 = 0.9;
-const INDEFINITE: f64 = 0.5;
+pub const INDEFINITE: f64 = 0.5;
 
 /// A step that can be run.
 pub struct Program {
@@ -469,12 +469,13 @@ impl Program {
         Some(memory[energy])
     }
 
-    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         let scale = memory.get(self.carried.len()..)?;
         let watches = self.solves.iter().filter_map(|solve| solve.watch.as_ref());
         let below = watches.filter(|watch| watch.least_eigenvalue().is_some()).map(|watch| scale[2 * watch.number]);
-        below.filter(|&below| below > 0.0).map(|below| NOTABLE - below).min_by(f64::total_cmp)
+        below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 
     /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
