@@ -93,7 +93,7 @@ impl Simulation {
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         let mut warnings = Vec::new();
-        let (problem, penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
             let first =
                 Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
@@ -108,6 +108,12 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
+        if let Some((penalty, h)) = penalty.as_mut().zip(options.step)
+            && let Some(multipliers) = penalty.multipliers.take()
+        {
+            let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
+            penalty.multipliers = Some(multipliers.with_places(places));
+        }
         let solves = structured.as_ref().is_some_and(Program::iterates);
         warnings.extend(unused_options(&options, &problem.settings, &method, solves));
         warnings.extend(crate::backend::warning());

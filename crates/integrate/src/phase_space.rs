@@ -197,6 +197,10 @@ pub trait PhaseSpace {
     /// Watches one of the values that are handed over along the run: an energy that the method keeps.
     fn watch(&mut self, energy: Value);
 
+    /// Says that the force which acts at the start of the step is, but for what is small, that of V at these positions and
+    /// not at those of the step: what stiff parts of V are to do shows there.
+    fn force_at(&mut self, q: &[Value]);
+
     /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]);
 }

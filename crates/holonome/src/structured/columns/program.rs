@@ -453,6 +453,21 @@ impl ColumnProgram {
         Ok(())
     }
 
+    /// Puts the result at (t, x), which are positions, in the place of those in `x`.
+    pub fn evaluate(
+        &self,
+        t_and_h: (f64, f64),
+        x: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        self.load(t_and_h, x, &[], registers);
+        self.substep(registers, &mut [], cost, work)?;
+        self.unload(registers, x, &mut []);
+        Ok(())
+    }
+
     fn substep(
         &self,
         registers: &mut [f64],

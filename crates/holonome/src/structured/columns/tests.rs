@@ -2,7 +2,7 @@
 
 use crate::options::Settings;
 use crate::problem::Problem;
-use crate::structured::{MethodSettings, column_program, straight_program};
+use crate::structured::{MethodSettings, column_places, column_program, straight_places, straight_program};
 use holonome_integrate::method::Method;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::StepMap;
@@ -93,6 +93,21 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         let (back, ..) = run(&columns, &expected, -h, 1);
         let (back_expected, ..) = run(&straight, &expected, -h, 1);
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
+        if method.scheme.needs.has_beta() {
+            let places = [
+                straight_places(&method, &mechanics, model, h, &settings).unwrap(),
+                column_places(&method, model, h, &settings).unwrap(),
+            ];
+            let [straight, columns] = places.map(|places| {
+                let places = places?.rebound(&model.parameter_values);
+                let mut x = model.initial.clone();
+                places.put(0.3, &mut x).unwrap();
+                Some(x)
+            });
+            assert_eq!((columns.is_none(), straight.is_none()), (name.starts_with("newmark"), columns.is_none()));
+            let off = columns.iter().flatten().zip(straight.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert!(off.fold(0.0, f64::max) < 2e-13 && columns != Some(model.initial.clone()), "{name}: {columns:?}");
+        }
     }
 }
 

@@ -66,7 +66,7 @@ struct Tracer {
     handing: Handing,
     /// What is taken over from the step before.
     taken: Vec<Column>,
-    /// What a step would take over, and how many systems are solved for it.
+    /// What is wanted in place of the step, and how many systems are solved for it.
     found: Option<(Vec<Column>, usize)>,
 }
 
@@ -79,6 +79,8 @@ pub enum Handing {
     Over,
     /// It is all that is wanted.
     Found,
+    /// It is computed, and where the force acts is all that is wanted.
+    ForcePlaces,
 }
 
 fn columns(values: &[Value]) -> Vec<Column> {
@@ -112,7 +114,7 @@ pub fn trace(
         found: None,
     };
     let mut result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
-    if handing == Handing::Found {
+    if matches!(handing, Handing::Found | Handing::ForcePlaces) {
         let (found, systems) = tracer.found.take().unwrap_or_default();
         result = found;
         tracer.systems.truncate(systems);
@@ -363,7 +365,7 @@ impl PhaseSpace for Tracer {
         let mut found = columns(&find(self));
         found.truncate(self.degrees());
         match self.handing {
-            Handing::Nothing => {}
+            Handing::Nothing | Handing::ForcePlaces => {}
             Handing::Found => self.found = Some((found.clone(), self.systems.len())),
             Handing::Over => {
                 // Only their lengths were wanted.
@@ -385,6 +387,12 @@ impl PhaseSpace for Tracer {
     }
 
     fn watch(&mut self, _: Value) {}
+
+    fn force_at(&mut self, q: &[Value]) {
+        if self.handing == Handing::ForcePlaces {
+            self.found = Some((columns(q), self.systems.len()));
+        }
+    }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
         let length = |row: &Equation| match *row {
