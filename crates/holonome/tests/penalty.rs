@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Finished, distance, load, model, numbers, options, repository, run};
+use holonome::model::treatment::InvariantKind;
 use holonome::{Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
 use std::collections::BTreeMap;
 use toml::Table;
@@ -420,5 +421,13 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
     // Of ω²g, some numbers of size 1 rounded in each of 10 steps.
     let (a, b) = (few.array("force").concat(), many.array("force").concat());
     assert!(off_by(&a, &b) < 1e-10, "{a:?} {b:?}");
+    // The modified energy of 20 000 rods is that of one as many times, but for the rounding of a sum by halves.
+    let energy = |found: &Finished| {
+        let watched = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).unwrap();
+        (watched.initial.as_f64().unwrap(), watched.max)
+    };
+    let ((one, one_max), (all, all_max)) = (energy(&few), energy(&many));
+    assert!((all / 20_000.0 - one).abs() < 1e-13 && (all_max / 20_000.0 - one_max).abs() < 1e-13, "{one} {all}");
+    assert!(one_max > 1e-9, "{one_max}");
     Ok(())
 }

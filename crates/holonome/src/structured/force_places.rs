@@ -2,6 +2,7 @@
 //! [says](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
 
 use super::columns::ColumnProgram;
+use super::first_same::Finds;
 use super::program::Program as StraightProgram;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::Cost;
@@ -37,7 +38,10 @@ impl ForcePlaces {
                 Ok(())
             }
             ForcePlaces::Columns(program, h) => {
-                program.evaluate((t, *h), x, &mut cost, &mut vec![0.0; program.work_len()])
+                let mut work = vec![0.0; program.work_len()];
+                let places = program.evaluate((t, *h), x, &mut cost, &mut work)?;
+                program.scatter(places, x);
+                Ok(())
             }
         }
     }

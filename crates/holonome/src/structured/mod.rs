@@ -65,7 +65,7 @@ impl Program {
     pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.watched_energy(t_and_h, x),
-            Program::Columns(_) => None,
+            Program::Columns(program) => program.watched_energy(t_and_h, x),
         }
     }
 
@@ -267,7 +267,7 @@ fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> 
     }
     let find = ColumnProgram::new(traced(Handing::Found)?, model, vec![1.0], own, tolerance);
     let program = ColumnProgram::new(traced(Handing::Over)?, model, method.substeps(), own, tolerance);
-    Ok(program.taking_over(find, model.degrees()))
+    Ok(program.taking_over(find))
 }
 
 /// A step over columns, recorded.

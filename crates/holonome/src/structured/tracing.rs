@@ -390,6 +390,11 @@ impl PhaseSpace for Tracer<'_> {
         vec![Value(largest.0); x.len()]
     }
 
+    fn total(&mut self, x: &[Value]) -> Value {
+        let zero = self.graph.zero();
+        Value(x.iter().fold(zero, |sum, x| self.graph.add(sum, Node(x.0))).0)
+    }
+
     fn function(&mut self, f: Function, a: Value) -> Value {
         let op = match f {
             Function::Negative => Unary::Neg,
