@@ -141,28 +141,29 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
 }
 
 /// v along the beginning of the motion: that of the constrained model, or where its constraints determine no
-/// multipliers or are too many, of the penalised one.
+/// multipliers or their forces are not known, of the penalised one.
 fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> {
     let model =
         penalise(&problem.model, FASTEST / h).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
-    let constrained = problem.examined.redundant.is_empty() && problem.examined.field.is_some();
-    let (mut motion, method) = match constrained {
-        true => (problem.clone(), "corrected:dop853"),
-        false => (with_omega(problem, FASTEST / h, true)?.0, "dop853"),
+    let steps = if problem.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+    let pilot = |mut motion: Problem, method: &str| {
+        // What is observed may need multipliers, which a pilot run has none of.
+        motion.model.observables.clear();
+        let options = RunOptions {
+            method: method.to_string(),
+            rtol: PILOT_TOLERANCE,
+            atol: PILOT_TOLERANCE,
+            until: options.until.min(steps * h),
+            samples: Some(2),
+            ..RunOptions::default()
+        };
+        Simulation::new(motion, options)
     };
-    // What is observed may need multipliers, which a pilot run has none of.
-    motion.model.observables.clear();
-    let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
-    let pilot = RunOptions {
-        method: method.to_string(),
-        rtol: PILOT_TOLERANCE,
-        atol: PILOT_TOLERANCE,
-        until: options.until.min(steps * h),
-        samples: Some(2),
-        ..RunOptions::default()
+    let simulation = match pilot(problem.clone(), "corrected:dop853") {
+        Ok(simulation) => simulation,
+        Err(_) => pilot(with_omega(problem, FASTEST / h, true)?.0, "dop853")?,
     };
-    let simulation = Simulation::new(motion, pilot)?;
     let mut state = simulation.state().clone();
     let mut watch = Fastest { speed: Speed::new(&model, &penalty), largest: 0.0 };
     watch.look(&state);
