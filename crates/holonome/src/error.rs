@@ -3,6 +3,7 @@
 use crate::source::Source;
 use crate::starts::StartError;
 use crate::store::StoreError;
+use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
@@ -57,10 +58,12 @@ pub enum Error {
         source: StoreError,
     },
     /// A run that failed.
-    #[error("{}", failure_message(failure, out))]
+    #[error("{}", failure_message(failure, watched, out))]
     Failed {
         /// Why.
         failure: Box<Failure<StoreError>>,
+        /// What was watched on the way, where that tells why.
+        watched: Option<Watched>,
         /// Where the trajectory up to the failure is stored.
         out: Option<PathBuf>,
     },
@@ -95,11 +98,15 @@ fn plan_message(error: &PlanError) -> String {
     format!("{name}: {error}")
 }
 
-fn failure_message(failure: &Failure<StoreError>, out: &Option<PathBuf>) -> String {
-    match out {
-        Some(path) => format!("{failure}; the trajectory up to there is in {}", path.display()),
-        None => failure.to_string(),
+fn failure_message(failure: &Failure<StoreError>, watched: &Option<Watched>, out: &Option<PathBuf>) -> String {
+    let mut message = failure.to_string();
+    if let Some(watched) = watched {
+        message.push_str(&format!("; {watched}"));
     }
+    if let Some(path) = out {
+        message.push_str(&format!("; the trajectory up to there is in {}", path.display()));
+    }
+    message
 }
 
 impl Error {
@@ -156,7 +163,7 @@ impl Error {
                     error.insert("residual".to_string(), json!(miss.residual.value()));
                 }
             }
-            Error::Failed { failure, out } => {
+            Error::Failed { failure, watched, out } => {
                 if let Some(t) = failure.t() {
                     error.insert("t".to_string(), json!(t));
                 }
@@ -167,10 +174,16 @@ impl Error {
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));
                 }
-                // `the state` and `the field` are no invariant's name.
                 if let Failure::Indefinite { eigenvalue, .. } = **failure {
                     error.insert("eigenvalue".to_string(), json!(eigenvalue));
                 }
+                if let Some(Watched { energy, eigenvalue }) = watched {
+                    let entries = [("modified_energy", energy), ("eigenvalue", eigenvalue)];
+                    let known =
+                        entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
+                    error.extend(known);
+                }
+                // `the state` and `the field` are no invariant's name.
                 if let Failure::NonFinite { quantity, .. } = &**failure
                     && !quantity.starts_with("the ")
                 {

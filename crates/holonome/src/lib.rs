@@ -35,6 +35,7 @@ pub mod store;
 mod structured;
 pub mod summary;
 pub mod sweep;
+mod watched;
 
 pub use compare::{CompareOptions, Comparison};
 pub use error::Error;
@@ -50,3 +51,4 @@ pub use source::Source;
 pub use starts::{StartError, Starts};
 pub use summary::Summary;
 pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSummary};
+pub use watched::Watched;

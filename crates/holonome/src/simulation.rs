@@ -10,6 +10,7 @@ use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initia
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
+use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
@@ -92,7 +93,7 @@ impl Simulation {
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         let mut warnings = Vec::new();
-        let (problem, penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
             let first =
                 Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
@@ -107,6 +108,12 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
+        if let Some((penalty, h)) = penalty.as_mut().zip(options.step)
+            && let Some(multipliers) = penalty.multipliers.take()
+        {
+            let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
+            penalty.multipliers = Some(multipliers.with_places(places));
+        }
         let solves = structured.as_ref().is_some_and(Program::iterates);
         warnings.extend(unused_options(&options, &problem.settings, &method, solves));
         warnings.extend(crate::backend::warning());
@@ -295,11 +302,13 @@ impl Simulation {
                 .warnings
                 .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
         }
-        let memory = &self.state.memory;
-        if let Some(least) = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(memory)) {
-            summary.warnings.push(format!("the step is long where the potential bends downwards: the smallest eigenvalue of I + beta h^2 M^-1 V_qq was {least:.2}, and the run would have ended below 0.5; compare with a shorter step, or a smaller penalty where there is one"));
-        }
-        let unstored = |source| Error::Failed { failure: Box::new(Failure::Observer(source)), out: Some(path.clone()) };
+        let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
+        let watched = Watched::new(&summary.drift, eigenvalue);
+        summary.warnings.extend(watched.and_then(|watched| watched.warning()));
+        let unstored = |source| {
+            let failure = Box::new(Failure::Observer(source));
+            Error::Failed { failure, watched: None, out: Some(path.clone()) }
+        };
         match outcome {
             Ok(Outcome::Finished) => {
                 store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
@@ -311,7 +320,8 @@ impl Simulation {
                 Ok(summary)
             }
             Err(failure) => {
-                let error = Error::Failed { failure: Box::new(failure), out: Some(path) };
+                let watched = watched.and_then(|watched| watched.explaining(&failure));
+                let error = Error::Failed { failure: Box::new(failure), watched, out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
                 let stored =
                     store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
@@ -352,7 +362,7 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
-            .map_err(|failure| Error::Failed { failure: Box::new(failure), out: None })?;
+            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None })?;
         Ok(state.x)
     }
 

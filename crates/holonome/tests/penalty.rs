@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Finished, distance, load, model, numbers, options, repository, run};
+use holonome::model::treatment::InvariantKind;
 use holonome::{Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
 use std::collections::BTreeMap;
 use toml::Table;
@@ -264,6 +265,44 @@ fn multipliers_are_means_of_the_penalty() {
 }
 
 #[test]
+fn multipliers_of_linearly_implicit_steps_are_those_of_rattle() {
+    // The error of a window of the length W = 8π/(ω√(G M⁻¹Gᵀ)) is W²λ''/50. The chain's, with G M⁻¹Gᵀ from 20 on, is 0.1
+    // long, and the forces change at frequencies up to 2: 1e-3. That of the pendulum, from 4 on, is 0.75 long, frequencies
+    // are 2 at most: 5e-2; the steps' own error is half of that, (2 · 0.1)²/2.
+    let pendulum = (["r1", "r2"].as_slice(), ["lambda.upper", "lambda.lower"], vec![1.0, 2.0]);
+    let chain = (["r"].as_slice(), ["lambda.anchor", "lambda.link"], vec![5.0; 10]);
+    let cases = [("double-pendulum", pendulum, 0.1, 16.7, 4.0, 0.07), ("chain", chain, 0.05, 57.0, 2.0, 1e-3)];
+    for (name, (places, multipliers, squares), h, strength, until, within) in cases {
+        let text = format!("--until {until} --samples 5 --step");
+        let exact = run(model(name, &[]), options(&format!("--method rattle {text} 0.001"))).unwrap();
+        let of = |found: &Finished, names: &[&str], k: usize| -> Vec<f64> {
+            names.iter().flat_map(|name| found.array(name)[k].clone()).collect()
+        };
+        // ω²g of rods from one mass to the next.
+        let stretched = |q: Vec<f64>| -> Vec<f64> {
+            let ends = [vec![0.0; 2], q].concat();
+            let square = |i: usize| (ends[i] - ends[i + 2]).powi(2) + (ends[i + 1] - ends[i + 3]).powi(2);
+            squares.iter().enumerate().map(|(k, l)| strength * strength * (square(2 * k) - l)).collect()
+        };
+        for method in ["zhang-skeel", "zhang-skeel-simplified", "pushforward-newmark", "newmark"] {
+            let with = omega(options(&format!("--method {method} {text} {h}")), strength);
+            let found = run(model(name, &[]), RunOptions { allow_unstable: true, ..with }).unwrap();
+            let (mut off, mut in_q) = (0.0f64, f64::INFINITY);
+            for k in 1..4 {
+                let lambda = of(&exact, &multipliers, k);
+                let size = lambda.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+                off = off.max(off_by(&of(&found, &multipliers, k), &lambda) / size);
+                in_q = in_q.min(off_by(&stretched(of(&found, places, k)), &lambda) / size);
+            }
+            println!("{name}, {method}: {off}, in q {in_q}");
+            assert!(off < within, "{name}, {method}: {off}");
+            // Newmark's own positions are those where its forces are.
+            assert!(method == "newmark" || in_q > 8.0 * off, "{name}, {method}: {off}, in q {in_q}");
+        }
+    }
+}
+
+#[test]
 fn multipliers_of_a_symmetric_matrix_are_those_of_rattle() {
     let path = repository().join("suite/models/matrix-rigid-body.holo");
     let text = "--step 0.002 --until 1 --samples 6";
@@ -452,6 +491,20 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
         assert!(off_by(a, &b[b.len() - 2..]) < 1e-8, "{a:?}");
     }
     assert!(off_by(&few.array("force").concat(), &many.array("force").concat()) < 1e-6);
+    // Steps that say where their force acts.
+    let with = || omega(options("--method zhang-skeel --step 0.05 --until 0.5 --samples 3"), 40.0);
+    let (few, many) = (run(pieces(1)?, with())?, run(pieces(20_000)?, with())?);
+    // Of ω²g, some numbers of size 1 rounded in each of 10 steps.
+    let (a, b) = (few.array("force").concat(), many.array("force").concat());
+    assert!(off_by(&a, &b) < 1e-10, "{a:?} {b:?}");
+    // The modified energy of 20 000 rods is that of one as many times, but for the rounding of a sum by halves.
+    let energy = |found: &Finished| {
+        let watched = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).unwrap();
+        (watched.initial.as_f64().unwrap(), watched.max)
+    };
+    let ((one, one_max), (all, all_max)) = (energy(&few), energy(&many));
+    assert!((all / 20_000.0 - one).abs() < 1e-13 && (all_max / 20_000.0 - one_max).abs() < 1e-13, "{one} {all}");
+    assert!(one_max > 1e-9, "{one_max}");
     Ok(())
 }
 

@@ -136,6 +136,9 @@ pub trait PhaseSpace {
     /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
     fn sizes(&mut self, x: &[Value]) -> Vec<Value>;
 
+    /// The sum of all numbers that these stand for.
+    fn total(&mut self, x: &[Value]) -> Value;
+
     /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
     /// H_q at (t, x).
@@ -197,6 +200,10 @@ pub trait PhaseSpace {
     /// Watches one of the values that are handed over along the run: an energy that the method keeps.
     fn watch(&mut self, energy: Value);
 
+    /// Says that the force which acts at the start of the step is, but for what is small, that of V at these positions and
+    /// not at those of the step: what stiff parts of V are to do shows there.
+    fn force_at(&mut self, q: &[Value]);
+
     /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]);
 }
@@ -243,11 +250,8 @@ impl dyn PhaseSpace + '_ {
 
     /// a · b
     pub fn dot(&mut self, a: &[Value], b: &[Value]) -> Value {
-        let zero = self.constant(0.0);
-        a.iter().zip(b).fold(zero, |sum, (&a, &b)| {
-            let product = self.product(a, b);
-            self.sum(sum, product)
-        })
+        let products: Vec<Value> = a.iter().zip(b).map(|(&a, &b)| self.product(a, b)).collect();
+        self.total(&products)
     }
 
     /// a × b

@@ -5,9 +5,13 @@
 //! itself, 2π/(ω√(G M⁻¹Gᵀ)), half of them before t and half after, weighted by (1 + cos)/2. So λ is a function of the
 //! state, and needs no memory. A symmetric matrix has one for both of two equal entries: Σ λ_ij ∂g_ij over all of them is
 //! the force.
+//!
+//! Linearly implicit steps of a length h take their force at q + βh²a, so that in q springs which are faster than the step
+//! are stretched 1 + β(hω)²GM⁻¹Gᵀ times too far. Of such a run it is the flow through q + βh²a.
 
 use super::slow::SlowManifold;
 use crate::compiled::{Bound, Quantities};
+use crate::structured::ForcePlaces;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{StepMap, TableauMap};
 use holonome_integrate::scheme::rk4;
@@ -32,6 +36,8 @@ const MOST_STEPS: usize = 1000;
 pub struct MeanMultipliers {
     constraints: Quantities,
     flow: Flow,
+    /// Where the window's flow passes, unless it is the state itself.
+    places: Option<ForcePlaces>,
     /// Knows the frequencies.
     manifold: SlowManifold,
     place: usize,
@@ -102,11 +108,17 @@ impl MeanMultipliers {
         MeanMultipliers {
             constraints,
             flow: Flow { field, none: Invariants::none(), dimension: model.dimension() },
+            places: None,
             manifold,
             place: penalty.omega,
             omega: parameters[penalty.omega],
             count,
         }
+    }
+
+    /// The same of steps whose force is that of these places.
+    pub(crate) fn with_places(self, places: Option<ForcePlaces>) -> MeanMultipliers {
+        MeanMultipliers { places, ..self }
     }
 
     /// How many numbers they are: one for each component of each constraint.
@@ -123,6 +135,7 @@ impl MeanMultipliers {
                 none: Invariants::none(),
                 dimension: self.flow.dimension,
             },
+            places: self.places.as_ref().map(|places| places.rebound(parameters)),
             manifold: self.manifold.rebound(parameters),
             omega: parameters[self.place],
             ..*self
@@ -133,6 +146,7 @@ impl MeanMultipliers {
     pub fn rebind(&mut self, parameters: &[f64]) {
         self.constraints.rebind(parameters);
         self.flow.field.rebind(parameters);
+        self.places = self.places.as_ref().map(|places| places.rebound(parameters));
         self.manifold = self.manifold.rebound(parameters);
         self.omega = parameters[self.place];
     }
@@ -147,8 +161,14 @@ impl MeanMultipliers {
         (step, (steps as usize).min(MOST_STEPS))
     }
 
-    /// Puts the multipliers at (t, x).
+    /// Puts the multipliers at (t, x); NaN where a step from there has no solution.
     pub fn put(&self, t: f64, x: &[f64], lambda: &mut [f64]) {
+        let mut x = x.to_vec();
+        if self.places.as_ref().is_some_and(|places| places.put(t, &mut x).is_err()) {
+            lambda.fill(f64::NAN);
+            return;
+        }
+        let x = &x[..];
         lambda.fill(0.0);
         let (step, steps) = self.window(x);
         let mut total = 0.0;

@@ -3,26 +3,40 @@
 //! The values are the first of what a program carries. Behind all else, its memory holds the length of the step that
 //! handed them over, 0 at the start of a run: where a step of another length begins, they are found anew.
 
-use super::program::Program;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::Cost;
 
+/// A program that results in some numbers.
+pub trait Finds: StepMap {
+    /// Its result at (t, x) with the step h, without anything that is carried.
+    ///
+    /// # Errors
+    /// Where its equations have no solution.
+    fn evaluate<'w>(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep>;
+}
+
 /// How a step's first values are found where no step of its length came before.
-pub struct FirstSame {
-    find: Box<Program>,
+pub struct FirstSame<P> {
+    find: Box<P>,
     /// Where, among what is carried, a watched energy stands, and its value at the start of the run.
     pub watched: Option<(usize, usize)>,
 }
 
-impl FirstSame {
+impl<P: Finds> FirstSame<P> {
     /// By this program.
-    pub fn new(find: Program, watched: Option<(usize, usize)>) -> FirstSame {
+    pub fn new(find: P, watched: Option<(usize, usize)>) -> FirstSame<P> {
         FirstSame { find: Box::new(find), watched }
     }
 
-    /// The same with other parameters of the model.
-    pub fn rebound(&self, parameters: &[f64]) -> FirstSame {
-        FirstSame::new(self.find.rebound(parameters), self.watched)
+    /// The same by the program that `rebound` makes of this one's.
+    pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> FirstSame<P> {
+        FirstSame::new(rebound(&self.find), self.watched)
     }
 
     /// Scratch needed.
@@ -30,9 +44,23 @@ impl FirstSame {
         self.find.work_len()
     }
 
-    /// Whether it takes Newton's iterations.
-    pub fn iterates(&self) -> bool {
-        self.find.iterates()
+    /// The program.
+    pub fn program(&self) -> &P {
+        &self.find
+    }
+
+    /// The watched energy at (t, x) of steps of the length h, if one is watched.
+    pub fn energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        let (energy, _) = self.watched?;
+        let mut work = vec![0.0; self.find.work_len()];
+        Some(self.find.evaluate(t_and_h, x, &mut Cost::default(), &mut work).ok()?[energy])
+    }
+
+    /// Puts how far that is from where it was at the start of the run.
+    pub fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
+        if let Some((energy, start)) = self.watched {
+            deviations[0] = (memory[energy] - memory[start]).abs();
+        }
     }
 
     /// Puts into `memory` what a step of the length h from (t, x) takes over, unless it is there.

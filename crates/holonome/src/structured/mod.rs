@@ -7,6 +7,7 @@ mod columns;
 mod fibre;
 mod first_same;
 mod flows;
+mod force_places;
 mod functions;
 mod multipliers;
 mod natural;
@@ -17,8 +18,9 @@ mod tracing;
 
 use crate::compiled::Formula;
 use crate::error::Error;
-use columns::{ColumnProgram, Handing};
+use columns::{ColumnProgram, ColumnTrace, Handing};
 use flows::Flows;
+pub use force_places::ForcePlaces;
 use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
@@ -30,6 +32,7 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use program::Program as StraightProgram;
+pub use program::{INDEFINITE, NOTABLE};
 use rigid_body::RigidBody;
 use tracing::{Trace, Tracer};
 
@@ -62,11 +65,12 @@ impl Program {
     pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.watched_energy(t_and_h, x),
-            Program::Columns(_) => None,
+            Program::Columns(program) => program.watched_energy(t_and_h, x),
         }
     }
 
-    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.smallest_eigenvalue(memory),
@@ -166,20 +170,87 @@ fn straight_program(
     extension: Option<&Field>,
     settings: &MethodSettings,
 ) -> Result<(StraightProgram, Trace), String> {
+    let functions = functions(method, mechanics, model, extension, settings)?;
+    let tracer = Tracer::new(&functions).handing_over(follows(method));
+    let trace = tracer.step(|space, t, h, x| step(method, space, t, h, x));
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let program = StraightProgram::new(&trace, mechanics, model, method.substeps(), settings.own(method), tolerance);
+    Ok((program, trace))
+}
+
+/// The model's functions for a method.
+///
+/// # Errors
+/// When the model is not of the form that the method needs.
+fn functions(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    extension: Option<&Field>,
+    settings: &MethodSettings,
+) -> Result<Functions, String> {
     let mut functions = Functions::new(mechanics, model);
     if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
     (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
-    let own = settings.own(method);
-    if !own.is_empty() {
+    if !settings.own(method).is_empty() {
         functions.curvature = Some(Curvature::new(mechanics));
     }
-    let tracer = Tracer::new(&functions).handing_over(follows(method));
-    let trace = tracer.step(|space, t, h, x| step(method, space, t, h, x));
+    Ok(functions)
+}
+
+/// Where the force acts in steps of the length h of a method that [`program`] has taken, if the method says so: none where
+/// that is where the steps are.
+///
+/// # Errors
+/// As [`program`].
+pub fn force_places(
+    method: &Method,
+    model: &Model,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, Error> {
+    if !method.scheme.needs.has_beta() {
+        return Ok(None);
+    }
+    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    if by_columns(method, model).is_some() && RowMechanics::new(model).is_some() {
+        return column_places(method, model, h, settings).map_err(unsuitable);
+    }
+    let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    straight_places(method, &mechanics, model, h, settings).map_err(unsuitable)
+}
+
+fn straight_places(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, String> {
+    let functions = functions(method, mechanics, model, None, settings)?;
+    let trace = Tracer::new(&functions).force_places(|space, t, h, x| step(method, space, t, h, x));
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let program = StraightProgram::new(&trace, mechanics, model, method.substeps(), own, tolerance);
-    Ok((program, trace))
+    Ok(trace.map(|trace| {
+        let program = StraightProgram::new(&trace, mechanics, model, vec![1.0], settings.own(method), tolerance);
+        ForcePlaces::Straight(Box::new(program), method.substeps()[0] * h)
+    }))
+}
+
+fn column_places(
+    method: &Method,
+    model: &Model,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, String> {
+    let trace = column_trace(method, model, settings, Handing::ForcePlaces)?;
+    if trace.result.is_empty() {
+        return Ok(None);
+    }
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let program = ColumnProgram::new(trace, model, vec![1.0], settings.own(method), tolerance);
+    Ok(Some(ForcePlaces::Columns(Box::new(program), method.substeps()[0] * h)))
 }
 
 /// The step of a method over columns.
@@ -189,22 +260,32 @@ fn straight_program(
 fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> Result<ColumnProgram, String> {
     knows_stiff_part(method.scheme, model)?;
     let own = settings.own(method);
-    let has_beta = !own.is_empty();
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let traced = |handing: Handing| {
-        let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
-        if has_beta {
-            mechanics.know_curvature(model).map_err(natural::not)?;
-        }
-        let beta = model.parameter_values.len();
-        Ok::<_, String>(columns::trace(mechanics, (beta, handing), |space, t, h, x| step(method, space, t, h, x)))
-    };
-    if !has_beta || !follows(method) {
+    let traced = |handing: Handing| column_trace(method, model, settings, handing);
+    if own.is_empty() || !follows(method) {
         return Ok(ColumnProgram::new(traced(Handing::Nothing)?, model, method.substeps(), own, tolerance));
     }
     let find = ColumnProgram::new(traced(Handing::Found)?, model, vec![1.0], own, tolerance);
     let program = ColumnProgram::new(traced(Handing::Over)?, model, method.substeps(), own, tolerance);
-    Ok(program.taking_over(find, model.degrees()))
+    Ok(program.taking_over(find))
+}
+
+/// A step over columns, recorded.
+///
+/// # Errors
+/// When the model is not of the form that the method needs.
+fn column_trace(
+    method: &Method,
+    model: &Model,
+    settings: &MethodSettings,
+    handing: Handing,
+) -> Result<ColumnTrace, String> {
+    let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
+    if !settings.own(method).is_empty() {
+        mechanics.know_curvature(model).map_err(natural::not)?;
+    }
+    let beta = model.parameter_values.len();
+    Ok(columns::trace(mechanics, (beta, handing), |space, t, h, x| step(method, space, t, h, x)))
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.

@@ -5,7 +5,7 @@
 //! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
 //! not depend on these is computed once, before the iteration.
 
-use super::first_same::FirstSame;
+use super::first_same::{Finds, FirstSame};
 use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
 use super::repeated::{Ingredients, Repeated};
@@ -42,7 +42,7 @@ pub const LOST: f64 = 1e-8;
 /// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
 /// second: it is 1 without the step, and the force of the step grows like its inverse.
 pub const NOTABLE: f64 = 0.9;
-const INDEFINITE: f64 = 0.5;
+pub const INDEFINITE: f64 = 0.5;
 
 /// A step that can be run.
 pub struct Program {
@@ -56,7 +56,7 @@ pub struct Program {
     carried: Vec<usize>,
     multipliers: Multipliers,
     registers: usize,
-    handover: Option<FirstSame>,
+    handover: Option<FirstSame<Program>>,
     /// The parameters of the method, behind those of the model.
     settings: Vec<f64>,
     /// γ₁ … γ_s.
@@ -196,7 +196,7 @@ impl Program {
     /// Whether a step solves equations by Newton's iteration; linear ones take none.
     pub fn iterates(&self) -> bool {
         let own = self.solves.iter().any(|solve| !solve.system.linear);
-        own || self.handover.as_ref().is_some_and(FirstSame::iterates)
+        own || self.handover.as_ref().is_some_and(|handover| handover.program().iterates())
     }
 
     /// The same program with other parameters of the model.
@@ -217,7 +217,7 @@ impl Program {
             solves: self.solves.iter().map(solve).collect(),
             result: self.result.clone(),
             carried: self.carried.clone(),
-            handover: self.handover.as_ref().map(|handover| handover.rebound(own)),
+            handover: self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(own))),
             settings: self.settings.clone(),
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
@@ -445,36 +445,18 @@ impl Program {
         handover.find(t_and_h, x, memory, cost, work)
     }
 
-    /// What the program results in at (t, x) with the step h, without anything that is carried.
-    pub fn evaluate<'w>(
-        &self,
-        (t, h): (f64, f64),
-        x: &[f64],
-        cost: &mut Cost,
-        work: &'w mut [f64],
-    ) -> Result<&'w [f64], NoStep> {
-        let (registers, work) = work.split_at_mut(self.registers);
-        registers[..x.len()].copy_from_slice(x);
-        registers[x.len()] = t;
-        registers[x.len() + 1] = h;
-        self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
-        Ok(&registers[self.result.clone()])
-    }
-
     /// The energy that steps of the length h watch, at (t, x); none if they watch none.
-    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
-        let (energy, _) = self.handover.as_ref()?.watched?;
-        let (mut memory, mut work) = (vec![0.0; self.memory_len()], vec![0.0; self.work_len()]);
-        self.find_handed(t_and_h, x, &mut memory, &mut Cost::default(), &mut work).ok()?;
-        Some(memory[energy])
+    pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
+        self.handover.as_ref()?.energy((t, self.substeps[0] * h), x)
     }
 
-    /// The smallest eigenvalue that a watched matrix has had in a run which now carries `memory`, if it is notable.
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         let scale = memory.get(self.carried.len()..)?;
         let watches = self.solves.iter().filter_map(|solve| solve.watch.as_ref());
         let below = watches.filter(|watch| watch.least_eigenvalue().is_some()).map(|watch| scale[2 * watch.number]);
-        below.filter(|&below| below > 0.0).map(|below| NOTABLE - below).min_by(f64::total_cmp)
+        below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 
     /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
@@ -527,6 +509,23 @@ impl Program {
     }
 }
 
+impl Finds for Program {
+    fn evaluate<'w>(
+        &self,
+        (t, h): (f64, f64),
+        x: &[f64],
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        registers[..x.len()].copy_from_slice(x);
+        registers[x.len()] = t;
+        registers[x.len() + 1] = h;
+        self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
+        Ok(&registers[self.result.clone()])
+    }
+}
+
 impl StepMap for Program {
     fn tableau(&self) -> Option<&'static Tableau> {
         None
@@ -562,8 +561,8 @@ impl StepMap for Program {
     }
 
     fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
-        if let Some((energy, start)) = self.handover.as_ref().and_then(|handover| handover.watched) {
-            deviations[0] = (memory[energy] - memory[start]).abs();
+        if let Some(handover) = &self.handover {
+            handover.deviations(memory, deviations);
         }
     }
 

@@ -140,6 +140,8 @@ pub struct Tracer<'a> {
     /// What is taken over, how it is found, and what is handed over.
     handover: Option<(Vec<Node>, Trace)>,
     watched: Option<(usize, usize)>,
+    /// Where the force acts, and how many systems are solved for that.
+    force_at: Option<(Vec<Node>, usize)>,
     calls: Vec<Call>,
 }
 
@@ -174,6 +176,7 @@ impl<'a> Tracer<'a> {
             hands_over: false,
             handover: None,
             watched: None,
+            force_at: None,
             calls: Vec::new(),
         }
     }
@@ -188,6 +191,19 @@ impl<'a> Tracer<'a> {
         let (x, t, h) = self.inputs();
         let result = step(&mut self, Value(t.0), Value(h.0), &values(&x));
         self.finish(&result)
+    }
+
+    /// Records of a step where its force acts, if it says so.
+    pub fn force_places(
+        mut self,
+        step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
+    ) -> Option<Trace> {
+        let (x, t, h) = self.inputs();
+        step(&mut self, Value(t.0), Value(h.0), &values(&x));
+        let (places, systems) = self.force_at.take()?;
+        self.systems.truncate(systems);
+        self.carried.clear();
+        Some(self.finish(&values(&places)))
     }
 
     /// x, t and h.
@@ -374,6 +390,11 @@ impl PhaseSpace for Tracer<'_> {
         vec![Value(largest.0); x.len()]
     }
 
+    fn total(&mut self, x: &[Value]) -> Value {
+        let zero = self.graph.zero();
+        Value(x.iter().fold(zero, |sum, x| self.graph.add(sum, Node(x.0))).0)
+    }
+
     fn function(&mut self, f: Function, a: Value) -> Value {
         let op = match f {
             Function::Negative => Unary::Neg,
@@ -509,6 +530,10 @@ impl PhaseSpace for Tracer<'_> {
             self.carried.push((start, start));
             self.watched = Some((place, self.carried.len() - 1));
         }
+    }
+
+    fn force_at(&mut self, q: &[Value]) {
+        self.force_at = Some((nodes(q), self.systems.len()));
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {

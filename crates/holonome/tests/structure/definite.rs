@@ -72,6 +72,34 @@ fn a_small_eigenvalue_is_told_at_the_end() {
 }
 
 #[test]
+fn a_run_that_leaves_all_bounds_says_what_was_watched() {
+    // The steps are too long near the hill to keep the modified energy, until they come to |q| > 1.9: there h²V_eff'' > 4,
+    // the limit of velocity Verlet.
+    let error = run(double_well(), options("zhang-skeel", 1.1, 1100.0)).err().unwrap();
+    assert_eq!((error.kind(), error.exit_code()), ("non-finite", 1), "{error}");
+    let told = error.to_string();
+    assert!(
+        told.contains("modified energy") && told.contains("V_qq was 0.52") && told.contains("shorter step"),
+        "{told}"
+    );
+    let json = error.to_json();
+    let number = |key: &str| json["error"][key].as_f64().unwrap();
+    let (t, energy, eigenvalue) = (number("t"), number("modified_energy"), number("eigenvalue"));
+    // The same by single steps, up to the last but one.
+    let simulation = Simulation::new(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
+    let (mut x, mut least) = (vec![0.1f64, 0.0], f64::INFINITY);
+    for _ in 0..(t / 1.1) as u64 - 2 {
+        least = least.min(1.0 + 0.4 * 1.21 * (3.0 * x[0] * x[0] - 1.0));
+        x = simulation.steps((0.0, 1.1), 1, &x).unwrap();
+    }
+    assert!((eigenvalue - least).abs() <= FOUND, "{eigenvalue} {least}");
+    // The energy is at least ½p² + V_eff there, less 0.24 at the start; and V_eff > −0.1.
+    assert!(energy > 0.5 * x[1] * x[1] - 1.0 && x[0].abs() > 1.9, "{energy} {x:?}");
+    // The remedy.
+    assert_eq!(run(double_well(), options("zhang-skeel", 0.55, 1100.0)).unwrap().summary.t, 1100.0);
+}
+
+#[test]
 fn loops_of_machine_code_end_where_single_steps_do() {
     // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5, from
     // t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.

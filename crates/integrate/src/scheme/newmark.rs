@@ -2,7 +2,7 @@
 //! and 2.2), written in momenta and forces F = −V_q: all of them are stable for every step on linear systems if β ≥ ¼.
 
 use super::symplectic_euler::implicit;
-use super::zhang_skeel::{beta_h2, kick_drift_kick, shifted, velocity};
+use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};
 use crate::phase_space::{PhaseSpace, Potential, Value, Watched};
 
 /// q₁ = q₀ + h M⁻¹p₀ + h² M⁻¹((½ − β) F₀ + β F(q₁)),  p₁ = p₀ + h/2 (F₀ + F(q₁)), solved by Newton's method. It is
@@ -67,12 +67,12 @@ pub fn pushforward_newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[
         let bh2 = beta_h2(space, h);
         let minus = space.scaled(-1.0, bh2);
         let mut gradient = Vec::new();
-        implicit(space, 0, q, &mut |space, y| {
+        let place = implicit(space, 0, q, &mut |space, y| {
             gradient = space.h_q(t, &[y, p].concat());
             let push = velocity(space, t, x, &gradient);
             space.moved(q, minus, &push)
         });
         let minus_one = space.constant(-1.0);
-        (space.multiplied(minus_one, &gradient), None)
+        Force { force: space.multiplied(minus_one, &gradient), energy: None, place }
     })
 }

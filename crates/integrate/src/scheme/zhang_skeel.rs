@@ -19,7 +19,7 @@ pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<
         let square = space.product(bh2, bh2);
         let factor = space.product(minus_half, square);
         let force = space.moved(&linearised.force, factor, &bend);
-        (force, Some(linearised.energy))
+        Force { force, ..linearised.simplified(space, h, x) }
     })
 }
 
@@ -34,10 +34,7 @@ pub fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -
 }
 
 fn linearised(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    kick_drift_kick(space, t, h, x, &mut |space, t, x| {
-        let Linearised { force, energy, .. } = Linearised::at(space, part, t, h, x);
-        (force, Some(energy))
-    })
+    kick_drift_kick(space, t, h, x, &mut |space, t, x| Linearised::at(space, part, t, h, x).simplified(space, h, x))
 }
 
 /// βh²
@@ -46,27 +43,42 @@ pub(super) fn beta_h2(space: &mut dyn PhaseSpace, h: Value) -> Value {
     space.product(beta, square)
 }
 
-/// The force of a step at (t, x); with V_eff − V there, if that is to be watched.
-pub(super) type Force<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> (Vec<Value>, Option<Value>);
+/// The force of a step at (t, x).
+pub(super) struct Force {
+    pub force: Vec<Value>,
+    /// V_eff − V there, if that is to be watched.
+    pub energy: Option<Value>,
+    /// Where V has this force, but for what is small: q + βh²a.
+    pub place: Vec<Value>,
+}
+
+pub(super) type Forces<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> Force;
 
 /// p½ = p₀ + h/2 F(q₀),  q₁ = q₀ + h M⁻¹p½,  p₁ = p½ + h/2 F(q₁). The second force is the first of the next step.
-pub(super) fn kick_drift_kick(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], force: Force) -> Vec<Value> {
+pub(super) fn kick_drift_kick(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+    forces: Forces,
+) -> Vec<Value> {
     let n = space.degrees();
     let (q0, p0) = x.split_at(n);
     let half = space.scaled(0.5, h);
     let before = space.take_over(&mut |space| {
-        let (force, correction) = force(space, t, x);
-        known_there(space, t, x, force, correction)
+        let found = forces(space, t, x);
+        space.force_at(&found.place);
+        known_there(space, t, x, found)
     });
     let p = space.moved(p0, half, &before[..n]);
     let v = space.h_p(t, &[q0, &p].concat());
     let q1 = space.moved(q0, h, &v);
     let t1 = space.sum(t, h);
     // The force does not depend on p.
-    let (after, correction) = force(space, t1, &[&q1, &p[..]].concat());
-    let p1 = space.moved(&p, half, &after);
+    let after = forces(space, t1, &[&q1, &p[..]].concat());
+    let p1 = space.moved(&p, half, &after.force);
     let x1 = [q1, p1].concat();
-    let known = known_there(space, t1, &x1, after, correction);
+    let known = known_there(space, t1, &x1, after);
     space.hand_over(&known);
     if let Some(&energy) = known.get(n) {
         space.watch(energy);
@@ -75,18 +87,13 @@ pub(super) fn kick_drift_kick(space: &mut dyn PhaseSpace, t: Value, h: Value, x:
 }
 
 /// The force, and H + V_eff − V where that is known: ½ pᵀM⁻¹p + V_eff, the energy that a step keeps.
-fn known_there(
-    space: &mut dyn PhaseSpace,
-    t: Value,
-    x: &[Value],
-    mut force: Vec<Value>,
-    correction: Option<Value>,
-) -> Vec<Value> {
-    if let Some(correction) = correction {
+fn known_there(space: &mut dyn PhaseSpace, t: Value, x: &[Value], found: Force) -> Vec<Value> {
+    let mut known = found.force;
+    if let Some(correction) = found.energy {
         let energy = space.energy(t, x);
-        force.push(space.sum(energy, correction));
+        known.push(space.sum(energy, correction));
     }
-    force
+    known
 }
 
 /// The solution of (M + βh²V_qq) a = −V_q.
@@ -109,6 +116,13 @@ impl Linearised {
         let half = space.scaled(0.5, bh2);
         let energy = space.product(half, work);
         Linearised { acceleration, force, energy }
+    }
+
+    /// M a as the force of a step of the length h.
+    fn simplified(self, space: &mut dyn PhaseSpace, h: Value, x: &[Value]) -> Force {
+        let bh2 = beta_h2(space, h);
+        let place = space.moved(&x[..space.degrees()], bh2, &self.acceleration);
+        Force { force: self.force, energy: Some(self.energy), place }
     }
 }
 

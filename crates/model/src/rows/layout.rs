@@ -84,9 +84,9 @@ impl Layout {
         }
     }
 
-    /// Copies columns into a state.
+    /// Copies columns into a state; those of the first variables may be all.
     pub fn join(&self, columns: &[f64], x: &mut [f64]) {
-        for v in &self.variables {
+        for v in self.variables.iter().take_while(|v| v.first < columns.len()) {
             let (x, columns) = (&mut x[v.first..][..v.width * v.count], &columns[v.first..][..v.width * v.count]);
             match v.width {
                 1 => x.copy_from_slice(columns),

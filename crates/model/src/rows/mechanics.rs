@@ -46,6 +46,10 @@ pub struct RowMechanics {
     sizes: [usize; 2],
     /// ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
     curvature: Option<[usize; 3]>,
+    /// H with an output for every row of its terms, and the rows of each.
+    energies: Option<(usize, Vec<Family>)>,
+    /// Whether nothing depends on the time.
+    pub autonomous: bool,
 }
 
 impl RowMechanics {
@@ -98,10 +102,12 @@ impl RowMechanics {
             hidden,
             sizes,
             curvature: None,
+            energies: None,
+            autonomous: !model.explicit_time,
         })
     }
 
-    /// Makes [`RowMechanics::hessian_times`] and [`RowMechanics::third_times`] known, for H = ½ pᵀM⁻¹p + V(q, t).
+    /// Makes [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`] known, for H = ½ pᵀM⁻¹p + V(q, t).
     ///
     /// # Errors
     /// Where H is not of that form; says what is not.
@@ -126,6 +132,8 @@ impl RowMechanics {
         };
         let stiff = model.stiff.as_ref().unwrap_or(hamiltonian);
         self.curvature = Some([of(hamiltonian, 1), of(hamiltonian, 2), of(stiff, 1)]);
+        let (rows, families) = by_rows(hamiltonian);
+        self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
     }
 
@@ -137,6 +145,13 @@ impl RowMechanics {
     /// v·V_qqq·v at (t, x).
     pub fn third_times(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
         self.curved(1, t, x, v)
+    }
+
+    /// Columns whose members add up to H at (t, x): one for each of its terms.
+    pub fn energies(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
+        let arguments = self.arguments(x);
+        let (function, families) = self.energies.as_ref().expect("made known before it is used");
+        self.columns.call(*function, t, &arguments, &RowMechanics::outputs_of(families))
     }
 
     fn curved(&mut self, which: usize, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
@@ -256,6 +271,18 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
         Term { first_output: vec![0; term.rows()], ..extended(term, term.roots.len(), lambda, sum) }
     };
     Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
+}
+
+/// A functional of one output with an output for every row of its terms; and which belong to each term.
+fn by_rows(functional: &Functional) -> (Functional, Vec<Family>) {
+    let (mut rows, mut families) = (Functional::default(), Vec::new());
+    for term in &functional.terms {
+        let (first, length) = (rows.outputs as u32, term.rows() as u32);
+        families.push(Family { first, stride: 1, length });
+        rows.terms.push(Term { first_output: (first..first + length).collect(), ..term.clone() });
+        rows.outputs += term.rows();
+    }
+    (rows, families)
 }
 
 /// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state component i

@@ -8,7 +8,7 @@ mod program;
 mod tracing;
 
 pub use program::ColumnProgram;
-pub use tracing::{Handing, trace};
+pub use tracing::{ColumnTrace, Handing, trace};
 
 #[cfg(test)]
 mod tests;

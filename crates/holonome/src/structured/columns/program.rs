@@ -5,9 +5,10 @@
 //! is called with it, as the function may read it at several members; what is combined member by member on the way is
 //! computed where it is used.
 
-use super::tracing::{ColumnSystem, ColumnTrace};
+use super::tracing::{ColumnSystem, ColumnTrace, Reduced, Reduction};
 use crate::compiled::compile_rows;
 use crate::recording::component_name;
+use crate::structured::first_same::{Finds, FirstSame};
 use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
 use crate::structured::tracing::Calls;
@@ -32,8 +33,8 @@ pub struct ColumnProgram {
     /// x stands at the start of the registers, by columns.
     layout: Arc<Layout>,
     actions: Vec<Action>,
-    /// Where x₁ stands, by columns.
-    result: usize,
+    /// Where the components of x₁, or what else is wanted, stand one behind the other.
+    result: Range<usize>,
     /// What is carried stands behind x, t and h; where its next values start, and how many there are.
     carried: Vec<Range<usize>>,
     multipliers: Multipliers,
@@ -43,8 +44,9 @@ pub struct ColumnProgram {
     names: Names,
     /// The method's own parameters, which follow the model's.
     own: Vec<f64>,
-    /// What finds the first of what is carried, and how many numbers that is, where no step of the same length came before.
-    first: Option<(Box<ColumnProgram>, usize)>,
+    handover: Option<FirstSame<ColumnProgram>>,
+    /// Where, among what is carried, a watched energy stands and where its value at the start of the run does.
+    watched_energy: Option<(usize, usize)>,
 }
 
 /// What is needed to name an equation.
@@ -57,8 +59,9 @@ struct Names {
 
 enum Action {
     Compute(Stage),
-    /// The largest absolute value of some registers.
-    Largest {
+    /// One number for all of some registers.
+    Reduce {
+        how: Reduction,
         of: Vec<Range<usize>>,
         to: usize,
     },
@@ -104,7 +107,7 @@ struct Planner<'a> {
     systems: &'a [ColumnSystem],
     /// Columns to be stored, after what they are computed from, with the number of systems that have to be solved before.
     stored: Vec<(Column, usize)>,
-    largest: &'a [(Column, Vec<Column>)],
+    reduced: &'a [Reduced],
     parameters: &'a [f64],
     registers: usize,
 }
@@ -122,10 +125,15 @@ impl Planner<'_> {
             return false;
         }
         match self.columns.definition(column) {
-            Definition::Input(_) => self.largest.iter().any(|(c, _)| *c == column),
+            Definition::Input(_) => self.reduced(column).is_some(),
             Definition::Call { .. } => true,
             _ => self.columns.arguments(column).iter().any(|&a| self.calls(a)),
         }
+    }
+
+    /// What an input is one number for.
+    fn reduced(&self, input: Column) -> Option<&Reduced> {
+        self.reduced.iter().find(|reduced| reduced.input == input)
     }
 
     fn is_planned(&self, column: Column) -> bool {
@@ -137,11 +145,12 @@ impl Planner<'_> {
         if self.columns.stored(column).is_some() || self.is_planned(column) {
             return;
         }
-        if let Some((_, over)) = self.largest.iter().find(|(c, _)| *c == column) {
-            for &column in over {
+        if let Some(Reduced { over, .. }) = self.reduced(column).cloned() {
+            for &column in &over {
                 self.keep(column);
             }
-            self.stored.push((column, self.level(over[0])));
+            let level = over.iter().map(|&column| self.level(column)).max().unwrap_or(0);
+            self.stored.push((column, level));
             return;
         }
         let is_call = matches!(self.columns.definition(column), Definition::Call { .. });
@@ -154,8 +163,7 @@ impl Planner<'_> {
     fn keep(&mut self, column: Column) {
         self.need(column);
         if self.columns.stored(column).is_none() && !self.is_planned(column) {
-            let over = self.largest.iter().any(|(c, _)| *c == column);
-            debug_assert!(!over, "planned where it is needed");
+            debug_assert!(self.reduced(column).is_none(), "planned where it is needed");
             self.stored.push((column, self.level(column)));
         }
     }
@@ -204,14 +212,14 @@ impl Planner<'_> {
             self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
         due.retain(|&column| self.columns.stored(column).is_none() && wanted(self, column));
         while let Some(&first) = due.first() {
-            if let Some((_, over)) = self.largest.iter().find(|(c, _)| *c == first) {
+            if let Some(Reduced { how, over, .. }) = self.reduced(first).cloned() {
                 let of = over.iter().map(|&c| {
                     let at = self.columns.stored(c).expect("planned before");
                     at.first as usize..at.first as usize + self.columns.length(c) as usize
                 });
                 let of = of.collect();
                 let to = self.place(first);
-                actions.push(Action::Largest { of, to });
+                actions.push(Action::Reduce { how, of, to });
                 due.remove(0);
                 continue;
             }
@@ -220,7 +228,7 @@ impl Planner<'_> {
             let mut group: Vec<Column> = Vec::new();
             for &column in &due {
                 let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
-                if ready && self.columns.length(column) == length && !self.largest.iter().any(|(c, _)| *c == column) {
+                if ready && self.columns.length(column) == length && self.reduced(column).is_none() {
                     group.push(column);
                 }
             }
@@ -255,7 +263,7 @@ impl ColumnProgram {
             columns: trace.mechanics.columns,
             systems: &trace.systems,
             stored: Vec::new(),
-            largest: &trace.largest,
+            reduced: &trace.reduced,
             parameters: &parameters,
             registers: 0,
         };
@@ -272,7 +280,7 @@ impl ColumnProgram {
             }
         }
         let next: Vec<Column> = trace.carried.iter().map(|&(_, next)| next).collect();
-        for &column in trace.result.iter().chain(&next).chain(&trace.multipliers.0) {
+        for &column in trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0) {
             planner.need(column);
         }
         let (mut actions, mut watched) = (Vec::new(), 0);
@@ -283,9 +291,9 @@ impl ColumnProgram {
             actions.extend(Solve::actions(&mut planner, level, system, watch));
         }
         actions.extend(planner.compute(trace.systems.len(), |_, _| true));
-        let lengths = planner.lengths(&trace.result, &trace.x[..trace.result.len()]);
-        let stage = planner.stage(&lengths);
-        let result = stage.first;
+        let wanted: Vec<_> = trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
+        let stage = planner.stage(&wanted);
+        let result = stage.first..stage.first + stage.length;
         actions.push(Action::Compute(stage));
         let kept = |planner: &mut Planner, actions: &mut Vec<Action>, column: Column, length: usize| {
             if planner.columns.stored(column).is_none() {
@@ -313,6 +321,8 @@ impl ColumnProgram {
             let first: usize = carried[..k].iter().map(Range::len).sum();
             places.push(first..first + carried[k].len());
         }
+        let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
+        let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
         let names = Names::new(model, &state);
         let multipliers = Multipliers::new(names.scalars(&registers), names.scalars(&places), model);
         ColumnProgram {
@@ -328,14 +338,20 @@ impl ColumnProgram {
             tolerance,
             names,
             own: own.to_vec(),
-            first: None,
+            handover: None,
+            watched_energy,
         }
     }
 
     /// The same with a program that finds what a step takes over from the one before where there is none: its result is the
     /// first of what is carried.
-    pub fn taking_over(self, find: ColumnProgram, degrees: usize) -> ColumnProgram {
-        ColumnProgram { first: Some((Box::new(find), degrees)), ..self }
+    pub fn taking_over(self, find: ColumnProgram) -> ColumnProgram {
+        ColumnProgram { handover: Some(FirstSame::new(find, self.watched_energy)), ..self }
+    }
+
+    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        self.handover.as_ref()?.energy(t_and_h, x)
     }
 
     /// Whether a step solves equations by Newton's iteration; linear ones take none.
@@ -353,19 +369,19 @@ impl ColumnProgram {
     fn stages(&self) -> impl Iterator<Item = &Stage> {
         self.actions.iter().flat_map(|action| match action {
             Action::Compute(stage) => vec![stage],
-            Action::Largest { .. } => Vec::new(),
+            Action::Reduce { .. } => Vec::new(),
             Action::Solve(solve) => solve.stages.iter().chain([&solve.residuals]).collect(),
         })
     }
 
     /// The same program with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> ColumnProgram {
-        let first = self.first.as_ref().map(|(find, count)| (Box::new(find.rebound(parameters)), *count));
+        let handover = self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(parameters)));
         let parameters = &[parameters, &self.own].concat();
         let stage = |stage: &Stage| Stage { kernel: stage.kernel.rebound(parameters), ..*stage };
         let action = |action: &Action| match action {
             Action::Compute(s) => Action::Compute(stage(s)),
-            Action::Largest { of, to } => Action::Largest { of: of.clone(), to: *to },
+            Action::Reduce { how, of, to } => Action::Reduce { how: *how, of: of.clone(), to: *to },
             Action::Solve(solve) => Action::Solve(Box::new(Solve {
                 unknowns: solve.unknowns.clone(),
                 sizes: solve.sizes.clone(),
@@ -379,13 +395,14 @@ impl ColumnProgram {
         };
         ColumnProgram {
             layout: Arc::clone(&self.layout),
+            result: self.result.clone(),
             actions: self.actions.iter().map(action).collect(),
             carried: self.carried.clone(),
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
             names: self.names.clone(),
             own: self.own.clone(),
-            first,
+            handover,
             ..*self
         }
     }
@@ -408,7 +425,7 @@ impl ColumnProgram {
     }
 
     fn unload(&self, registers: &[f64], x: &mut [f64], carried: &mut [f64]) {
-        self.layout.join(&registers[self.result..], x);
+        self.scatter(&registers[self.result.clone()], x);
         let mut at = 0;
         for range in &self.carried {
             carried[at..at + range.len()].copy_from_slice(&registers[range.clone()]);
@@ -416,20 +433,9 @@ impl ColumnProgram {
         }
     }
 
-    /// The result at (t, x), columns one behind the other.
-    fn find(
-        &self,
-        t_and_h: (f64, f64),
-        x: &[f64],
-        found: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        let (registers, work) = work.split_at_mut(self.registers);
-        self.load(t_and_h, x, &[], registers);
-        self.substep(registers, &mut [], cost, work)?;
-        found.copy_from_slice(&registers[self.result..][..found.len()]);
-        Ok(())
+    /// Puts columns one behind the other into the place of as many components of x.
+    pub fn scatter(&self, columns: &[f64], x: &mut [f64]) {
+        self.layout.join(columns, x);
     }
 
     fn substep(
@@ -444,10 +450,9 @@ impl ColumnProgram {
         for action in &self.actions {
             match action {
                 Action::Compute(stage) => stage.run(registers, work),
-                Action::Largest { of, to } => {
-                    let all = of.iter().flat_map(|range| &registers[range.clone()]);
-                    // NaN stays.
-                    registers[*to] = all.fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() });
+                Action::Reduce { how, of, to } => {
+                    let parts = of.iter().map(|range| &registers[range.clone()]);
+                    registers[*to] = how.of(parts);
                 }
                 Action::Solve(solve) => {
                     solve.run(registers, h, self.tolerance, scale, cost, work).map_err(|lost| match lost {
@@ -462,6 +467,32 @@ impl ColumnProgram {
         }
         Ok(())
     }
+}
+
+impl Reduction {
+    fn of<'a>(self, parts: impl Iterator<Item = &'a [f64]>) -> f64 {
+        match self {
+            // NaN stays.
+            Reduction::Largest => parts.flatten().fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() }),
+            Reduction::Sum => parts.map(sum).sum(),
+        }
+    }
+}
+
+/// Numbers up to which a sum is one in vectors.
+const SUMMED_TOGETHER: usize = 256;
+
+/// The sum by halves, so that rounding grows with the logarithm of the length, in an order that depends on that only.
+fn sum(numbers: &[f64]) -> f64 {
+    if numbers.len() > SUMMED_TOGETHER {
+        let (first, second) = numbers.split_at(numbers.len() / 2);
+        return sum(first) + sum(second);
+    }
+    let mut lanes = [0.0; 8];
+    for eight in numbers.chunks(lanes.len()) {
+        lanes.iter_mut().zip(eight).for_each(|(lane, number)| *lane += number);
+    }
+    lanes.iter().sum()
 }
 
 enum Lost {
@@ -689,6 +720,21 @@ impl Names {
     }
 }
 
+impl Finds for ColumnProgram {
+    fn evaluate<'w>(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep> {
+        let (registers, work) = work.split_at_mut(self.registers);
+        self.load(t_and_h, x, &[], registers);
+        self.substep(registers, &mut [], cost, work)?;
+        Ok(&registers[self.result.clone()])
+    }
+}
+
 impl StepMap for ColumnProgram {
     fn tableau(&self) -> Option<&'static Tableau> {
         None
@@ -698,12 +744,33 @@ impl StepMap for ColumnProgram {
         let kernels = self.stages().map(|stage| stage.kernel.work_len());
         let solves = self.solves().map(Solve::work_len);
         let own = self.registers + 2 * self.watched() + kernels.chain(solves).max().unwrap_or(0);
-        own.max(self.first.as_ref().map_or(0, |(find, _)| find.work_len()))
+        own.max(self.handover.as_ref().map_or(0, FirstSame::work_len))
     }
 
     fn memory_len(&self) -> usize {
         // The last number is the length of the step that handed over.
-        self.carried_len() + 2 * self.watched() + usize::from(self.first.is_some())
+        self.carried_len() + 2 * self.watched() + usize::from(self.handover.is_some())
+    }
+
+    fn begin(
+        &self,
+        t_and_h: (f64, f64),
+        x: &[f64],
+        memory: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        self.handover.as_ref().map_or(Ok(()), |handover| handover.find(t_and_h, x, memory, cost, work))
+    }
+
+    fn watched_count(&self) -> usize {
+        usize::from(self.watched_energy.is_some() && self.handover.is_some())
+    }
+
+    fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
+        if let Some(handover) = &self.handover {
+            handover.deviations(memory, deviations);
+        }
     }
 
     fn takes_first_stage(&self) -> bool {
@@ -720,12 +787,7 @@ impl StepMap for ColumnProgram {
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        if let Some((find, count)) = &self.first
-            && let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != h)
-        {
-            find.find((t, h), x, &mut carried[..*count], cost, work)?;
-            *known_for = h;
-        }
+        self.begin((t, h), x, memory, cost, work)?;
         let (registers, work) = work.split_at_mut(self.registers);
         let (carried, scale) = memory.split_at_mut(self.carried_len());
         let mut made = 0.0f64;

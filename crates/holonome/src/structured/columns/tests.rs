@@ -2,7 +2,7 @@
 
 use crate::options::Settings;
 use crate::problem::Problem;
-use crate::structured::{MethodSettings, column_program, straight_program};
+use crate::structured::{MethodSettings, column_places, column_program, straight_places, straight_program};
 use holonome_integrate::method::Method;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::StepMap;
@@ -43,8 +43,14 @@ fn problem(text: &str, settings: &Settings) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The state after some steps of a map, and what they cost.
+/// The state after some steps of a map, the multipliers there and how far off what is watched, and what they cost.
 fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost) {
+    let (x, lambda, cost, _) = watched_run(map, x, h, steps);
+    (x, lambda, cost)
+}
+
+/// The same, and how far off what the map watches is at the end.
+fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
     let (mut x, mut x1) = (x.to_vec(), x.to_vec());
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
     let mut cost = Cost::default();
@@ -58,7 +64,9 @@ fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64
     if !lambda.is_empty() {
         map.multipliers(steps as f64 * h, (h, h), &x, &memory, &mut lambda, &mut work);
     }
-    (x, lambda, cost)
+    let mut deviations = vec![0.0; map.watched_count()];
+    map.deviations(&memory, &mut deviations);
+    (x, lambda, cost, deviations)
 }
 
 fn compare(text: &str, names: &[&str], h: f64) {
@@ -93,6 +101,30 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         let (back, ..) = run(&columns, &expected, -h, 1);
         let (back_expected, ..) = run(&straight, &expected, -h, 1);
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
+        // Energies are sums of some tens of numbers of a size up to 20.
+        let energy = |(e, f): (&f64, &f64)| assert!((e - f).abs() < 2e-12, "{name}: {e} {f}");
+        let (a, b) = (straight.watched_energy((0.0, h), &expected), columns.watched_energy((0.0, h), &expected));
+        assert_eq!(a.is_some(), b.is_some(), "{name}");
+        a.iter().zip(&b).for_each(energy);
+        let (a, b) = (watched_run(&straight, &model.initial, h, 12).3, watched_run(&again, &model.initial, h, 12).3);
+        assert_eq!(a.len(), b.len(), "{name}");
+        assert!(a.iter().all(|off| *off > 1e-9), "{name}: {a:?}");
+        a.iter().zip(&b).for_each(energy);
+        if method.scheme.needs.has_beta() {
+            let places = [
+                straight_places(&method, &mechanics, model, h, &settings).unwrap(),
+                column_places(&method, model, h, &settings).unwrap(),
+            ];
+            let [straight, columns] = places.map(|places| {
+                let places = places?.rebound(&model.parameter_values);
+                let mut x = model.initial.clone();
+                places.put(0.3, &mut x).unwrap();
+                Some(x)
+            });
+            assert_eq!((columns.is_none(), straight.is_none()), (name.starts_with("newmark"), columns.is_none()));
+            let off = columns.iter().flatten().zip(straight.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert!(off.fold(0.0, f64::max) < 2e-13 && columns != Some(model.initial.clone()), "{name}: {columns:?}");
+        }
     }
 }
 
@@ -143,6 +175,13 @@ fn stiff_potentials() {
     compare(&springs, &methods, 0.1);
     let stiff = Settings { stiff: Some("rods".into()), ..Settings::default() };
     compare_with(&springs, &stiff, &["zhang-skeel-stiff"], 0.1);
+    compare_with(&springs.replace("*cos(t)", ""), &stiff, &["zhang-skeel-stiff", "zhang-skeel"], 0.1);
+    // A family without a force.
+    let free = springs.replace("*cos(t)", "").replace(
+        "hamiltonian ",
+        "coordinate s[i in 1..3] = 1\nmomentum u of s = 0.1*i\nhamiltonian sum(i in 1..3 : u[i]^2/2) + ",
+    );
+    compare(&free, &methods, 0.1);
 }
 
 #[test]

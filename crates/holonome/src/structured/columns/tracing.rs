@@ -17,18 +17,36 @@ pub struct ColumnTrace {
     pub x: Vec<Column>,
     pub t: Column,
     pub h: Column,
-    /// x₁.
-    pub result: Vec<Column>,
+    /// x₁, or what else is wanted, with the length of each: that of a constant may be any.
+    pub result: Vec<(Column, u32)>,
     /// The systems of equations, in the order in which they are solved.
     pub systems: Vec<ColumnSystem>,
     /// What is carried to the next step: the input here and its next value.
     pub carried: Vec<(Column, Column)>,
     /// The multipliers at the start of the step, and the places of those at its end among what is carried.
     pub multipliers: (Vec<Column>, Vec<usize>),
-    /// Inputs that are the largest absolute value of all members of some columns.
-    pub largest: Vec<(Column, Vec<Column>)>,
+    /// Inputs that are one number for all members of some columns.
+    pub reduced: Vec<Reduced>,
+    /// Where, among what is carried, the watched energy stands and where its value at the start of the run does.
+    pub watched: Option<(usize, usize)>,
     /// What is evaluated once.
     pub calls: Calls,
+}
+
+/// One number for all members of some columns.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reduced {
+    pub input: Column,
+    pub how: Reduction,
+    pub over: Vec<Column>,
+}
+
+/// How numbers become one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reduction {
+    /// The largest absolute value.
+    Largest,
+    Sum,
 }
 
 /// A system of equations of a step, one family of them for each family of unknowns.
@@ -59,14 +77,15 @@ struct Tracer {
     systems: Vec<ColumnSystem>,
     carried: Vec<(Column, Column)>,
     multipliers: (Vec<Column>, Vec<usize>),
-    largest: Vec<(Column, Vec<Column>)>,
+    reduced: Vec<Reduced>,
+    watched: Option<(usize, usize)>,
     calls: Vec<(Calls, Vec<Column>)>,
     /// The number of the method's own parameter.
     beta: usize,
     handing: Handing,
     /// What is taken over from the step before.
     taken: Vec<Column>,
-    /// What a step would take over, and how many systems are solved for it.
+    /// What is wanted in place of the step, and how many systems are solved for it.
     found: Option<(Vec<Column>, usize)>,
 }
 
@@ -79,6 +98,8 @@ pub enum Handing {
     Over,
     /// It is all that is wanted.
     Found,
+    /// It is computed, and where the force acts is all that is wanted.
+    ForcePlaces,
 }
 
 fn columns(values: &[Value]) -> Vec<Column> {
@@ -96,7 +117,7 @@ pub fn trace(
     step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
 ) -> ColumnTrace {
     let lengths: Vec<u32> = mechanics.state.iter().map(|family| family.length).collect();
-    let x: Vec<Column> = lengths.into_iter().map(|length| mechanics.columns.input(length)).collect();
+    let x: Vec<Column> = lengths.iter().map(|&length| mechanics.columns.input(length)).collect();
     let [t, h] = [1, 1].map(|length| mechanics.columns.input(length));
     let mut tracer = Tracer {
         mechanics,
@@ -104,26 +125,34 @@ pub fn trace(
         systems: Vec::new(),
         carried: Vec::new(),
         multipliers: (Vec::new(), Vec::new()),
-        largest: Vec::new(),
+        reduced: Vec::new(),
+        watched: None,
         calls: Vec::new(),
         beta,
         handing,
         taken: Vec::new(),
         found: None,
     };
-    let mut result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
-    if handing == Handing::Found {
+    let result = columns(&step(&mut tracer, Value(t.0), Value(h.0), &values(&x)));
+    let mut result = tracer.with_lengths(result, lengths.len());
+    if matches!(handing, Handing::Found | Handing::ForcePlaces) {
         let (found, systems) = tracer.found.take().unwrap_or_default();
-        result = found;
+        result = tracer.with_lengths(found, tracer.degrees());
         tracer.systems.truncate(systems);
         tracer.carried.clear();
     }
     let calls = tracer.count();
-    let Tracer { mechanics, systems, carried, multipliers, largest, .. } = tracer;
-    ColumnTrace { mechanics, x, t, h, result, systems, carried, multipliers, largest, calls }
+    let Tracer { mechanics, systems, carried, multipliers, reduced, watched, .. } = tracer;
+    ColumnTrace { mechanics, x, t, h, result, systems, carried, multipliers, reduced, watched, calls }
 }
 
 impl Tracer {
+    /// What belongs to the first `count` components of x, and single numbers behind it, with their lengths.
+    fn with_lengths(&self, columns: Vec<Column>, count: usize) -> Vec<(Column, u32)> {
+        let families = self.mechanics.state[..count].iter().map(|family| family.length);
+        columns.into_iter().zip(families.chain(std::iter::repeat(1))).collect()
+    }
+
     fn columns(&mut self) -> &mut Columns {
         &mut self.mechanics.columns
     }
@@ -198,21 +227,35 @@ impl Tracer {
 
     /// A size with guesses in place of unknowns.
     fn size_at(&mut self, size: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
-        let Some((_, over)) = self.largest.iter().find(|(largest, _)| *largest == size) else {
+        let Some(Reduced { over, .. }) = self.reduced.iter().find(|reduced| reduced.input == size) else {
             return self.columns().substituted(size, replaced);
         };
         let over = over.clone();
         let others: Vec<Column> = over.iter().map(|&column| self.columns().substituted(column, replaced)).collect();
-        if others == over { size } else { self.largest_of(others) }
+        if others == over { size } else { self.reduced(Reduction::Largest, others) }
     }
 
-    fn largest_of(&mut self, over: Vec<Column>) -> Column {
-        if let Some((known, _)) = self.largest.iter().find(|(_, columns)| *columns == over) {
-            return *known;
+    fn reduced(&mut self, how: Reduction, over: Vec<Column>) -> Column {
+        let known = self.reduced.iter().find(|reduced| reduced.how == how && reduced.over == over);
+        if let Some(Reduced { input, .. }) = known {
+            return *input;
         }
-        let largest = self.columns().input(1);
-        self.largest.push((largest, over));
-        largest
+        let input = self.columns().input(1);
+        self.reduced.push(Reduced { input, how, over });
+        input
+    }
+
+    /// The sum of all members of some columns; those of one length are added up member by member first.
+    fn sum_of(&mut self, columns: Vec<Column>) -> Column {
+        let mut over: Vec<Column> = Vec::new();
+        for column in columns {
+            let length = self.columns().length(column);
+            match over.iter().position(|&other| self.mechanics.columns.length(other) == length) {
+                Some(k) => over[k] = self.columns().binary(Binary::Add, over[k], column),
+                None => over.push(column),
+            }
+        }
+        self.reduced(Reduction::Sum, over)
     }
 
     /// 2 λₙ − λₙ₋₁ of what a system solved for in the last two steps: for smooth multipliers an iteration less than with
@@ -267,8 +310,12 @@ impl PhaseSpace for Tracer {
     }
 
     fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let largest = self.largest_of(columns(x));
+        let largest = self.reduced(Reduction::Largest, columns(x));
         vec![Value(largest.0); x.len()]
+    }
+
+    fn total(&mut self, x: &[Value]) -> Value {
+        Value(self.sum_of(columns(x)).0)
     }
 
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
@@ -338,9 +385,9 @@ impl PhaseSpace for Tracer {
         unreachable!("{NO_BODY}")
     }
 
-    /// Sums over all members are no columns: what is made of them is not watched here.
-    fn energy(&mut self, _: Value, _: &[Value]) -> Value {
-        self.constant(0.0)
+    fn energy(&mut self, t: Value, x: &[Value]) -> Value {
+        let energies = self.mechanics.energies(Column(t.0), &columns(x));
+        Value(self.sum_of(energies).0)
     }
 
     fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
@@ -361,18 +408,15 @@ impl PhaseSpace for Tracer {
     fn take_over(&mut self, find: Finding) -> Vec<Value> {
         let (systems, calls) = (self.systems.len(), self.calls.len());
         let mut found = columns(&find(self));
-        found.truncate(self.degrees());
         match self.handing {
-            Handing::Nothing => {}
+            Handing::Nothing | Handing::ForcePlaces => {}
             Handing::Found => self.found = Some((found.clone(), self.systems.len())),
             Handing::Over => {
                 // Only their lengths were wanted.
                 self.systems.truncate(systems);
                 self.calls.truncate(calls);
-                for column in &mut found {
-                    let length = self.columns().length(*column);
-                    *column = self.columns().input(length);
-                }
+                let lengths = self.with_lengths(found, self.degrees());
+                found = lengths.into_iter().map(|(_, length)| self.columns().input(length)).collect();
                 self.taken.clone_from(&found);
             }
         }
@@ -384,7 +428,20 @@ impl PhaseSpace for Tracer {
         self.carried.splice(0..0, taken.into_iter().zip(columns(values)));
     }
 
-    fn watch(&mut self, _: Value) {}
+    fn watch(&mut self, energy: Value) {
+        let place = self.carried.iter().position(|&(_, next)| next == Column(energy.0));
+        if let Some(place) = place.filter(|_| self.mechanics.autonomous && self.handing == Handing::Over) {
+            let start = self.columns().input(1);
+            self.carried.push((start, start));
+            self.watched = Some((place, self.carried.len() - 1));
+        }
+    }
+
+    fn force_at(&mut self, q: &[Value]) {
+        if self.handing == Handing::ForcePlaces {
+            self.found = Some((columns(q), self.systems.len()));
+        }
+    }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
         let length = |row: &Equation| match *row {
