@@ -323,8 +323,7 @@ impl Simulation {
                 let watched = watched.and_then(|watched| watched.explaining(&failure));
                 let error = Error::Failed { failure: Box::new(failure), watched, out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
-                let stored =
-                    store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored = store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }

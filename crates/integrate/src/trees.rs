@@ -112,6 +112,6 @@ mod tests {
             assert_eq!(tree.gamma, f64::from(tree.order));
         }
         let largest = TREES.iter().map(|tree| tree.gamma).fold(0.0, f64::max);
-        assert_eq!(largest, (1..=8).map(f64::from).product());
+        assert_eq!(largest, (1..=8).map(f64::from).product::<f64>());
     }
 }

@@ -2,6 +2,7 @@
 //! band for many that are coupled to near ones only.
 
 use super::ordering::reverse_cuthill_mckee;
+use crate::system::max_or_nan;
 
 /// What the pivots tell about a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +113,31 @@ impl Pivots {
         self.largest = self.largest.max(size);
         self.negative ^= pivot < 0.0;
         self.positive &= pivot > 0.0;
+    }
+
+    /// From the inverses of all pivots: an elimination that takes note of each pivot waits for the one before.
+    pub fn of_inverses(inverses: &[f64]) -> Pivots {
+        const SIDE: usize = 8;
+        let (mut most, mut least) = ([0.0; SIDE], [f64::INFINITY; SIDE]);
+        let (mut product, mut any) = ([0u64; SIDE], [0u64; SIDE]);
+        for inverses in inverses.chunks(SIDE) {
+            for (k, inverse) in inverses.iter().enumerate() {
+                let (size, bits) = (inverse.abs(), inverse.to_bits());
+                most[k] = max_or_nan(most[k], size);
+                least[k] = if size < least[k] { size } else { least[k] };
+                product[k] ^= bits;
+                any[k] |= bits;
+            }
+        }
+        let most = most.into_iter().fold(0.0, max_or_nan);
+        let least = least.into_iter().fold(f64::INFINITY, f64::min);
+        let is_set = |bits: u64| bits >> 63 == 1;
+        Pivots {
+            smallest: 1.0 / most,
+            largest: 1.0 / least,
+            negative: is_set(product.into_iter().fold(0, |all, bits| all ^ bits)),
+            positive: most.is_finite() && !is_set(any.into_iter().fold(0, |all, bits| all | bits)),
+        }
     }
 
     /// Takes note that two rows were exchanged.

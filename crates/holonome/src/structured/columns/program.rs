@@ -78,7 +78,8 @@ struct Stage {
 
 struct Solve {
     unknowns: Range<usize>,
-    sizes: Range<usize>,
+    /// What cancels in the residuals; of a linear system, which needs no measure of them, only for a message.
+    sizes: Stage,
     /// What the residuals are computed from, and they.
     stages: Vec<Stage>,
     residuals: Stage,
@@ -95,6 +96,10 @@ struct Solve {
 }
 
 impl Stage {
+    fn range(&self) -> Range<usize> {
+        self.first..self.first + self.length
+    }
+
     fn run(&self, registers: &mut [f64], work: &mut [f64]) {
         let (read, written) = registers.split_at_mut(self.first);
         self.kernel.run(0.0, read, &mut written[..self.length], work);
@@ -384,7 +389,7 @@ impl ColumnProgram {
             Action::Reduce { how, of, to } => Action::Reduce { how: *how, of: of.clone(), to: *to },
             Action::Solve(solve) => Action::Solve(Box::new(Solve {
                 unknowns: solve.unknowns.clone(),
-                sizes: solve.sizes.clone(),
+                sizes: stage(&solve.sizes),
                 stages: solve.stages.iter().map(stage).collect(),
                 residuals: stage(&solve.residuals),
                 jacobian: solve.jacobian.rebound(parameters),
@@ -512,14 +517,14 @@ fn are_close(residuals: &[f64], sizes: &[f64], enough: f64) -> bool {
 }
 
 impl Solve {
-    /// The actions that make the sizes and guesses of a system, and solve it.
+    /// The actions that make the guesses of a system, and solve it.
     fn actions(planner: &mut Planner, level: usize, system: &ColumnSystem, watch: Option<usize>) -> Vec<Action> {
         let lengths = planner.lengths(&system.sizes, &system.unknowns);
         let sizes = planner.stage(&lengths);
         let m = sizes.length;
         let guesses = planner.lengths(&system.guesses, &system.unknowns);
         let guess = planner.stage(&guesses);
-        let (size_range, unknowns) = (sizes.first..sizes.first + m, guess.first..guess.first + m);
+        let unknowns = guess.first..guess.first + m;
         let mut first = unknowns.start;
         let mut rows = Vec::new();
         for (k, &unknown) in system.unknowns.iter().enumerate() {
@@ -562,7 +567,7 @@ impl Solve {
         let program = RowProgram::single(planner.registers, solver.values(), all);
         let solve = Solve {
             unknowns,
-            sizes: size_range,
+            sizes,
             stages,
             residuals: residual_stage,
             jacobian: compile_rows(&program, planner.parameters),
@@ -573,22 +578,23 @@ impl Solve {
             definite: system.watched == Watched::Definite,
             calls: system.calls,
         };
-        vec![Action::Compute(sizes), Action::Compute(guess), Action::Solve(Box::new(solve))]
+        vec![Action::Compute(guess), Action::Solve(Box::new(solve))]
     }
 
     fn work_len(&self) -> usize {
-        let kernels = self.stages.iter().chain([&self.residuals]).map(|stage| stage.kernel.work_len());
+        let stages = self.stages.iter().chain([&self.sizes, &self.residuals]);
+        let kernels = stages.map(|stage| stage.kernel.work_len());
         let solver = self.solver.work_len();
         self.solver.values() + kernels.chain([self.jacobian.work_len(), solver]).max().unwrap_or(0)
     }
 
     /// How far off the unknowns are, for a message.
     fn lost(&self, iterations: u32, registers: &mut [f64], work: &mut [f64]) -> Lost {
-        for stage in self.stages.iter().chain([&self.residuals]) {
+        for stage in self.stages.iter().chain([&self.sizes, &self.residuals]) {
             stage.run(registers, work);
         }
         let residuals = &registers[self.residuals.first..][..self.unknowns.len()];
-        let (residual, row) = worst(residuals, &registers[self.sizes.clone()]);
+        let (residual, row) = worst(residuals, &registers[self.sizes.range()]);
         Lost::Unsolved { iterations, residual, row }
     }
 
@@ -605,6 +611,9 @@ impl Solve {
         let (values, work) = work.split_at_mut(self.solver.values());
         let enough = tolerance.max(CLOSE);
         let m = self.unknowns.len();
+        if !self.linear {
+            self.sizes.run(registers, work);
+        }
         for iterations in 1..=MOST_ITERATIONS {
             for stage in &self.stages {
                 stage.run(registers, work);
@@ -613,7 +622,7 @@ impl Solve {
             self.calls.count(1, cost);
             let (before, residuals) = registers.split_at_mut(self.residuals.first);
             let residuals = &mut residuals[..m];
-            let close = self.linear || are_close(residuals, &before[self.sizes.clone()], enough);
+            let close = self.linear || are_close(residuals, &before[self.sizes.range()], enough);
             if self.solver.fills() {
                 values.fill(0.0);
             }
