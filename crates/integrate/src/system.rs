@@ -154,13 +154,22 @@ impl Group {
 
 /// max |a_i − b_i|, NaN if any is: several largest ones side by side, as each waits for the one before.
 fn farthest(a: &[f64], b: &[f64]) -> f64 {
-    let mut largest = [0.0; 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        for (largest, (a, b)) in largest.iter_mut().zip(a.iter().zip(b)) {
-            *largest = max_or_nan(*largest, (a - b).abs());
-        }
+    let (mut largest, mut odd) = ([0.0; 8], [0.0; 8]);
+    let mut take = |k: usize, a: f64, b: f64| {
+        let distance = (a - b).abs();
+        largest[k] = if distance > largest[k] { distance } else { largest[k] };
+        odd[k] += 0.0 * distance;
+    };
+    let ((whole_a, rest_a), (whole_b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    for (a, b) in whole_a.iter().zip(whole_b) {
+        (0..8).for_each(|k| take(k, a[k], b[k]));
     }
-    largest.into_iter().fold(0.0, max_or_nan)
+    for (k, (a, b)) in rest_a.iter().zip(rest_b).enumerate() {
+        take(k, *a, *b);
+    }
+    // The comparisons lose NaN; 0·∞ is NaN, too.
+    let lost = odd.into_iter().sum::<f64>() != 0.0 && a.iter().zip(b).any(|(a, b)| (a - b).is_nan());
+    if lost { f64::NAN } else { largest.into_iter().fold(0.0, f64::max) }
 }
 
 /// Whether all of these are finite: 0·x is 0 for those, and NaN for all else.

@@ -2,7 +2,6 @@
 //! band for many that are coupled to near ones only.
 
 use super::ordering::reverse_cuthill_mckee;
-use crate::system::max_or_nan;
 
 /// What the pivots tell about a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,26 +116,33 @@ impl Pivots {
 
     /// From the inverses of all pivots: an elimination that takes note of each pivot waits for the one before.
     pub fn of_inverses(inverses: &[f64]) -> Pivots {
+        // Several of each side by side, as one alone would wait for itself.
         const SIDE: usize = 8;
-        let (mut most, mut least) = ([0.0; SIDE], [f64::INFINITY; SIDE]);
-        let (mut product, mut any) = ([0u64; SIDE], [0u64; SIDE]);
-        for inverses in inverses.chunks(SIDE) {
-            for (k, inverse) in inverses.iter().enumerate() {
-                let (size, bits) = (inverse.abs(), inverse.to_bits());
-                most[k] = max_or_nan(most[k], size);
-                least[k] = if size < least[k] { size } else { least[k] };
-                product[k] ^= bits;
-                any[k] |= bits;
-            }
+        let (mut most, mut least, mut lowest) = ([0.0; SIDE], [f64::INFINITY; SIDE], [f64::INFINITY; SIDE]);
+        let (mut sign, mut odd) = ([1.0; SIDE], [0.0; SIDE]);
+        let mut take = |k: usize, inverse: f64| {
+            let size = inverse.abs();
+            most[k] = if size > most[k] { size } else { most[k] };
+            least[k] = if size < least[k] { size } else { least[k] };
+            lowest[k] = if inverse < lowest[k] { inverse } else { lowest[k] };
+            sign[k] *= 1f64.copysign(inverse);
+            odd[k] += 0.0 * inverse;
+        };
+        let (whole, rest) = inverses.as_chunks::<SIDE>();
+        for inverses in whole {
+            (0..SIDE).for_each(|k| take(k, inverses[k]));
         }
-        let most = most.into_iter().fold(0.0, max_or_nan);
-        let least = least.into_iter().fold(f64::INFINITY, f64::min);
-        let is_set = |bits: u64| bits >> 63 == 1;
+        for (k, inverse) in rest.iter().enumerate() {
+            take(k, *inverse);
+        }
+        // The comparisons lose NaN; 0·∞ is NaN, too.
+        let lost = odd.into_iter().sum::<f64>() != 0.0 && inverses.iter().any(|inverse| inverse.is_nan());
+        let most = if lost { f64::NAN } else { most.into_iter().fold(0.0, f64::max) };
         Pivots {
             smallest: 1.0 / most,
-            largest: 1.0 / least,
-            negative: is_set(product.into_iter().fold(0, |all, bits| all ^ bits)),
-            positive: most.is_finite() && !is_set(any.into_iter().fold(0, |all, bits| all | bits)),
+            largest: 1.0 / least.into_iter().fold(f64::INFINITY, f64::min),
+            negative: sign.into_iter().product::<f64>() < 0.0,
+            positive: most.is_finite() && lowest.into_iter().fold(f64::INFINITY, f64::min) > 0.0,
         }
     }
 

@@ -46,7 +46,7 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
     let arguments = [Segment { first: 0, columns: vec![state] }];
     let column = columns.call(number, time, &arguments, &[(0, 1, outputs as u32)])[0];
     let values = pieces(&columns, &[column], outputs as u32, &|_, member| member);
-    let values = RowProgram::single(n, outputs, values).evaluate(0.0, x, parameters);
+    let values = RowProgram::new(n, outputs, values).evaluate(0.0, x, parameters);
     let unknowns = [state];
     let jacobian = Jacobian::new(&columns, std::slice::from_ref(&column), &unknowns, outputs as u32);
     // Each of them once: programs that write in place do not add up.
@@ -54,7 +54,7 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
     entries.sort_unstable();
     assert!(entries.windows(2).all(|pair| pair[0] != pair[1]), "{entries:?}");
     let place = |_: usize, member: u32, unknown: u32| member * n as u32 + unknown;
-    let entries = RowProgram::single(n, outputs * n, jacobian.pieces(&place)).evaluate(0.0, x, parameters);
+    let entries = RowProgram::new(n, outputs * n, jacobian.pieces(&place)).evaluate(0.0, x, parameters);
     (values, entries)
 }
 

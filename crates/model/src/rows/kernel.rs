@@ -43,9 +43,9 @@ impl RowKernel {
     /// Compiles a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
     /// rounded down); what the backend refuses is interpreted.
     pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
-        let code = |piece: &Piece| {
+        let code = |(which, piece): (usize, &Piece)| {
             if let Some(line) = &piece.line {
-                let straight = line.outputs.as_ref().filter(|_| program.single);
+                let straight = program.straight(which);
                 let together = rows_together(piece);
                 let apart = || (0..piece.outputs.len()).map(|k| (k * together) as u32).collect();
                 let outputs = straight.cloned().unwrap_or_else(apart);
@@ -62,7 +62,8 @@ impl RowKernel {
                 kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"),
             )
         };
-        RowKernel::bind(program.clone(), program.pieces.iter().map(code).collect(), parameters)
+        let code = program.pieces.iter().enumerate().map(code).collect();
+        RowKernel::bind(program.clone(), code, parameters)
     }
 
     fn bind(program: RowProgram, code: Arc<[Code]>, parameters: &[f64]) -> RowKernel {
@@ -147,9 +148,16 @@ impl RowKernel {
             }
             None => x,
         };
-        for ((piece, code), bound) in self.program.pieces.iter().zip(self.code.iter()).zip(&self.bound) {
+        let all = self.program.pieces.iter().zip(self.code.iter()).zip(&self.bound);
+        for (which, ((piece, code), bound)) in all.enumerate() {
             match code {
-                Code::Gathered(kernel) => self.add(piece, &**kernel, bound, (t, x), out, work),
+                Code::Gathered(kernel) => {
+                    for &first in self.program.straight(which).into_iter().flatten() {
+                        // Adding to this gives the bits of what is added, as loops put them there.
+                        out[first as usize..][..piece.rows].fill(-0.0);
+                    }
+                    self.add(piece, &**kernel, bound, (t, x), out, work);
+                }
                 Code::Rows(rows) => {
                     self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
                         rows.run(piece.rows, bound, arrays, out, work);

@@ -82,8 +82,8 @@ pub struct RowProgram {
     pub outputs: usize,
     /// The sums.
     pub pieces: Arc<[Piece]>,
-    /// Whether every output has one row only, so that rows need not be added up.
-    pub single: bool,
+    /// Of every piece whether no other row adds to its outputs, so that they need not be added up.
+    alone: Arc<[bool]>,
     /// How the state is split into columns first, if the places of the pieces are those.
     pub layout: Option<Arc<Layout>>,
 }
@@ -170,7 +170,12 @@ impl RowProgram {
 
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
-        RowProgram { states, outputs, pieces: pieces.into(), single: false, layout: None }
+        let mut rows = vec![0u8; outputs];
+        for output in pieces.iter().flat_map(Piece::written) {
+            rows[output as usize] = rows[output as usize].saturating_add(1);
+        }
+        let alone = pieces.iter().map(|piece| piece.written().all(|output| rows[output as usize] == 1)).collect();
+        RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None }
     }
 
     /// The same program, run over the columns of the state.
@@ -179,12 +184,13 @@ impl RowProgram {
             return self.clone();
         }
         let pieces = self.pieces.iter().map(|piece| piece.in_columns(layout)).collect();
-        RowProgram { pieces, layout: Some(Arc::clone(layout)), ..*self }
+        RowProgram { pieces, alone: Arc::clone(&self.alone), layout: Some(Arc::clone(layout)), ..*self }
     }
 
-    /// Puts pieces together that have one row for every output.
-    pub fn single(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
-        RowProgram { single: true, ..RowProgram::new(states, outputs, pieces) }
+    /// Where the rows of a piece put their outputs one behind the other, with nothing to add them to.
+    fn straight(&self, piece: usize) -> Option<&Vec<u32>> {
+        let line = self.pieces[piece].line.as_ref()?;
+        line.outputs.as_ref().filter(|_| self.alone[piece])
     }
 
     /// Operations of one evaluation.
@@ -323,6 +329,16 @@ impl Piece {
         }
         piece.line = Line::of(&piece);
         Some(piece)
+    }
+
+    /// Where all rows add to.
+    fn written(&self) -> impl Iterator<Item = u32> {
+        let width = self.slots.len() + self.outputs.len();
+        let blocks = self.places.chunks_exact(width).zip(&self.blocks);
+        blocks.flat_map(move |(places, &rows)| {
+            let outputs = &places[self.slots.len()..];
+            outputs.iter().flat_map(move |to| (0..rows as usize).map(|row| to.entry(&self.listed, row)))
+        })
     }
 
     /// The same over a state in columns.

@@ -206,7 +206,7 @@ impl Planner<'_> {
             behind += together * length;
             rest = others;
         }
-        let program = RowProgram::single(first, behind, all);
+        let program = RowProgram::new(first, behind, all);
         Stage { kernel: compile_rows(&program, self.parameters), first, length: behind }
     }
 
@@ -564,7 +564,7 @@ impl Solve {
             })
         });
         let all = pieces.collect();
-        let program = RowProgram::single(planner.registers, solver.values(), all);
+        let program = RowProgram::new(planner.registers, solver.values(), all);
         let solve = Solve {
             unknowns,
             sizes,
