@@ -7,7 +7,7 @@
 //!
 //! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
-//! of how many lanes a kernel computes side by side. Rows that stand in a [`Line`] need not be gathered; states are split
+//! of how many lanes a kernel computes side by side. Rows that stand in a line need not be gathered; states are split
 //! into columns (see [`Layout`]) so that most do.
 
 mod field;
