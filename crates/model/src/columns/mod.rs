@@ -365,15 +365,29 @@ impl Columns {
     /// Whether no derivative of these outputs with respect to a varying column reads a varying column.
     fn is_call_linear(&self, call: &Call, mut outputs: impl Iterator<Item = u32>, varying: &[Column]) -> bool {
         let function = &self.functions[call.function];
+        // What varies of what a formula reads decides; most members are alike in that.
+        let mut known: FxHashMap<(u32, u32), Vec<Vec<bool>>> = FxHashMap::default();
         outputs.all(|output| {
             function.contributions(output).iter().all(|contribution| {
-                let varies = |slot: u32| {
-                    function.input(contribution, slot).is_some_and(|input| varying.contains(&call.argument(input).0))
+                let formula = function.formula(contribution.part, contribution.formula);
+                let varies = |slot: &u32| {
+                    function.input(contribution, *slot).is_some_and(|input| varying.contains(&call.argument(input).0))
                 };
-                let partials = &function.formula(contribution.part, contribution.formula).partials;
-                partials.iter().filter(|(slot, _)| varies(*slot)).all(|&(_, formula)| {
-                    !function.formula(contribution.part, formula).slots.iter().any(|&slot| varies(slot))
-                })
+                let reads: Vec<bool> = formula.slots.iter().map(varies).collect();
+                let known = known.entry((contribution.part, contribution.formula)).or_default();
+                if known.contains(&reads) {
+                    return true;
+                }
+                let varies = |slot: &u32| formula.slots.binary_search(slot).is_ok_and(|k| reads[k]);
+                let linear = formula
+                    .partials
+                    .iter()
+                    .filter(|(slot, _)| varies(slot))
+                    .all(|&(_, partial)| !function.formula(contribution.part, partial).slots.iter().any(varies));
+                if linear {
+                    known.push(reads);
+                }
+                linear
             })
         })
     }

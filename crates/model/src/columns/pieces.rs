@@ -2,19 +2,30 @@
 
 use super::expansion::{Builder, Expansion, Forms, Graphs, Leaf, mixed};
 use super::{Column, Columns};
-use crate::functional::{Source, Term};
+use crate::functional::Source;
 use crate::graph::Node;
-use crate::rows::Piece;
+use crate::rows::{Piece, Rows};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 
-/// Members with formulas of one form.
+/// Members with formulas of one form: runs of members in a row, of which only the first is kept, with the steps by which
+/// the others move on.
+#[derive(Default)]
 struct Group {
-    members: Vec<u32>,
-    /// What they read, member after member.
+    runs: Vec<Run>,
+    /// What they read, run after run.
     leaves: Vec<Leaf>,
-    /// What their formulas are, member after member: column k, or the derivative of column k with respect to a stored
-    /// number.
-    results: Vec<(u32, u32)>,
+    /// What their formulas are, run after run.
+    results: Vec<Outcome>,
+    /// Number of members.
+    count: usize,
+}
+
+/// The members from `member` on, which are rows of the group from `row` on.
+#[derive(Clone, Copy)]
+struct Run {
+    row: u32,
+    member: u32,
 }
 
 /// A result of a member: of which column, with respect to which stored number, and by how much that moves on.
@@ -90,9 +101,11 @@ impl<'a> Jacobian<'a> {
     /// Which there are: output, member, the place of what it is differentiated with respect to.
     pub fn entries(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         self.groups.iter().flat_map(|group| {
-            let width = group.results.len() / group.members.len();
-            let all = group.results.iter().enumerate();
-            all.map(move |(at, &(k, unknown))| (k as usize, group.members[at / width.max(1)], unknown))
+            let results = group.results.len() / group.runs.len();
+            group.rows().flat_map(move |(run, offset, member)| {
+                let of_run = &group.results[run * results..][..results];
+                of_run.iter().map(move |r| (r.column as usize, member, r.unknown + offset * r.step))
+            })
         })
     }
 
@@ -117,48 +130,99 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
         let columns_of = results.iter().fold(sources, |hash, result| mixed(hash, u64::from(result.column)));
         let form = forms.into_iter().fold(columns_of, mixed);
         let group = *known.entry(form).or_insert_with(|| {
-            groups.push(Group { members: Vec::new(), leaves: Vec::new(), results: Vec::new() });
+            groups.push(Group::default());
             groups.len() - 1
         });
         let group = &mut groups[group];
-        for k in 0..run {
-            group.members.push(member + k);
-            group.leaves.extend(
-                expansion
-                    .leaves
-                    .iter()
-                    .map(|leaf| Leaf { entry: leaf.entry.wrapping_add(k.wrapping_mul(leaf.step)), ..*leaf }),
-            );
-            group.results.extend(results.iter().map(|r| (r.column, r.unknown + k * r.step)));
-        }
+        group.runs.push(Run { row: group.count as u32, member });
+        group.leaves.extend(&expansion.leaves);
+        group.results.extend(&results);
+        group.count += run as usize;
         member += run;
     }
     groups
 }
 
 impl Group {
+    /// For every row its run, its number there, and its member.
+    fn rows(&self) -> impl Iterator<Item = (usize, u32, u32)> {
+        self.runs.iter().enumerate().flat_map(move |(k, run)| {
+            let end = self.runs.get(k + 1).map_or(self.count as u32, |next| next.row);
+            (0..end - run.row).map(move |offset| (k, offset, run.member + offset))
+        })
+    }
+
     fn piece(&self, columns: &Columns, what: What, place: &dyn Fn(usize, u32, u32) -> u32) -> Option<Piece> {
         let mut expansion = Expansion::new(columns, what.unknowns(), Graphs::default());
-        let roots: Vec<Node> = what.of(&mut expansion, self.members[0], &mut Vec::new());
-        let (graph, width) = (expansion.builder.graph, expansion.leaves.len());
-        let slots = expansion.leaves.iter().map(|leaf| leaf.source).collect();
-        let mut numbers = Vec::new();
-        let mut entry = |leaf: &Leaf| match leaf.source {
-            Source::Number => {
-                numbers.push(leaf.number);
-                numbers.len() as u32 - 1
-            }
-            _ => leaf.entry,
-        };
-        let table = self.leaves.iter().map(&mut entry).collect();
-        let first_output = vec![0; self.members.len()];
-        let term = Term { graph, slots, table, first_output, numbers, roots: roots.clone() };
-        debug_assert_eq!(width * self.members.len(), self.leaves.len());
-        let rows: Vec<u32> = (0..self.members.len() as u32).collect();
+        let roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
+        let slots: Vec<Source> = expansion.leaves.iter().map(|leaf| leaf.source).collect();
+        debug_assert_eq!(slots.len() * self.runs.len(), self.leaves.len());
+        let rows = GroupRows { group: self, slots: &slots, near: Cell::new(0) };
         let count = roots.len();
-        Piece::new(&term, &rows, &term.graph, roots, &|row, k| {
-            let (column, unknown) = self.results[row * count + k];
-            place(column as usize, self.members[row], unknown)
+        Piece::new(&rows, &expansion.builder.graph, roots, &|row, k| {
+            let (run, offset) = rows.run(row);
+            let result = &self.results[run * count + k];
+            place(result.column as usize, self.runs[run].member + offset, result.unknown + offset * result.step)
         })
+    }
+}
+
+/// The members of a group as rows.
+struct GroupRows<'a> {
+    group: &'a Group,
+    slots: &'a [Source],
+    /// The run of the row that was last looked at: the next is in it, or not far.
+    near: Cell<usize>,
+}
+
+impl GroupRows<'_> {
+    /// The run that a row is in, and its number there.
+    fn run(&self, row: usize) -> (usize, u32) {
+        let (runs, row) = (&self.group.runs, row as u32);
+        let mut k = self.near.get();
+        if row < runs[k].row || runs.get(k + 2).is_some_and(|run| run.row <= row) {
+            k = runs.partition_point(|run| run.row <= row) - 1;
+        } else if runs.get(k + 1).is_some_and(|run| run.row <= row) {
+            k += 1;
+        }
+        self.near.set(k);
+        (k, row - runs[k].row)
+    }
+
+    fn leaf(&self, row: usize, slot: usize) -> (&Leaf, u32) {
+        let (run, offset) = self.run(row);
+        (&self.group.leaves[run * self.slots.len() + slot], offset)
+    }
+}
+
+impl Rows for GroupRows<'_> {
+    fn count(&self) -> usize {
+        self.group.count
+    }
+
+    fn slots(&self) -> &[Source] {
+        self.slots
+    }
+
+    fn entry(&self, row: usize, slot: usize) -> u32 {
+        match self.slots[slot] {
+            Source::Number => {
+                let before = self.slots[..slot].iter().filter(|&&source| source == Source::Number).count();
+                (before * self.group.count + row) as u32
+            }
+            _ => {
+                let (leaf, offset) = self.leaf(row, slot);
+                leaf.entry.wrapping_add(offset.wrapping_mul(leaf.step))
+            }
+        }
+    }
+
+    fn number(&self, row: usize, slot: usize) -> f64 {
+        self.leaf(row, slot).0.number
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        let slots = (0..self.slots.len()).filter(|&slot| self.slots[slot] == Source::Number);
+        slots.flat_map(|slot| (0..self.group.count).map(move |row| self.number(row, slot))).collect()
     }
 }

@@ -111,8 +111,9 @@ impl RowProgram {
             for (kept, rows) in alike(term, |row, key| key.extend(term.outputs(row).map(|o| target(o).is_some()))) {
                 let kept: Vec<usize> = (0..roots.len()).filter(|&c| kept[c]).collect();
                 let outputs = kept.iter().map(|&c| roots[c]).collect();
-                let at = |row: usize, k: usize| target(term.first_output[row] as usize + kept[k]).unwrap_or(0);
-                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+                let first = |row: usize| term.first_output[rows[row] as usize] as usize;
+                let at = |row: usize, k: usize| target(first(row) + kept[k]).unwrap_or(0);
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
             }
         }
         pieces
@@ -135,11 +136,11 @@ impl RowProgram {
                     .collect();
                 let outputs = entries.iter().map(|&(_, _, d)| d).collect();
                 let at = |row: usize, k: usize| {
-                    let (component, slot, _) = entries[k];
+                    let ((component, slot, _), row) = (entries[k], rows[row] as usize);
                     let output = target(term.first_output[row] as usize + component).unwrap_or(0);
                     position(output, term.row(row)[slot as usize])
                 };
-                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
             }
         }
         pieces
@@ -159,10 +160,10 @@ impl RowProgram {
                 let signed = |(&(_, d), &coordinate): (&(u32, Node), &bool)| if coordinate { graph.neg(d) } else { d };
                 let outputs = gradient.iter().zip(&coordinates).map(signed).collect();
                 let at = |row: usize, k: usize| {
-                    let entry = term.row(row)[gradient[k].0 as usize];
+                    let entry = term.row(rows[row] as usize)[gradient[k].0 as usize];
                     if coordinates[k] { entry + n } else { entry - n }
                 };
-                pieces.extend(Piece::new(term, &rows, &graph, outputs, &at));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
             }
         }
         pieces
@@ -256,30 +257,74 @@ fn even_length(entries: impl Iterator<Item = u32> + Clone) -> usize {
     entries.enumerate().take_while(even).count()
 }
 
+/// Rows of a template: what each of them reads.
+pub(crate) trait Rows {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// What the slots read.
+    fn slots(&self) -> &[Source];
+    /// Where a slot of a row reads it.
+    fn entry(&self, row: usize, slot: usize) -> u32;
+    /// The number that a slot for numbers reads.
+    fn number(&self, row: usize, slot: usize) -> f64;
+    /// All numbers, as the entries of slots for numbers count them.
+    fn numbers(&self) -> Vec<f64>;
+}
+
+/// Some rows of a term.
+struct TermRows<'a> {
+    term: &'a Term,
+    rows: &'a [u32],
+}
+
+impl Rows for TermRows<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn slots(&self) -> &[Source] {
+        &self.term.slots
+    }
+
+    fn entry(&self, row: usize, slot: usize) -> u32 {
+        self.term.row(self.rows[row] as usize)[slot]
+    }
+
+    fn number(&self, row: usize, slot: usize) -> f64 {
+        self.term.numbers[self.entry(row, slot) as usize]
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        self.term.numbers.clone()
+    }
+}
+
 impl Piece {
-    /// `outputs` of a graph over a term's slots for these rows, output k of a row being added at `target(row, k)`;
-    /// nothing if all outputs are 0.
+    /// `outputs` of a graph over the slots of these rows, output k of a row being added at `target(row, k)`; nothing if
+    /// all outputs are 0.
     pub(crate) fn new(
-        term: &Term,
-        rows: &[u32],
+        rows: &dyn Rows,
         graph: &Graph,
         outputs: Vec<Node>,
         target: &dyn Fn(usize, usize) -> u32,
     ) -> Option<Piece> {
-        let first = *rows.first()? as usize;
+        let (count, sources) = (rows.count(), rows.slots());
+        if count == 0 {
+            return None;
+        }
         // What is the same in all rows belongs into the formula: constants fold, and products of parameters are
         // computed once for a run.
-        let value = |row: usize, slot: usize| term.numbers[term.row(row)[slot] as usize].to_bits();
-        let same = |slot: usize| match term.slots[slot] {
+        let value = |row: usize, slot: usize| rows.number(row, slot).to_bits();
+        let same = |slot: usize| match sources[slot] {
             Source::State => false,
-            Source::Parameter => rows.iter().all(|&r| term.row(r as usize)[slot] == term.row(first)[slot]),
-            Source::Number => rows.iter().all(|&r| value(r as usize, slot) == value(first, slot)),
+            Source::Parameter => (0..count).all(|row| rows.entry(row, slot) == rows.entry(0, slot)),
+            Source::Number => (0..count).all(|row| value(row, slot) == value(0, slot)),
         };
         let mut folded = Graph::new();
         let outputs = folded.instantiate(graph, &outputs, |g, input| match input {
-            Input::Slot(k) if same(k as usize) => match term.slots[k as usize] {
-                Source::Number => g.constant(f64::from_bits(value(first, k as usize))),
-                _ => g.parameter(term.row(first)[k as usize] as usize),
+            Input::Slot(k) if same(k as usize) => match sources[k as usize] {
+                Source::Number => g.constant(f64::from_bits(value(0, k as usize))),
+                _ => g.parameter(rows.entry(0, k as usize) as usize),
             },
             other => g.input(other),
         });
@@ -292,7 +337,7 @@ impl Piece {
             .reachable(&outputs)
             .into_iter()
             .filter_map(|node| match folded.expression(node) {
-                Expression::Input(Input::Slot(k)) => Some((k, term.slots[k as usize])),
+                Expression::Input(Input::Slot(k)) => Some((k, sources[k as usize])),
                 _ => None,
             })
             .collect();
@@ -300,8 +345,8 @@ impl Piece {
         let mut piece = Piece {
             graph: folded,
             outputs,
-            rows: rows.len(),
-            numbers: if slots.iter().any(|(_, s)| *s == Source::Number) { term.numbers.clone() } else { Vec::new() },
+            rows: count,
+            numbers: if slots.iter().any(|(_, s)| *s == Source::Number) { rows.numbers() } else { Vec::new() },
             slots,
             blocks: Vec::new(),
             places: Vec::new(),
@@ -309,23 +354,22 @@ impl Piece {
             line: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
-        let slot = |row: u32, k: usize| term.row(row as usize)[reads[k]];
-        let entry = |row: u32, k: usize| match k.checked_sub(reads.len()) {
-            None => slot(row, k),
-            Some(k) => target(row as usize, kept[k]),
+        let entry = |row: usize, k: usize| match k.checked_sub(reads.len()) {
+            None => rows.entry(row, reads[k]),
+            Some(k) => target(row, kept[k]),
         };
-        let mut rest = rows;
-        while !rest.is_empty() {
-            let most = &rest[..BLOCK.min(rest.len())];
+        let mut first = 0;
+        while first < count {
+            let most = first..count.min(first + BLOCK);
             let columns = 0..reads.len() + kept.len();
-            let even = columns.clone().map(|k| even_length(most.iter().map(|&row| entry(row, k)))).min();
+            let even = columns.clone().map(|k| even_length(most.clone().map(|row| entry(row, k)))).min();
             // A block may as well end where a line of a grid ends, if that leaves it long enough.
-            let (block, behind) = rest.split_at(even.filter(|&len| len >= BLOCK / 2).unwrap_or(most.len()));
+            let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most.len());
             for k in columns {
-                piece.place(block.iter().map(|&row| entry(row, k)));
+                piece.place((first..first + length).map(|row| entry(row, k)));
             }
-            piece.blocks.push(block.len() as u32);
-            rest = behind;
+            piece.blocks.push(length as u32);
+            first += length;
         }
         piece.line = Line::of(&piece);
         Some(piece)
