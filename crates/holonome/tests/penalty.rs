@@ -145,7 +145,6 @@ fn errors_of_the_double_pendulum() {
     for (zhang_skeel, newmark) in
         [(zhang_skeel, newmark), (error("--method zhang-skeel --penalty 20"), error("--method newmark --penalty 20"))]
     {
-        println!("{zhang_skeel:e} {newmark:e} {rattle:e}");
         assert!((0.07..0.13).contains(&(1.0 - zhang_skeel / newmark)));
         assert!(rattle * 3.0 < zhang_skeel && newmark < rattle * 5.0);
     }
@@ -180,7 +179,8 @@ fn a_penalised_rotation_matrix() {
         found.summary.drift.iter().find(|drift| drift.name == "orthogonal").unwrap().max
     };
     assert!((drift(10.0) - 0.052205017920037).abs() < 1e-12, "{}", drift(10.0));
-    assert!(drift(1000.0) < 0.06);
+    // A hundred times as long it is not a fifth larger: there is no trend, which would make it a hundred times as large.
+    assert!(drift(1000.0) < 1.2 * drift(10.0));
 }
 
 #[test]
@@ -294,7 +294,6 @@ fn multipliers_of_linearly_implicit_steps_are_those_of_rattle() {
                 off = off.max(off_by(&of(&found, &multipliers, k), &lambda) / size);
                 in_q = in_q.min(off_by(&stretched(of(&found, places, k)), &lambda) / size);
             }
-            println!("{name}, {method}: {off}, in q {in_q}");
             assert!(off < within, "{name}, {method}: {off}");
             // Newmark's own positions are those where its forces are.
             assert!(method == "newmark" || in_q > 8.0 * off, "{name}, {method}: {off}, in q {in_q}");

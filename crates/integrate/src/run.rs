@@ -294,8 +294,9 @@ impl<'a> Engine<'a> {
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
-        for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
-            drift.max = max_or_nan(drift.max, largest);
+        // The steps looked at the states that they began with, so not at the last.
+        for ((drift, &largest), &now) in self.state.drift.iter_mut().zip(&self.largest).zip(&self.deviations) {
+            drift.max = max_or_nan(max_or_nan(drift.max, largest), now);
         }
         self.field_known = false;
         self.advance(first + count, t1);

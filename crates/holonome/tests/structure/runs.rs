@@ -1,9 +1,10 @@
 //! Long runs: constraints at round-off, energies without a trend.
 
 use crate::cases::{Case, below, case, largest};
-use crate::common::{load, repository};
+use crate::common::{load, model, options, repository, run};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
+use holonome::model::treatment::InvariantKind;
 use holonome::{Problem, RunOptions, Settings, Simulation};
 use std::collections::BTreeMap;
 
@@ -183,6 +184,25 @@ fn runs_go_back() {
             // 40 steps of a few roundings, amplified by the flow over a time of 2, less than a hundred times.
             let gap = crate::cases::difference(&back, &start);
             assert!(gap < 1e-12, "{method} on {}: {gap:e}", case.name());
+        }
+    }
+}
+
+/// The end of a run is one of its states, whoever made the last steps: loops of many or single ones.
+#[test]
+fn the_largest_drift_is_that_of_all_steps() {
+    for method in ["rk4", "gauss4", "symplectic-euler-a"] {
+        // Away from the pericentre, where H is off by more and more for a while: at the end it is off most.
+        for until in ["0.01", "0.3", "0.31"] {
+            let steps = (until.parse::<f64>().unwrap() * 100.0).round() as u64;
+            let text = format!("--method {method} --step 0.01 --until {until} --samples {}", steps + 1);
+            let found = run(model("kepler", &[]), options(&text)).unwrap();
+            let energies = found.array("H").concat();
+            let off = energies.iter().fold(0.0f64, |off, energy| off.max((energy - energies[0]).abs()));
+            let drift = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::Hamiltonian).unwrap();
+            assert!(drift.last <= drift.max, "{method} to {until}: {:e} {:e}", drift.last, drift.max);
+            // Of H as it is watched and as it is stored: some roundings of its terms, which are of size 1.
+            assert!((drift.max - off).abs() < 8.0 * f64::EPSILON, "{method} to {until}: {:e} {off:e}", drift.max);
         }
     }
 }

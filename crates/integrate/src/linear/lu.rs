@@ -270,6 +270,41 @@ mod tests {
     }
 
     #[test]
+    fn inverses_tell_what_pivots_do() {
+        for n in 1..40 {
+            let noise = Noise::new(11, n);
+            let mut pivots: Vec<f64> = (0..n).map(|i| noise.normal(u64::from(i), 0)).collect();
+            let check = |pivots: &[f64]| {
+                let mut one_by_one = Pivots::NONE_YET;
+                pivots.iter().for_each(|&pivot| one_by_one.take(pivot));
+                let inverses: Vec<f64> = pivots.iter().map(|pivot| 1.0 / pivot).collect();
+                let found = Pivots::of_inverses(&inverses);
+                // Two divisions round.
+                let close = |a: f64, b: f64| (a - b).abs() <= 2.0 * f64::EPSILON * b || (a.is_nan() && b.is_nan());
+                assert!(close(found.smallest, one_by_one.smallest), "{pivots:?}: {found:?}");
+                if !one_by_one.smallest.is_nan() {
+                    assert!(close(found.largest, one_by_one.largest), "{pivots:?}: {found:?}");
+                    assert_eq!(
+                        (found.negative, found.positive),
+                        (one_by_one.negative, one_by_one.positive),
+                        "{pivots:?}"
+                    );
+                }
+            };
+            check(&pivots);
+            pivots.iter_mut().for_each(|pivot| *pivot = pivot.abs());
+            check(&pivots);
+            for odd in [-1.0, 0.0, f64::NAN] {
+                for at in [0, n as usize / 2, n as usize - 1] {
+                    let mut pivots = pivots.clone();
+                    pivots[at] = odd;
+                    check(&pivots);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_sign_and_singularity_are_seen() {
         let two = |a: [f64; 4]| {
             let elimination = Elimination::new(2, &[(0, 0), (0, 1), (1, 0), (1, 1)]);

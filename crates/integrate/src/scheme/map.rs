@@ -175,8 +175,8 @@ pub trait StepMap: Sync {
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
 pub trait Blocks: Sync {
     /// Makes the steps of number `first` to `first + count` from `x`, which becomes the state at their end, with what the
-    /// map carries in `memory`. `largest` receives, for every group of invariants, the largest deviation after any of
-    /// these steps, NaN where it is one.
+    /// map carries in `memory`. `largest` receives, for every group of invariants, the largest deviation of the
+    /// states at which these steps begin, NaN where it is one.
     ///
     /// Says whether every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing of what it wrote is of
     /// use, and the steps are to be made one by one.

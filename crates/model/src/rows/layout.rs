@@ -5,7 +5,7 @@ use super::Family;
 use crate::elaborate::model::Model;
 
 /// Where the components of a state stand by members, and where by columns.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Layout {
     variables: Vec<Members>,
     length: usize,
