@@ -294,9 +294,12 @@ impl<'a> Engine<'a> {
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
-        // The steps looked at the states that they began with, so not at the last.
-        for ((drift, &largest), &now) in self.state.drift.iter_mut().zip(&self.largest).zip(&self.deviations) {
-            drift.max = max_or_nan(max_or_nan(drift.max, largest), now);
+        for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
+            drift.max = max_or_nan(drift.max, largest);
+        }
+        if first + count == fixed.steps {
+            // Each block looks at the states that its steps begin with, and none begins here.
+            self.count_deviations();
         }
         self.field_known = false;
         self.advance(first + count, t1);
@@ -310,12 +313,17 @@ impl<'a> Engine<'a> {
             let at = (state.step, state.t, h);
             monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
         }
-        for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
-            drift.max = max_or_nan(drift.max, deviation);
-        }
         state.controller = self.controller;
         let step = state.step + 1;
+        self.count_deviations();
         self.advance(step, t1);
+    }
+
+    /// Takes the deviations at x₁ for the largest where they are.
+    fn count_deviations(&mut self) {
+        for (&deviation, drift) in self.deviations.iter().zip(&mut self.state.drift) {
+            drift.max = max_or_nan(drift.max, deviation);
+        }
     }
 
     /// Puts x₁, and what is known there, into the state.
