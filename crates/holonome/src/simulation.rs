@@ -1,6 +1,6 @@
 //! A problem compiled for a method, and its run.
 
-use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
+use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
@@ -28,6 +28,7 @@ use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A problem compiled for a method.
@@ -49,6 +50,7 @@ pub struct Simulation {
     /// What the treated field has for parameters, after the model's and the targets.
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
+    pub(crate) vectors: Arc<StateVectors>,
     pub(crate) system: Compiled,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
@@ -137,12 +139,15 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let (feeds_back, corrects) =
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let vectors = StateVectors::of(&problem.model);
         let plain = match &form {
-            Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
+            Form::Straight(field) => {
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, corrects))
+            }
             Form::Rows(field) => {
                 let imposed = !problem.model.constraints.is_empty();
                 let extended = imposed && method.scheme.runge_kutta().is_some();
-                Compiled::Rows(RowSystem::new(field, &parameters, extended))
+                Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
             }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
@@ -152,18 +157,19 @@ impl Simulation {
         let (mut gains, mut with_feedback) = (Vec::new(), None);
         let (system, step) = match field {
             Some(base) if feeds_back => {
-                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                let treated =
+                    feedback_system((base, &vectors), &plain, &plan, &state, &parameters, &options, formulas)?;
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+                let step = CompiledStep::new(&plan, &treated.field, &vectors, targets, &treated.parameters);
                 gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
                 with_feedback = Some(treated.field);
                 (Compiled::Straight(treated.system), step)
             }
             Some(base) => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = CompiledStep::new(&plan, base, targets, &all);
+                let step = CompiledStep::new(&plan, base, &vectors, targets, &all);
                 (plain, step)
             }
             None => (plain, CompiledStep::default()),
@@ -194,6 +200,7 @@ impl Simulation {
             treated: with_feedback,
             gains,
             plan,
+            vectors,
             system,
             step,
             program,

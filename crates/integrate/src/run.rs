@@ -7,6 +7,7 @@
 
 pub(crate) mod attempt;
 mod checks;
+mod estimate;
 mod output;
 mod symmetric;
 
@@ -16,8 +17,9 @@ use crate::controller::pi::Controller;
 use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
+use crate::scales::{Kept, Scales};
 use crate::scheme::explicit_rk::{Stages, stage_count};
-use crate::scheme::map::{Blocks, StepMap, TableauMap};
+use crate::scheme::map::{Blocks, Carry, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
@@ -103,6 +105,19 @@ struct Engine<'a> {
     largest: Vec<f64>,
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
+    /// Which scales the run keeps.
+    kept: Kept,
+    /// The scales after the step; the state's own stay until the step is accepted for good.
+    scales: Scales,
+    /// |x₁|² of every vector, and the square of its estimated error.
+    sizes: Vec<f64>,
+    errors: Vec<f64>,
+    /// An error estimate.
+    estimate: Vec<f64>,
+    /// S² where vectors that have always been 0 are left aside.
+    norms: Vec<f64>,
+    /// The square of the innovation at x1.
+    innovation: f64,
     /// The field at x1, where `field_known`.
     field: Vec<f64>,
     field_known: bool,
@@ -128,6 +143,8 @@ impl<'a> Engine<'a> {
             monitor.prepare(&mut state.stability.direction);
         }
         state.memory.resize(map.memory_len(), 0.0);
+        let kept = Treatment::kept(plan, system);
+        let vectors = if kept.sizes { system.vectors().count() } else { 0 };
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
         Engine {
@@ -136,7 +153,7 @@ impl<'a> Engine<'a> {
             map,
             tableau,
             groups,
-            treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
+            treatment: Treatment::new(plan, system),
             monitor,
             stages: tableau.map_or(Stages::none(), |tableau| Stages::new(tableau, || vec![0.0; n])),
             x1: vec![0.0; n],
@@ -144,6 +161,13 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
+            kept,
+            scales: state.scales.clone(),
+            sizes: vec![0.0; vectors],
+            errors: vec![0.0; vectors],
+            estimate: vec![0.0; if kept.weights { n } else { 0 }],
+            norms: Vec::new(),
+            innovation: 0.0,
             field: vec![0.0; n],
             field_known: false,
             sample: vec![0.0; n + map.multiplier_count()],
@@ -166,6 +190,9 @@ impl<'a> Engine<'a> {
             let StepState { t, x, memory, cost, .. } = &mut *self.state;
             let t = *t;
             self.map.begin((t, h), x, memory, cost, &mut self.work).map_err(|reason| self.no_step(t, reason))?;
+        }
+        if self.kept.lagged && self.state.step == 0 {
+            self.rehearse(fixed)?;
         }
         while self.state.step < fixed.count() {
             self.check_limit()?;
@@ -202,6 +229,7 @@ impl<'a> Engine<'a> {
                 .map_err(|reason| self.no_step(t, reason))?;
         }
         self.field_known = false;
+        self.measure_equal_step(fixed.h, h);
         self.treat(t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
@@ -229,9 +257,12 @@ impl<'a> Engine<'a> {
             if settled {
                 self.check_settled(t1)?;
             } else {
+                self.scales.carried.copy_from_slice(&self.state.scales.carried);
+                self.scales.take(&self.sizes, &self.errors);
                 self.treat(t1)?;
             }
             self.sample_adaptive(adaptive, h, t1, observer)?;
+            self.renew_norms(adaptive);
             self.accept(t1, h);
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
@@ -269,7 +300,11 @@ impl<'a> Engine<'a> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
-        if !blocks.steps(first, count, &mut self.x1, &mut self.memory, &mut self.largest, &mut self.work) {
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
+        self.innovation = 0.0;
+        let carry =
+            Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
+        if !blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work) {
             for _ in 0..count {
                 self.single(fixed, observer)?;
             }
@@ -336,6 +371,11 @@ impl<'a> Engine<'a> {
         std::mem::swap(&mut state.values, &mut self.values);
         std::mem::swap(&mut state.x, &mut self.x1);
         std::mem::swap(&mut state.memory, &mut self.memory);
+        std::mem::swap(&mut state.scales.carried, &mut self.scales.carried);
+        let innovation = self.innovation.sqrt();
+        if innovation > state.innovation {
+            (state.innovation, state.innovation_at) = (innovation, t1);
+        }
         state.first_stage.known = self.field_known;
         if self.field_known {
             std::mem::swap(&mut state.first_stage.value, &mut self.field);

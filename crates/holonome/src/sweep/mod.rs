@@ -22,6 +22,7 @@ pub(crate) use batch::add_cost;
 use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
+use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::feedback::gain_name;
@@ -377,13 +378,15 @@ impl Sweep {
     /// The kernels for several trajectories side by side, where the plan and the model allow it.
     fn lanes(&self) -> Option<CompiledLanes> {
         let simulation = &self.simulation;
-        if !ensemble::suits(&simulation.plan) {
+        let aims_elsewhere = self.reference.is_some() && simulation.plan.method.treatment == Treatment::Corrected;
+        if !ensemble::suits(&simulation.plan) || aims_elsewhere {
             return None;
         }
         let targets = simulation.problem.model.parameter_values.len();
         let parameters = targets + simulation.target_count() + simulation.gains.len();
         let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
-        CompiledLanes::new(&simulation.plan, field, targets, parameters, backend::lanes())
+        let inputs = (targets, parameters);
+        CompiledLanes::new(&simulation.plan, field, &simulation.vectors, inputs, backend::lanes())
     }
 
     fn append(&mut self, store: &mut Store, batch: Batch) -> Result<(), Error> {
