@@ -10,6 +10,7 @@ use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::numeric::{Gram, Row};
 use holonome_model::rows::RowField;
+use holonome_model::scales::{Scales, in_units};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
 use holonome_model::treatment::unrolled::{self, TooLarge};
@@ -389,8 +390,11 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let gradients: Vec<_> = field.jacobian.iter().collect();
     let all = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
     let points = points_on_set(model, field, 3, 0xca11);
-    let ranks: Vec<usize> =
-        points.iter().map(|x| count - Gram::new(&all.at(0.0, x).1, 0.0).dependent().len()).collect();
+    let scales = Scales::new(model);
+    let ranks: Vec<usize> = points
+        .iter()
+        .map(|x| count - Gram::new(&in_units(&all.at(0.0, x).1, &scales.units(x)), 0.0).dependent().len())
+        .collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
     Rank {
         least: least.copied().unwrap_or(count),
@@ -409,6 +413,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     }
     let points: Vec<Vec<f64>> =
         std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
+    let scales = Scales::new(model);
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate(0.0, x, &model.parameter_values);
         let row = |i: usize| {
@@ -416,7 +421,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
             field.column[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
         };
         let rows: Vec<Row> = (0..count).map(row).collect();
-        count - Gram::new(&rows, 0.0).dependent().len()
+        count - Gram::new(&in_units(&rows, &scales.units(x)), 0.0).dependent().len()
     };
     let ranks: Vec<usize> = points.iter().map(rank).collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());

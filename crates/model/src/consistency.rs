@@ -3,7 +3,7 @@
 
 use crate::elaborate::expression::{MULTIPLIER, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
-use crate::functional::{Source, Template, work_len};
+use crate::functional::{Source, Template, Term, work_len};
 use crate::graph::aligned::Aligned;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
@@ -11,6 +11,7 @@ use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::numeric::{self, Gram, Row};
 use crate::rows::{self, RowField};
+use crate::scales::{Scales, in_units, with_sizes};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
@@ -21,8 +22,11 @@ use std::fmt::{self, Display};
 /// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
 const TYPED: f64 = 1e-9;
 
-/// A claimed integral whose rate of change is below this fraction of |DI| |X| is one.
+/// A claimed integral whose rate of change is below this fraction of the terms that should cancel in it is one.
 const CONSTANT: f64 = 1e-8;
+
+/// Rounding of a rate beside the largest that its components could have: some ten thousand roundings of a double.
+const ROUNDED: f64 = 1e-11;
 
 /// A model looked at with its numbers.
 #[derive(Clone, Debug)]
@@ -137,6 +141,7 @@ fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
     if found.is_sound() && !model.integrals.is_empty() {
         let (points, ambient) = looked_at(model, None);
         let explicit = field.explicit_rates(model);
+        let units = Scales::new(model).units(&model.initial);
         let rates = |x: &Vec<f64>| -> Vec<Rate> {
             let at = |program: &rows::RowProgram| program.evaluate(0.0, x, &model.parameter_values);
             let (v, values, explicit, entries) =
@@ -145,8 +150,8 @@ fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
                 let range = field.row_start[i]..field.row_start[i + 1];
                 field.column[range.clone()].iter().copied().zip(entries[range].iter().copied())
             };
-            let speed = length(&v);
-            (0..field.count()).map(|i| Rate::new(values[i], explicit[i], row(i), (&v, speed))).collect()
+            let speeds = Speeds::new(model, &units, v);
+            (0..field.count()).map(|i| Rate::new(values[i], explicit[i], row(i), &speeds)).collect()
         };
         let (points, ambient): (Vec<_>, Vec<_>) =
             (points.iter().map(&rates).collect(), ambient.iter().map(&rates).collect());
@@ -170,12 +175,12 @@ fn row_hidden_met(
     off: &[String],
     out: &mut Vec<Diagnostic>,
 ) {
+    let scale = Scales::new(model).sizes(&model.initial);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
         let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
         let missed = |row_number: usize| {
-            let size = || row(row_number).iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>();
-            let value = values[row_number].abs();
-            value.is_nan() || value > TYPED && value > TYPED * size()
+            let size = || row(row_number).iter().map(|&(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
         // The first of the largest; the total order puts what is no number last.
@@ -338,8 +343,9 @@ impl Display for Miss {
 
 /// The constraints of a model, compiled to be looked at in many states.
 pub struct Constraints {
-    /// Number and templates of those that are looked at.
+    /// Number and templates of those that are looked at; beside every value the size of its terms.
     list: Vec<(usize, Vec<Template>)>,
+    scales: Scales,
     work: usize,
 }
 
@@ -362,10 +368,16 @@ impl Constraints {
     }
 
     fn of(model: &Model, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
-        let functional = |k: usize| &model.constraints[k].functional;
-        let list: Vec<_> = list.into_iter().map(|k| (k, functional(k).templates(backend))).collect();
-        let work = list.iter().map(|(k, templates)| functional(*k).outputs + work_len(templates)).max().unwrap_or(0);
-        Constraints { list, work }
+        let template = |term: &Term| {
+            let (graph, roots) = with_sizes(term);
+            Template::new(&graph, &roots, 2 * term.slots.len(), backend)
+        };
+        let terms = |k: usize| &model.constraints[k].functional.terms;
+        let list: Vec<(usize, Vec<Template>)> =
+            list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
+        let outputs = |k: usize| model.constraints[k].functional.outputs;
+        let work = list.iter().map(|(k, templates)| 2 * outputs(*k) + work_len(templates)).max().unwrap_or(0);
+        Constraints { list, scales: Scales::new(model), work: work + model.dimension() }
     }
 
     /// Scratch needed by [`Constraints::misses`], in numbers.
@@ -373,43 +385,53 @@ impl Constraints {
         self.work
     }
 
-    /// Gives every constraint that x does not meet, or that is not a number there: beside the squares of what its
-    /// member reads, which a large model's other members may exceed by far. Nothing is allocated where all are small.
+    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small beside
+    /// what cancels in it. Nothing is allocated where all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
         for (constraint, templates) in &self.list {
             let quantity = &model.constraints[*constraint];
-            let (values, work) = work.split_at_mut(quantity.functional.outputs);
-            quantity.functional.run(templates, 0.0, x, parameters, values, work);
-            let width = quantity.shape.len();
-            let entries = |member: usize| &values[member * width..(member + 1) * width];
-            let residual = |member: usize| entries(member).iter().map(|v| v * v).sum::<f64>().sqrt();
-            let exceeds = |member: usize, scale: f64| {
-                let residual = residual(member);
-                residual > TYPED * scale * scale || residual.is_nan()
-            };
-            if !(0..quantity.members).any(|member| exceeds(member, 1.0)) {
-                continue;
+            let functional = &quantity.functional;
+            let (values, work) = work.split_at_mut(functional.outputs);
+            let (sizes, work) = work.split_at_mut(functional.outputs);
+            values.fill(0.0);
+            sizes.fill(0.0);
+            for (term, template) in functional.terms.iter().zip(templates) {
+                for (row, &first) in term.first_output.iter().enumerate() {
+                    let both = template.row_beside(term, row, 0.0, (x, scale), parameters, work);
+                    let (value, size) = both.split_at(term.roots.len());
+                    let outputs = first as usize..first as usize + value.len();
+                    values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
+                    sizes[outputs].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
+                }
             }
-            let read = quantity.functional.largest_read(x);
-            let scale =
-                |member: usize| read[member * width..(member + 1) * width].iter().fold(1.0f64, |s, &v| s.max(v));
+            let width = quantity.shape.len();
+            let entries = |member: usize| member * width..(member + 1) * width;
+            let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
+            let residual = |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
             // The total order puts what is no number last.
-            let missed = (0..quantity.members).filter(|&member| exceeds(member, scale(member)));
+            let missed = (0..quantity.members).filter(missed);
             let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
-            let output = (worst * width..(worst + 1) * width)
-                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
-                .unwrap_or(worst * width);
+            let output =
+                entries(worst).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
             found(Miss {
                 constraint: *constraint,
                 member: quantity.member_name(worst),
-                residual: match entries(worst) {
+                residual: match &values[entries(worst)] {
                     [difference] => Residual::Difference(*difference),
                     _ => Residual::Norm(residual(worst)),
                 },
-                reads: quantity.functional.reads(output),
+                reads: functional.reads(output),
             });
         }
     }
+}
+
+/// Whether a value is more than rounding in the numbers a user types, beside the size of the terms that should cancel.
+fn is_missed(value: f64, size: f64) -> bool {
+    // A size that is no number excuses nothing.
+    value != 0.0 && (value.abs() > TYPED * size || value.is_nan() || size.is_nan())
 }
 
 const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p + g_t";
@@ -418,6 +440,7 @@ const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p 
 pub struct HiddenConstraints {
     /// For each constraint that has one the rows of its members.
     list: Vec<(usize, Vec<Vec<usize>>)>,
+    scales: Scales,
     /// The state components that each row reads.
     columns: Vec<Vec<u32>>,
     /// What they are.
@@ -453,6 +476,7 @@ impl HiddenConstraints {
         let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         HiddenConstraints {
             list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
+            scales: Scales::new(model),
             columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
                 (Kind::Holonomic, false) => VELOCITY_ALONG,
@@ -467,12 +491,14 @@ impl HiddenConstraints {
 
     /// Scratch needed by [`HiddenConstraints::misses`], in numbers, for states of `model`.
     pub fn work_len(&self, model: &Model) -> usize {
-        model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
+        2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
     }
 
     /// Gives every hidden constraint that x does not meet, or that is not a number there. Nothing is allocated where
     /// all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
         let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
         inputs[..x.len()].copy_from_slice(x);
         for (input, &k) in inputs[x.len()..].iter_mut().zip(&self.varying) {
@@ -481,12 +507,12 @@ impl HiddenConstraints {
         let (out, work) = work.split_at_mut(self.kernel.outputs());
         self.kernel.run(&self.bound, &[0.0], inputs, out, work);
         let (values, mut entries) = out.split_at_mut(self.columns.len());
-        // A row that is small beside Σ |∂h/∂x_i| |x_i|, the terms that should cancel, counts as 0.
+        // A row that is small beside Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
         for (value, columns) in values.iter_mut().zip(&self.columns) {
             let (row, rest) = entries.split_at_mut(columns.len());
             entries = rest;
-            let size: f64 = row.iter().zip(columns).map(|(d, &i)| (d * x[i as usize]).abs()).sum::<f64>().max(1.0);
-            if value.abs() <= TYPED * size {
+            let size: f64 = row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
+            if !is_missed(*value, size) {
                 *value = 0.0;
             }
         }
@@ -534,11 +560,12 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
         .enumerate()
         .flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len())))
         .collect();
+    let rows = in_units(rows, &Scales::new(model).units(&model.initial));
     // In their own order, the constraints of a tree fill the factor.
-    if Gram::new(rows, 0.0).dependent().is_empty() {
+    if Gram::new(&rows, 0.0).dependent().is_empty() {
         return;
     }
-    let gram = Gram::in_order(rows);
+    let gram = Gram::in_order(&rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
         let (k, member) = owner[row];
@@ -595,30 +622,54 @@ fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
     model.constraints.iter().skip(1).fold(diagnostic, |d, c| d.related(c.span, "with this"))
 }
 
-/// An invariant at a point: its value, its rate of change along the field, and what the rate could be at most.
+/// An invariant at a point: its value, its rate of change along the field, the size of the terms that should cancel in
+/// the rate, and the rate that is rounding.
 #[derive(Clone, Copy)]
 struct Rate {
     value: f64,
     rate: f64,
     size: f64,
+    noise: f64,
 }
 
 impl Rate {
-    /// From ∂I/∂t, the entries of DI, and the field `v` with its length.
-    fn new(
-        value: f64,
-        explicit: f64,
-        gradient: impl Iterator<Item = (u32, f64)> + Clone,
-        (v, speed): (&[f64], f64),
-    ) -> Rate {
-        let length = gradient.clone().map(|(_, d)| d * d).sum::<f64>().sqrt();
-        let along: f64 = gradient.map(|(i, d)| d * v[i as usize]).sum();
-        Rate { value, rate: explicit + along, size: length * speed + explicit.abs() }
+    /// From ∂I/∂t, the entries of DI, and the field.
+    fn new(value: f64, explicit: f64, gradient: impl Iterator<Item = (u32, f64)>, field: &Speeds) -> Rate {
+        let (mut rate, mut size, mut wide) = (explicit, explicit.abs(), 0.0);
+        for (i, d) in gradient {
+            let along = d * field.v[i as usize];
+            rate += along;
+            size += along.abs();
+            wide += d.abs() * field.wide[i as usize];
+        }
+        Rate { value, rate, size, noise: CONSTANT * size + ROUNDED * wide }
+    }
+
+    fn varies(&self) -> bool {
+        self.rate.is_finite() && self.rate.abs() > self.noise
     }
 }
 
-fn length(v: &[f64]) -> f64 {
-    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast beside
+/// its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
+struct Speeds {
+    v: Vec<f64>,
+    wide: Vec<f64>,
+}
+
+impl Speeds {
+    fn new(model: &Model, units: &[f64], v: Vec<f64>) -> Speeds {
+        let families = || model.variables.iter().map(|f| f.first..f.first + f.family.len());
+        let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0f64, |s, v| s.max(v.abs()));
+        let fastest = largest(&mut v.iter().zip(units).map(|(v, unit)| v / unit));
+        let mut wide = vec![0.0; v.len()];
+        for family in families() {
+            let speed = largest(&mut v[family.clone()].iter().copied());
+            let size = largest(&mut units[family.clone()].iter().copied());
+            wide[family].fill(speed.max(fastest * size));
+        }
+        Speeds { v, wide }
+    }
 }
 
 /// Where integrals are looked at: points of the constraint set, the initial state first, and points off it.
@@ -637,6 +688,7 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
         return;
     }
     let (points, ambient) = looked_at(model, Some(field));
+    let units = Scales::new(model).units(&model.initial);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
         let quantity = quantity_of(model, group);
         let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
@@ -654,8 +706,8 @@ fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
             let (mut v, jacobian) = probe.at(0.0, x);
             let mut values = v.split_off(field.dimension);
             let explicit = values.split_off(rows.len());
-            let speed = length(&v);
-            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), (&v, speed));
+            let speeds = Speeds::new(model, &units, v);
+            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), &speeds);
             jacobian.iter().enumerate().map(row).collect()
         };
         let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
@@ -670,22 +722,21 @@ fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
 
 /// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it.
 fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &[Vec<Rate>], found: &mut Examined) {
-    let varies = |r: &&Rate| r.rate.is_finite() && r.rate.abs() > CONSTANT * r.size;
     let largest = |a: (f64, f64), r: &Rate| if r.rate.abs() > a.0 { (r.rate.abs(), r.rate.abs() / r.size) } else { a };
-    let worst = points.iter().flatten().filter(varies).fold((0.0, 0.0), largest);
+    let worst = points.iter().flatten().filter(|r| r.varies()).fold((0.0, 0.0), largest);
     // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
     let target = |k: usize| match group.kind {
         InvariantKind::Integral => points[0][k].value,
         _ => 0.0,
     };
     let potential_varies = |rates: &Vec<Rate>| {
-        let (mut rate, mut size) = (0.0, 0.0);
+        let (mut rate, mut noise) = (0.0, 0.0);
         for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
             let deviation = r.value - target(k);
             rate += weight * deviation * r.rate;
-            size += weight * deviation.abs() * r.size;
+            noise += weight * deviation.abs() * r.noise;
         }
-        rate.is_finite() && rate > CONSTANT * size
+        rate.is_finite() && rate > noise
     };
     if worst.0 > 0.0 {
         let what = if group.kind == InvariantKind::Integral {
@@ -695,7 +746,7 @@ fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &
         };
         found.varying.push(group.name.clone());
         found.diagnostics.push(
-            Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity_of(model, group).span, "varies along the flow")
+            Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of the terms that should cancel in it)", what.0, group.name, what.1, worst.0, worst.1), quantity_of(model, group).span, "varies along the flow")
                 .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
         );
     } else if ambient.iter().any(potential_varies) {
@@ -726,11 +777,12 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
 }
 
 /// How states are moved onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes
-/// in the kinetic metric; other constraints by the least Euclidean change.
+/// in the kinetic metric; other constraints by the least change in units of the state's own size.
 pub struct Projection {
     degrees: usize,
+    scales: Scales,
     constraints: Formulas,
-    /// The rows of H_pp and their numbers in the state; none where the metric is Euclidean.
+    /// The rows of H_pp and their numbers in the state; none where the metric is not the kinetic one.
     metric: (Vec<u32>, Formulas),
     hidden: Option<Formulas>,
     /// Constraints and hidden constraints, where they are solved for together.
@@ -767,6 +819,7 @@ impl Projection {
         let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
         Ok(Projection {
             degrees: n,
+            scales: Scales::new(model),
             constraints: formulas(&nodes, &gradients),
             metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
             hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
@@ -799,9 +852,11 @@ impl Projection {
             }
             dense.into_iter().collect()
         };
-        let direction = |row: &Row| if momenta.is_empty() { row.clone() } else { raise(row) };
+        let units = self.scales.units(start);
+        let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
+        let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
         let bound = self.constraints.bind(parameters);
-        newton(&self.constraints, &bound, &direction, &mut x)?;
+        newton(&self.constraints, &bound, &direction, &units, &mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
             let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
@@ -813,7 +868,7 @@ impl Projection {
             }
         }
         if let Some(both) = &self.both {
-            newton(both, &both.bind(parameters), &Row::clone, &mut x)?;
+            newton(both, &both.bind(parameters), &least, &units, &mut x)?;
         }
         let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
         let split = if n == 0 { x.len() } else { n };
@@ -825,51 +880,65 @@ impl Projection {
 const REDUNDANT: &str = "the constraints are redundant there";
 
 /// Moves x along `direction` of each formula's gradient to where all of them vanish.
-fn newton(formulas: &Formulas, bound: &[f64], direction: &dyn Fn(&Row) -> Row, x: &mut [f64]) -> Result<(), String> {
-    let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-    let mut residual = f64::INFINITY;
+fn newton(
+    formulas: &Formulas,
+    bound: &[f64],
+    direction: &dyn Fn(&Row) -> Row,
+    units: &[f64],
+    x: &mut [f64],
+) -> Result<(), String> {
     for _ in 0..100 {
         let (f, rows) = formulas.at(bound, 0.0, x);
-        residual = f.iter().fold(0.0f64, |s, v| s.max(v.abs()));
         let directions: Vec<Row> = rows.iter().map(direction).collect();
-        let size = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
-        if !size.is_finite() {
+        let step = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        if step.iter().any(|&(_, v)| !v.is_finite()) {
             break;
         }
-        if size <= 4.0 * f64::EPSILON * scale {
+        if step.iter().all(|&(i, v)| v.abs() <= 4.0 * f64::EPSILON * units[i].max(x[i].abs())) {
             return Ok(());
         }
     }
     // Newton stalls at rounding; anything more is a failure.
-    if residual <= 1e-13 * scale * scale {
-        Ok(())
-    } else {
-        Err(format!("Newton's iteration stopped at a residual of {residual:.3e}"))
+    let (f, rows) = formulas.at(bound, 0.0, x);
+    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
+    let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
+    match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
+        Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
+            "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
+        )),
+        _ => Ok(()),
     }
 }
 
-/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the largest change.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<f64> {
-    let step = solve(rows, directions, f)?;
-    let mut size = 0.0f64;
-    for (d, y) in directions.iter().zip(&step) {
+/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<Vec<(usize, f64)>> {
+    let y = solve(rows, directions, f)?;
+    let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
+    for (d, y) in directions.iter().zip(&y) {
         for &(i, v) in d {
-            x[i as usize] -= y * v;
-            size = size.max((y * v).abs());
+            *step.entry(i as usize).or_default() += y * v;
         }
     }
-    Some(size)
+    step.iter().for_each(|(&i, v)| x[i] -= v);
+    Some(step.into_iter().collect())
 }
 
-/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting.
+/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after rows and columns are scaled.
 fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
+    // Pivots of a matrix with a unit diagonal that are rounding.
+    const SINGULAR: f64 = 1e-13;
     let m = f.len();
-    let mut a: Vec<Vec<f64>> =
-        (0..m).map(|i| directions.iter().map(|d| numeric::dot(&rows[i], d)).chain([f[i]]).collect()).collect();
+    let inverse_root = |i: usize| {
+        let own = numeric::dot(&rows[i], &directions[i]).abs();
+        (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
+    };
+    let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
+    let entry = |i: usize, j: usize| numeric::dot(&rows[i], &directions[j]) * scale[i] * scale[j];
+    let mut a: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
     for k in 0..m {
         let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
         a.swap(k, pivot);
-        if a[k][k] == 0.0 || a[k][k].is_nan() {
+        if a[k][k].abs() <= SINGULAR || a[k][k].is_nan() {
             return None;
         }
         for i in k + 1..m {
@@ -886,5 +955,5 @@ fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
         let rest: f64 = (k + 1..m).map(|j| a[k][j] * y[j]).sum();
         y[k] = (a[k][m] - rest) / a[k][k];
     }
-    Some(y)
+    Some(y.iter().zip(&scale).map(|(y, s)| y * s).collect())
 }

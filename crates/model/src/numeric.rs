@@ -226,6 +226,40 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     rows.min(columns)
 }
 
+/// Sets the entries of an n × n matrix to 0 that are rounding: below `tolerance` times the size of what cancels in them.
+pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize, tolerance: f64) {
+    for (k, v) in a.iter_mut().enumerate().filter(|(_, v)| **v != 0.0) {
+        if v.abs() <= tolerance * size(k / n, k % n) {
+            *v = 0.0;
+        }
+    }
+}
+
+/// An n × n matrix with rows and columns scaled so that the largest entry of each tends to 1 (Ruiz 2001): whatever the
+/// units of rows and columns, the same matrix but for rounding.
+pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
+    let mut m = a.to_vec();
+    // Converges like 2^-k in the logarithms of the scales.
+    for _ in 0..60 {
+        let largest = |entries: &mut dyn Iterator<Item = f64>| {
+            let largest = entries.fold(0.0f64, |s, v| s.max(v.abs()));
+            if largest > 0.0 && largest.is_finite() { 1.0 / largest.sqrt() } else { 1.0 }
+        };
+        let rows: Vec<f64> = (0..n).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
+        let columns: Vec<f64> = (0..n).map(|j| largest(&mut (0..n).map(|i| m[i * n + j]))).collect();
+        m.iter_mut().enumerate().for_each(|(k, v)| *v = *v * rows[k / n] * columns[k % n]);
+        if rows.iter().chain(&columns).all(|s| (s - 1.0).abs() < 1e-3) {
+            break;
+        }
+    }
+    m
+}
+
+/// [`rank`] of an n × n matrix in which the units of rows and columns change nothing; rounding has to be dropped before.
+pub fn rank_in_any_units(a: &[f64], n: usize, tolerance: f64) -> usize {
+    rank(&equilibrated(a, n), n, n, tolerance)
+}
+
 /// Reproducible test points: a 64-bit mixing generator (Steele, Lea, Flood 2014), uniform on (−1, 1).
 pub struct Points(u64);
 
