@@ -16,7 +16,7 @@ use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
-use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac, watch_only};
 use std::fmt::{self, Display};
 
 /// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
@@ -31,7 +31,7 @@ const ROUNDED: f64 = 1e-11;
 /// A model looked at with its numbers.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// Findings: errors, and warnings about integrals and observables.
+    /// Findings: errors, and warnings about observables.
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
@@ -44,8 +44,10 @@ pub struct Examined {
     /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
     /// set on purpose.
     pub off_set: Vec<Diagnostic>,
-    /// Claimed invariants that vary along the flow.
+    /// Claimed invariants that vary along the flow: integrals, and constraints of a field that leaves them.
     pub varying: Vec<String>,
+    /// The findings that say so.
+    pub unverified: Vec<Diagnostic>,
     /// Invariants that are constant on the constraint set only, and whose V grows somewhere off it.
     pub weak_integrals: Vec<String>,
 }
@@ -55,10 +57,29 @@ impl Examined {
     pub fn is_sound(&self) -> bool {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
+
+    /// Takes the claims that are none out of what is held: they are watched only.
+    pub fn leave_out_unverified(&mut self) {
+        if let Some((field, _)) = &mut self.field {
+            field.watch_only(&self.varying);
+        }
+        if let Some(field) = &mut self.rows {
+            watch_only(&mut field.groups, &self.varying, &mut |_| {});
+        }
+    }
 }
 
-/// Examines `model` at its initial state.
+/// Times in which claims are tested where no run is known: those of a run by default.
+pub const SPAN: (f64, f64) = (0.0, 100.0);
+
+/// [`examine_during`] for a run over [`SPAN`].
 pub fn examine(model: &Model) -> Examined {
+    examine_during(model, SPAN)
+}
+
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
+/// from `span.0` to `span.1`.
+pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
@@ -67,6 +88,7 @@ pub fn examine(model: &Model) -> Examined {
         too_large: None,
         off_set: Vec::new(),
         varying: Vec::new(),
+        unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
     finite_values(model, &mut found.diagnostics);
@@ -76,7 +98,7 @@ pub fn examine(model: &Model) -> Examined {
         return found; // derivatives of what does not exist say nothing
     }
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &off, &mut found);
+        examine_rows(model, &off, span, &mut found);
         return found;
     }
     let unrolled = match unroll(model) {
@@ -114,14 +136,14 @@ pub fn examine(model: &Model) -> Examined {
         field_is_finite(model, &values, &mut found.diagnostics);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
-        integrals_hold(model, &extended.0, &mut found);
+        integrals_hold(model, &extended.0, span, &mut found);
     }
     found.field = Some(extended);
     found
 }
 
 /// Examines a model that is run row by row.
-fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
+fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
     let field = RowField::new(model);
     let at = |program: &rows::RowProgram| program.evaluate(0.0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
@@ -134,36 +156,76 @@ fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
         let gradients: Vec<Row> = (0..field.constraints / 2).map(row).collect();
         redundancy(model, &gradients, off.is_empty(), &mut found.redundant);
         row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
-        // Their rates need the forces of constraint, which nobody asks for here.
-        found.rows = Some(field);
-        return;
     }
-    if found.is_sound() && !model.integrals.is_empty() {
-        let (points, ambient) = looked_at(model, None);
-        let explicit = field.explicit_rates(model);
-        let units = Scales::new(model).units(&model.initial);
-        let rates = |x: &Vec<f64>| -> Vec<Rate> {
-            let at = |program: &rows::RowProgram| program.evaluate(0.0, x, &model.parameter_values);
-            let (v, values, explicit, entries) =
-                (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
-            let row = |i: usize| {
-                let range = field.row_start[i]..field.row_start[i + 1];
-                field.column[range.clone()].iter().copied().zip(entries[range].iter().copied())
-            };
-            let speeds = Speeds::new(model, &units, v);
-            (0..field.count()).map(|i| Rate::new(values[i], explicit[i], row(i), &speeds)).collect()
-        };
-        let (points, ambient): (Vec<_>, Vec<_>) =
-            (points.iter().map(&rates).collect(), ambient.iter().map(&rates).collect());
-        for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
-            let of_group = |all: &[Vec<Rate>]| -> Vec<Vec<Rate>> {
-                let rows = |rates: &Vec<Rate>| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
-                all.iter().map(rows).collect()
-            };
-            judge(model, group, &of_group(&points), &of_group(&ambient), found);
-        }
+    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
+        rows_hold(model, &field, span, found);
     }
     found.rows = Some(field);
+}
+
+/// [`integrals_hold`] for a model that is run row by row.
+fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
+    // Points of the set, and the forces there, take factorisations.
+    const MOST_CONSTRAINTS: usize = 10_000;
+    // Hidden constraints that move have rates which rows do not know.
+    let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
+    if field.constraints > MOST_CONSTRAINTS || moves {
+        return;
+    }
+    let parameters = &model.parameter_values;
+    let explicit = field.explicit_rates(model);
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let row = |entries: &[f64], i: usize| -> Row {
+        let range = field.row_start[i]..field.row_start[i + 1];
+        field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
+    };
+    let constraints = |t: f64, x: &[f64]| {
+        let mut values = field.invariants.evaluate(t, x, parameters);
+        values.truncate(field.constraints);
+        let entries = field.jacobian.evaluate(t, x, parameters);
+        (values, (0..field.constraints).map(|i| row(&entries, i)).collect::<Vec<Row>>())
+    };
+    let rates = |(t, x): &(f64, Vec<f64>)| -> Vec<Rate> {
+        let at = |program: &rows::RowProgram| program.evaluate(*t, x, parameters);
+        let (mut v, values, explicit, entries) =
+            (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
+        let half = field.constraints / 2;
+        if half > 0 {
+            let (g, h): (Vec<Row>, Vec<Row>) = (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
+            add_constraint_forces(&g, &h, model.degrees(), &mut v);
+        }
+        let speeds = Speeds::new(model, &units, v);
+        let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
+        (0..field.count()).map(rate).collect()
+    };
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        _ => structure::onto_zeros(&constraints, t, x, &units),
+    };
+    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
+    // The forces off the set are not those of the Dirac extension.
+    let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
+    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
+        let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
+            let rows = |rates: &[Rate]| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
+            all.iter().map(|(t, rates)| (*t, rows(rates))).collect()
+        };
+        judge(model, group, &of_group(&points), &of_group(&ambient), found);
+    }
+}
+
+/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: on the set the motion stays in it.
+fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
+    let n = degrees as u32;
+    let over_momenta = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i + n, d)).collect() };
+    let forces: Vec<Row> = g.iter().map(over_momenta).collect();
+    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+    let lambda = Gram::of_products(h, &forces).solve(&right);
+    for (row, lambda) in forces.iter().zip(lambda) {
+        row.iter().for_each(|&(i, d)| v[i as usize] -= lambda * d);
+    }
 }
 
 /// [`hidden_met`] for a model that is run row by row: `values` are F at the initial state, `row` gives rows of DF.
@@ -672,43 +734,63 @@ impl Speeds {
     }
 }
 
-/// Where integrals are looked at: points of the constraint set, the initial state first, and points off it.
-fn looked_at(model: &Model, field: Option<&Field>) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-    let points = match field {
-        Some(field) => structure::points_on_set(model, field, 6, 0x1e57),
-        None => std::iter::once(model.initial.clone()).chain(structure::ambient_points(model, 6, 0x1e57)).collect(),
-    };
-    (points, structure::ambient_points(model, 4, 0xa3b1))
+/// A time and a state.
+type Point = (f64, Vec<f64>);
+
+/// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
+/// time of the run. `onto` moves a point onto the set of its time.
+fn looked_at(
+    model: &Model,
+    scales: &Scales,
+    span: (f64, f64),
+    onto: &dyn Fn(f64, &[f64]) -> Option<Vec<f64>>,
+) -> (Vec<Point>, Vec<Point>) {
+    let mut times = numeric::Points::new(0x71fe);
+    let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
+    let drawn = structure::points_around(scales, &model.initial, 8, 0x1e57);
+    let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
+    let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
+    let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
+    (points, ambient.into_iter().map(|x| (time(), x)).collect())
 }
 
-/// Warns of integrals (and of a state model's constraints) that the flow does not keep.
-fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
-    let imposed = |kind: InvariantKind| matches!(kind, InvariantKind::Constraint) && !model.is_hamiltonian();
-    if !field.groups.iter().any(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
+/// Finds the integrals (and the constraints of a state model) that the flow does not keep.
+fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Examined) {
+    let claimed = |kind: InvariantKind| {
+        kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
+    };
+    // What a penalty watches in the place of the constraints is no claim.
+    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
+    if claims().next().is_none() {
         return;
     }
-    let (points, ambient) = looked_at(model, Some(field));
-    let units = Scales::new(model).units(&model.initial);
-    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
-        let quantity = quantity_of(model, group);
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let set = structure::set_probe(model, field);
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        _ => structure::onto_set(&set, t, x, &units),
+    };
+    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    for group in claims() {
         let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
-        // X, the values and, where time is explicit, ∂I/∂t beside DI.
+        // X, the values and ∂I/∂t beside DI.
         let mut graph = field.graph.clone();
         let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
-        let explicit: Vec<Node> = match quantity.depends & TIME {
+        let explicit: Vec<Node> = match quantity_of(model, group).depends & TIME {
             0 => vec![graph.zero(); rows.len()],
             _ => values.iter().map(|&v| graph.time_derivative(v)).collect(),
         };
         let nodes = [field.field.clone(), values, explicit].concat();
         let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
         let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
-        let rates = |x: &Vec<f64>| -> Vec<Rate> {
-            let (mut v, jacobian) = probe.at(0.0, x);
+        let rates = |(t, x): &Point| -> (f64, Vec<Rate>) {
+            let (mut v, jacobian) = probe.at(*t, x);
             let mut values = v.split_off(field.dimension);
             let explicit = values.split_off(rows.len());
             let speeds = Speeds::new(model, &units, v);
             let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), &speeds);
-            jacobian.iter().enumerate().map(row).collect()
+            (*t, jacobian.iter().enumerate().map(row).collect())
         };
         let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
         judge(model, group, &points, &ambient, found);
@@ -720,16 +802,23 @@ fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
     list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
 }
 
-/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it.
-fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &[Vec<Rate>], found: &mut Examined) {
-    let largest = |a: (f64, f64), r: &Rate| if r.rate.abs() > a.0 { (r.rate.abs(), r.rate.abs() / r.size) } else { a };
-    let worst = points.iter().flatten().filter(|r| r.varies()).fold((0.0, 0.0), largest);
+/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it. Points
+/// where the model has no value say nothing.
+fn judge(
+    model: &Model,
+    group: &InvariantGroup,
+    points: &[(f64, Vec<Rate>)],
+    ambient: &[(f64, Vec<Rate>)],
+    found: &mut Examined,
+) {
+    let all = points.iter().flat_map(|(t, rates)| rates.iter().map(move |rate| (*t, rate)));
+    let worst = all.filter(|(_, r)| r.varies()).max_by(|a, b| a.1.rate.abs().total_cmp(&b.1.rate.abs()));
     // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
     let target = |k: usize| match group.kind {
-        InvariantKind::Integral => points[0][k].value,
+        InvariantKind::Integral => points[0].1[k].value,
         _ => 0.0,
     };
-    let potential_varies = |rates: &Vec<Rate>| {
+    let potential_varies = |(_, rates): &(f64, Vec<Rate>)| {
         let (mut rate, mut noise) = (0.0, 0.0);
         for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
             let deviation = r.value - target(k);
@@ -738,17 +827,26 @@ fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &
         }
         rate.is_finite() && rate > noise
     };
-    if worst.0 > 0.0 {
+    if let Some((t, rate)) = worst {
         let what = if group.kind == InvariantKind::Integral {
             ("integral", "is not a first integral")
         } else {
             ("constraint", "is not kept by the field")
         };
-        found.varying.push(group.name.clone());
-        found.diagnostics.push(
-            Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of the terms that should cancel in it)", what.0, group.name, what.1, worst.0, worst.1), quantity_of(model, group).span, "varies along the flow")
-                .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
+        let message = format!(
+            "{} '{}' {}: at a random point and t = {} it changes at the rate {:.3e} ({:.1e} of the terms that should cancel in it)",
+            what.0,
+            group.name,
+            what.1,
+            shown(t),
+            rate.rate.abs(),
+            rate.rate.abs() / rate.size
         );
+        let finding = Diagnostic::warning(message, quantity_of(model, group).span, "varies along the flow").help(
+            "correct the formula, or record it with `observe` instead; --allow-unverified runs without holding it",
+        );
+        found.varying.push(group.name.clone());
+        found.unverified.push(finding);
     } else if ambient.iter().any(potential_varies) {
         found.weak_integrals.push(group.name.clone());
     }

@@ -98,7 +98,7 @@ impl Units {
 
 /// What is said, without the numbers.
 fn verdict(examined: &Examined) -> Vec<String> {
-    let all = [&examined.diagnostics, &examined.redundant, &examined.off_set];
+    let all = [&examined.diagnostics, &examined.redundant, &examined.off_set, &examined.unverified];
     let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".-e+".contains(c), "");
     let mut verdict: Vec<String> = all
         .iter()

@@ -141,8 +141,12 @@ pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], param
 /// `count` random points near the initial state: each component moves by up to a third of its size plus a third of the
 /// size of its member's vector, or of what the motion makes of one at rest.
 pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
-    let x = &model.initial;
-    let units = Scales::new(model).units(x);
+    points_around(&Scales::new(model), &model.initial, count, seed)
+}
+
+/// [`ambient_points`] around a state.
+pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let units = scales.units(x);
     let mut points = Points::new(seed);
     let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) / 3.0 * points.draw();
     (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
@@ -151,9 +155,19 @@ pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
 /// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` where
 /// that fails.
 pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<Vec<f64>> {
+    onto_zeros(&|t, x| probe.at(t, x), t, start, units)
+}
+
+/// [`onto_set`] for functions that give their values and the rows of their Jacobian.
+pub(crate) fn onto_zeros(
+    functions: &dyn Fn(f64, &[f64]) -> (Vec<f64>, Vec<Row>),
+    t: f64,
+    start: &[f64],
+    units: &[f64],
+) -> Option<Vec<f64>> {
     let mut x = start.to_vec();
     for _ in 0..50 {
-        let (f, rows) = probe.at(t, &x);
+        let (f, rows) = functions(t, &x);
         let rows = in_units(&rows, units);
         let y = Gram::new(&rows, 1e-14).solve(&f);
         let mut step = vec![0.0; x.len()];
@@ -171,17 +185,27 @@ pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<V
         }
     }
     // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
-    let (f, rows) = probe.at(t, &x);
+    let (f, rows) = functions(t, &x);
     let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
     f.iter().zip(&rows).all(|(f, row)| f.abs() <= 1e-10 * size(row)).then_some(x)
+}
+
+/// The constraints and hidden constraints of `field` that are held.
+pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
+    let watched = |row: &usize| {
+        let of = |g: &super::InvariantGroup| g.watched && g.members.iter().flatten().any(|(r, _)| r == row);
+        field.groups.iter().any(of)
+    };
+    let rows: Vec<usize> = (0..field.constraints).filter(|row| !watched(row)).collect();
+    let gradients: Vec<&Gradient> = rows.iter().map(|&row| &field.jacobian[row]).collect();
+    let nodes: Vec<Node> = rows.iter().map(|&row| field.invariants[row]).collect();
+    Probe::new(&field.graph, &nodes, &gradients, field.dimension, &model.parameter_values)
 }
 
 /// The initial state and up to `count` random points of the set where the constraints and hidden constraints of
 /// `field` vanish.
 pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> Vec<Vec<f64>> {
-    let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
-    let nodes = &field.invariants[..field.constraints];
-    let probe = Probe::new(&field.graph, nodes, &gradients, field.dimension, &model.parameter_values);
+    let probe = set_probe(model, field);
     let units = Scales::new(model).units(&model.initial);
     let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x, &units));
     std::iter::once(model.initial.clone()).chain(found).collect()
