@@ -152,12 +152,21 @@ pub struct IntegrationArguments {
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
+    /// Run although a claimed integral is none, or a field leaves its constraint: without holding it
+    #[arg(long)]
+    pub allow_unverified: bool,
 }
 
 impl IntegrationArguments {
     /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
-        Ok(Settings { start_off_set: self.reference.is_some(), stiff: self.stiff.clone(), ..model.settings()? })
+        Ok(Settings {
+            start_off_set: self.reference.is_some(),
+            stiff: self.stiff.clone(),
+            span: Some((0.0, self.until)),
+            allow_unverified: self.allow_unverified,
+            ..model.settings()?
+        })
     }
 
     /// These, with the defaults of a run.

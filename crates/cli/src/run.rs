@@ -208,6 +208,7 @@ pub fn drift_table(drift: &[Drift]) -> String {
             InvariantKind::ModifiedEnergy => "modified energy".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
+        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
         let initial = match &d.initial {
             serde_json::Value::Null => String::new(),
             value => shorten(value),

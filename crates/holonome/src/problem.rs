@@ -230,7 +230,10 @@ impl Problem {
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
-        let mut examined = consistency::examine(&model);
+        let mut examined = consistency::examine_during(&model, settings.span());
+        if settings.allow_unverified {
+            examined.leave_out_unverified();
+        }
         examined.diagnostics.splice(0..0, diagnostics);
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
         examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| {
@@ -248,9 +251,46 @@ impl Problem {
         Ok(Checked(Problem { name, source, tables, settings, model, examined, projected }, start))
     }
 
+    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
+    fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
+        let parameters = 0..self.model.parameter_values.len();
+        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
+            return Ok(());
+        }
+        let last = starts.trajectories() - 1;
+        let mut tested = vec![last / 2, last];
+        tested.dedup();
+        for i in tested.into_iter().filter(|&i| i > 0) {
+            let mut model = self.model.clone();
+            // Where a trajectory cannot start, the ensemble says so when it comes to it.
+            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
+                continue;
+            }
+            let examined = consistency::examine_during(&model, self.settings.span());
+            for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
+                if !self.examined.varying.contains(&name) {
+                    let message = format!("in trajectory {i}, {}", finding.message);
+                    let finding = Diagnostic { message, ..finding };
+                    self.examined.varying.push(name);
+                    self.examined.unverified.push(finding);
+                }
+            }
+        }
+        if self.settings.allow_unverified {
+            self.examined.leave_out_unverified();
+        }
+        Ok(())
+    }
+
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        self.examined.diagnostics.iter().chain(&self.examined.redundant).cloned().collect()
+        // A run that is refused for them says so itself.
+        let refuses = self.settings.span.is_some() && !self.settings.allow_unverified;
+        let unverified = self.examined.unverified.iter().filter(|_| !refuses);
+        let mut all: Vec<Diagnostic> =
+            self.examined.diagnostics.iter().chain(&self.examined.redundant).chain(unverified).cloned().collect();
+        all.sort_by_key(|d| d.span.start);
+        all
     }
 }
 
@@ -259,8 +299,9 @@ struct Checked(Problem, Vec<f64>);
 
 impl Checked {
     fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
-        let Checked(problem, initial) = self;
+        let Checked(mut problem, initial) = self;
         let starts = Starts::new(&problem, initial, ensemble)?;
+        problem.test_claims(&starts)?;
         Ok((problem, starts))
     }
 }

@@ -21,7 +21,7 @@ use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::rows::RowField;
-use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
@@ -95,10 +95,10 @@ impl Simulation {
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         let mut warnings = Vec::new();
+        refuse_unverified(&problem)?;
         let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
-            let first =
-                Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
+            let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
         }
         if let Some(too_large) = &problem.examined.too_large {
@@ -381,7 +381,7 @@ impl Simulation {
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
             hamiltonian: self.problem.model.is_hamiltonian(),
-            drift: Summary::drift_of(&self.groups, &self.initial, &self.state),
+            drift: Summary::drift_of(&self.groups, &self.problem.examined.varying, &self.initial, &self.state),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,
@@ -474,7 +474,9 @@ impl Form<'_> {
                 ),
             })
         })?;
-        let (field, _) = dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        let (mut field, _) =
+            dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        field.watch_only(&problem.examined.varying);
         Ok(Form::Straight(field))
     }
 
@@ -498,6 +500,16 @@ impl Form<'_> {
             Form::Rows(field) => &field.groups,
         }
     }
+}
+
+/// Refuses claims that are not true, unless they may be left out of what is held.
+fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
+    if problem.settings.allow_unverified || problem.examined.unverified.is_empty() {
+        return Ok(());
+    }
+    let error = |d: &Diagnostic| Diagnostic { severity: Severity::Error, ..d.clone() };
+    let diagnostics = problem.examined.unverified.iter().map(error).collect();
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
 }
 
 /// Refuses observables that use multipliers, for a method that has none.

@@ -14,6 +14,8 @@ pub struct Drift {
     pub name: String,
     /// What it is.
     pub kind: InvariantKind,
+    /// Whether it is a claim that the motion does not keep, so that nothing holds it.
+    pub varying: bool,
     /// Its value at the start; nothing for constraints, whose value should be 0.
     pub initial: Value,
     /// Deviation at the end.
@@ -57,12 +59,25 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
+/// Whether a group is one of the claims that the motion does not keep.
+pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
+    group.watched
+        && matches!(group.kind, InvariantKind::Constraint | InvariantKind::Integral)
+        && varying.contains(&group.name)
+}
+
 /// The drifts by kind and name.
 pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
     let mut drift = Map::new();
-    let entry = |d: &Drift| match d.initial {
-        Value::Null => json!({"final": d.last, "max": d.max}),
-        _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
+    let entry = |d: &Drift| {
+        let mut entry = match d.initial {
+            Value::Null => json!({"final": d.last, "max": d.max}),
+            _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
+        };
+        if d.varying {
+            entry["held"] = json!(false);
+        }
+        entry
     };
     let group = |kind: InvariantKind| -> Map<String, Value> {
         list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
@@ -107,7 +122,13 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    pub(crate) fn drift_of(groups: &[InvariantGroup], initial: &[Value], state: &StepState) -> Vec<Drift> {
+    /// The drifts of a run; `varying` names claims that are not held.
+    pub(crate) fn drift_of(
+        groups: &[InvariantGroup],
+        varying: &[String],
+        initial: &[Value],
+        state: &StepState,
+    ) -> Vec<Drift> {
         groups
             .iter()
             .zip(&state.drift)
@@ -115,6 +136,7 @@ impl Summary {
             .map(|((g, d), initial)| Drift {
                 name: g.name.clone(),
                 kind: g.kind,
+                varying: is_varying(g, varying),
                 initial: initial.clone(),
                 last: d.now,
                 max: d.max,

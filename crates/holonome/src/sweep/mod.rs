@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
-use crate::summary::{Drift, drift_json};
+use crate::summary::{Drift, drift_json, is_varying};
 pub(crate) use batch::add_cost;
 use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
@@ -418,6 +418,7 @@ impl Sweep {
                 .map(|(group, (&last, &max))| Drift {
                     name: group.name.clone(),
                     kind: group.kind,
+                    varying: is_varying(group, &simulation.problem.examined.varying),
                     initial: Value::Null,
                     last,
                     max,

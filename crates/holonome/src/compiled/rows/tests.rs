@@ -100,7 +100,9 @@ fn rows_agree_with_the_model_written_out() {
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
-        for (k, x) in ambient_points(&model, 4, 0x905).iter().enumerate() {
+        for (k, point) in ambient_points(&model, 4, 0x905).iter().enumerate() {
+            // Near the start: rods of very different lengths amplify the rounding of a difference.
+            let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
             let t = 0.4 * k as f64;
             for (a, b) in evaluated(&straight, t, x).iter().zip(&evaluated(&rows, t, x)) {
                 let size = largest(a).max(model.dimension() as f64);
