@@ -23,6 +23,7 @@ use holonome::model;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 const PAGES: [&str; 7] = [
@@ -99,9 +100,15 @@ fn arguments(line: &str) -> Option<Vec<String>> {
 #[track_caller]
 fn run(folder: &Folder, line: &str, code: i32) -> String {
     let arguments = arguments(line).unwrap_or_else(|| panic!("`{line}` is no command of holonome"));
-    let output = folder.command("").args(arguments).output().unwrap();
-    let text = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(code), "`{line}` printed\n{text}");
+    // Both streams in one pipe keep their order, as on a terminal.
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = folder.command("");
+    command.args(arguments).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command); // and with it this end of the pipe
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(code), "`{line}` printed\n{text}");
     text.trim_end().lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

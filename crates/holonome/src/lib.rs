@@ -18,6 +18,7 @@
 mod backend;
 pub mod compare;
 mod compiled;
+mod constant;
 pub mod dump;
 pub mod error;
 mod feedback;
@@ -37,7 +38,9 @@ pub mod summary;
 pub mod sweep;
 mod watched;
 
+pub use backend::set_threads;
 pub use compare::{CompareOptions, Comparison};
+pub use constant::constant;
 pub use error::Error;
 pub use holonome_integrate::method;
 pub use holonome_integrate::observer::Control;

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
-use crate::summary::Summary;
+use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
@@ -36,8 +36,10 @@ pub struct Simulation {
     pub problem: Problem,
     /// The choices.
     pub options: RunOptions,
-    /// What the user should know before it starts.
+    /// What the user should know before it starts, besides what the model's own findings say.
     pub warnings: Vec<String>,
+    /// The findings on the model as it was read, in a line each.
+    model_warnings: Vec<String>,
     /// The field without a feedback term, where it is written out.
     pub(crate) field: Option<Field>,
     /// What the rows of F mean.
@@ -92,6 +94,7 @@ impl Simulation {
         formulas: Option<(&Potential, &Transport)>,
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
+        let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
@@ -188,6 +191,7 @@ impl Simulation {
             problem,
             options,
             warnings,
+            model_warnings,
             field,
             groups,
             constraints,
@@ -233,6 +237,11 @@ impl Simulation {
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
+    }
+
+    /// All that the user should know before it starts.
+    pub fn all_warnings(&self) -> Vec<String> {
+        self.model_warnings.iter().chain(&self.warnings).cloned().collect()
     }
 
     /// Where the run stands.
@@ -297,6 +306,7 @@ impl Simulation {
         let path = store.path().to_path_buf();
         let finished = matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), wall_seconds, !finished);
+        summary.warnings.extend(large_drifts(&summary.drift, self.options.reference.is_some()));
         for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
             summary
                 .warnings
@@ -382,7 +392,7 @@ impl Simulation {
             penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
             interrupted,
-            warnings: Vec::new(),
+            warnings: self.all_warnings(),
         }
     }
 
@@ -559,11 +569,20 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
     warnings
 }
 
+/// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
+const FINEST: f64 = 1e-15;
+
 fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
         Some(h) => Plan::fixed(method, 0.0, options.until, h)?,
         None => Plan::adaptive(method, 0.0, options.until, options.rtol, options.atol)?,
     };
+    if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
+        warnings.push(format!(
+            "--rtol {:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            options.rtol
+        ));
+    }
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,

@@ -22,6 +22,7 @@ use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
+use crate::terms::Terms;
 use crate::treatment::Treatment;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
@@ -110,6 +111,7 @@ struct Engine<'a> {
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
+    terms: Terms,
     weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
@@ -130,6 +132,7 @@ impl<'a> Engine<'a> {
         state.memory.resize(map.memory_len(), 0.0);
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
+        state.terms.resize(groups, 0.0);
         Engine {
             plan,
             system,
@@ -149,6 +152,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
+            terms: Terms::new(system.invariants()),
             weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
             work: vec![0.0; system.work_len().max(map.work_len())],
@@ -270,6 +274,10 @@ impl<'a> Engine<'a> {
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
         if !blocks.steps(first, count, &mut self.x1, &mut self.memory, &mut self.largest, &mut self.work) {
+            // It does not look at the state that it began with, either.
+            for drift in &mut self.state.drift {
+                drift.max = max_or_nan(drift.max, drift.now);
+            }
             for _ in 0..count {
                 self.single(fixed, observer)?;
             }

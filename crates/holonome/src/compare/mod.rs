@@ -228,7 +228,8 @@ pub fn compare(
         return Ok(None);
     }
     errors::measure_orders(&mut rows);
-    let mut warnings = cases::unused(options, &cases);
+    let mut warnings = problem.warning_lines();
+    warnings.extend(cases::unused(options, &cases));
     warnings.extend(warnings_of(&runs));
     let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
     Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings }))
@@ -281,7 +282,7 @@ fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Moni
         steps: state.step,
         errors: Errors::of(&trial.samples, reference),
         order: None,
-        drift: Summary::drift_of(&run.groups, &run.initial, &state),
+        drift: Summary::drift_of(&run.groups, &run.initial, &trial.state),
         trend: run.groups.iter().map(|group| Trend::of(group, &trial.samples)).collect(),
         cost: state.cost,
         wall_seconds,

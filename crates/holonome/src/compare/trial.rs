@@ -55,6 +55,8 @@ pub(super) struct Samples {
 /// A run with its samples.
 pub(super) struct Trial {
     pub(super) samples: Samples,
+    /// Where it ended, with the drifts over all steps and samples.
+    pub(super) state: StepState,
     pub(super) failed: Option<Failed>,
 }
 
@@ -73,7 +75,7 @@ impl Trial {
         let work = vec![0.0; system.work_len()];
         let mut recorder = Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
         let outcome = simulation.run_unstored(plan, &mut state, &mut recorder);
-        Trial { samples: recorder.samples, failed: outcome.err().map(|failure| Failed::of(&failure)) }
+        Trial { samples: recorder.samples, state, failed: outcome.err().map(|failure| Failed::of(&failure)) }
     }
 }
 

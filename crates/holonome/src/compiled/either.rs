@@ -22,11 +22,11 @@ impl Compiled {
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         match self {
-            Compiled::Straight(system) => system.rebind_values(parameters),
-            Compiled::Rows(system) => system.rebind_values(parameters),
+            Compiled::Straight(system) => system.rebind_invariants(parameters),
+            Compiled::Rows(system) => system.rebind_invariants(parameters),
         }
     }
 

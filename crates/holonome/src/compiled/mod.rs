@@ -124,9 +124,10 @@ impl CompiledSystem {
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
+        self.jacobian.rebind(parameters);
     }
 
     /// The same system with other parameters.

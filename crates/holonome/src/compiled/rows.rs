@@ -62,9 +62,10 @@ impl RowSystem {
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(&parameters[..self.parameters]);
+        self.jacobian.rebind(&parameters[..self.parameters]);
     }
 }
 
