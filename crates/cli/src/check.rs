@@ -14,7 +14,7 @@ pub fn check(arguments: CheckArguments) -> Result<ExitCode, Error> {
     if arguments.output.json {
         print_json(&report.to_json());
     } else if !arguments.output.quiet {
-        print_text(&report.to_text());
+        print_text(&if arguments.verbose { report.to_long_text() } else { report.to_text() });
     }
     Ok(ExitCode::SUCCESS)
 }

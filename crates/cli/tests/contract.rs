@@ -288,7 +288,7 @@ fn what_check_tells() {
     assert_eq!(report["invariants"], serde_json::json!(["rod", "rod.hidden", "H", "J"]));
     assert_eq!(report["constraints"][0]["kind"], "holonomic");
     assert_eq!(report["separable"], true);
-    let text = folder.run("check models/double-pendulum.holo").ok().stdout;
+    let text = folder.run("check models/double-pendulum.holo --verbose").ok().stdout;
     for fragment in ["upper", "lower", "mass matrix", "2 degrees of freedom", "corrected", "momentum p1 of r1"] {
         assert!(text.contains(fragment), "no {fragment:?} in {text}");
     }
@@ -333,9 +333,30 @@ fn check_advises() {
         assert!(lines[1].as_str().unwrap().contains(reason), "{model}: {said}");
     }
     // What the table says of methods is what a run says.
-    let text = folder.run("check models/double-pendulum.holo").ok().stdout;
-    assert!(text.contains("yes shake rattle\n") && text.contains("no  lie-trotter"), "{text}");
+    let text = folder.run("check models/double-pendulum.holo --verbose").ok().stdout;
+    assert!(text.contains("yes shake rattle\n") && text.contains("no lie-trotter"), "{text}");
     folder.run("run models/double-pendulum.holo --method strang --step 0.1").refused(&["constraint `lower`"]);
+}
+
+#[test]
+fn check_fits_a_terminal() {
+    let folder = Folder::new();
+    let folders = ["models", "suite/models"].map(|folder| repository().join(folder));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    let mut looked_at = 0;
+    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "holo")) {
+        for (option, most) in [("", 10), ("--verbose", usize::MAX)] {
+            let answer = folder.run(&format!("check {} {option}", path.display()));
+            if answer.code != Some(0) {
+                continue; // a model that needs an option of its own
+            }
+            let text = &answer.stdout;
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{}:\n{text}", path.display());
+            assert!(text.lines().count() <= most && text.contains("advice: "), "{}:\n{text}", path.display());
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 40, "{looked_at}");
 }
 
 #[test]
