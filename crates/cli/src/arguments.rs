@@ -244,6 +244,9 @@ pub struct RunArguments {
     pub atol: Option<f64>,
     #[command(flatten)]
     pub integration: IntegrationArguments,
+    /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
+    #[arg(long)]
+    pub error: bool,
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -267,8 +270,8 @@ pub struct CompareArguments {
     /// Absolute tolerances, one for each relative one or one for all [default: those of --rtol]
     #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
-    /// Budgets, 4 for each field evaluation and 1 for each gradient: every method takes the step or the tolerance that
-    /// spends them
+    /// Budgets, 4 for each field evaluation, Hessian or linear solve and 1 for each gradient or Newton iteration: every
+    /// method takes the step or the tolerance that spends them
     #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub budgets: Vec<u64>,
     #[command(flatten)]
@@ -363,6 +366,7 @@ impl RunArguments {
             rtol: self.rtol,
             atol: self.atol.unwrap_or(self.rtol),
             out: self.out.clone(),
+            error: self.error,
             ..self.integration.options()?
         })
     }

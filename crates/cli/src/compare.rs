@@ -5,7 +5,7 @@ use crate::arguments::CompareArguments;
 use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
 use crate::run::{energies_first, show_warnings, stop_flag};
 use crate::table::{columns, count, exact, small};
-use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
+use holonome::compare::{COUNTED, Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
@@ -42,7 +42,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         bar.finish_and_clear();
     }
     let Some(comparison) = compared? else {
-        note("stopped; a comparison that is not complete is not stored\n", output);
+        note("stopped before any run was done: nothing is stored\n", output);
         if output.json {
             print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
         }
@@ -56,7 +56,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         print_json(&comparison.to_json(&path));
     }
     let none = comparison.rows.iter().all(|row| row.outcome.is_err());
-    Ok(ExitCode::from(u8::from(none)))
+    Ok(ExitCode::from(if comparison.interrupted { INTERRUPTED } else { u8::from(none) }))
 }
 
 /// The tables.
@@ -69,7 +69,7 @@ fn describe(comparison: &Comparison) -> String {
             out.push_str(&format!("  failed: {} at {}: {}\n", row.label(), steps(row), failed.message));
         }
     }
-    out.push_str("  work: 4 for each field evaluation, 1 for each gradient\n");
+    out.push_str(&format!("  work: {COUNTED}\n"));
     out.push_str(&drifts(comparison));
     out
 }
@@ -180,6 +180,16 @@ fn drifts(comparison: &Comparison) -> String {
             });
             rows.push([row.method.clone(), steps(row)].into_iter().chain(cells).collect());
         }
+        // What drifts are small against: nearly the same for all runs.
+        let terms = part.iter().map(|&invariant| {
+            let of = |measured: &Measured| {
+                let (drift, _) = measured.of(invariant)?;
+                Some(drift.max / drift.relative.filter(|relative| relative.max > 0.0)?.max)
+            };
+            let largest = runs.iter().filter_map(|(_, measured)| of(measured)).max_by(f64::total_cmp);
+            largest.map_or(String::new(), small)
+        });
+        rows.push(["terms that cancel".to_string(), String::new()].into_iter().chain(terms).collect());
         out.push_str(&columns(&rows));
     }
     if secular {

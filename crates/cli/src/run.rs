@@ -6,6 +6,7 @@ use crate::output::{coloured, keep_warning, moves_the_cursor, note, print_json, 
 use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
 use holonome::model::treatment::InvariantKind;
+use holonome::orbit::{OrbitError, Second};
 use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
 use holonome::summary::{Cost, Drift, Relative};
@@ -168,6 +169,10 @@ fn describe(summary: &Summary) -> String {
         format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
     };
     out.push_str(&drift_table(&summary.drift));
+    out.push_str(&match &summary.error {
+        Some(error) => error_table(error),
+        None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n".to_string(),
+    });
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
     if let Some((max, mean)) = summary.stability {
         out.push_str(&format!(
@@ -214,6 +219,26 @@ pub fn drift_table(drift: &[Drift]) -> String {
         rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
     }
     columns(&rows)
+}
+
+/// The orbit's error, a line for each variable.
+fn error_table(error: &OrbitError) -> String {
+    let second = match error.second {
+        Second::Step(h) => format!("h = {}", exact(h)),
+        Second::Tolerance(rtol) => format!("rtol {}", number(rtol)),
+    };
+    let mut rows = vec![["error", "at the end", "largest", "relative"].map(String::from).to_vec()];
+    for f in &error.families {
+        rows.push(vec![f.name.clone(), small(f.last), small(f.max), small(f.relative())]);
+    }
+    let mut out = format!("{}  by a second run with {second}\n", columns(&rows));
+    if let Some(t) = error.separated {
+        out.push_str(&format!(
+            "  the two orbits separate at t = {}: beyond, this is one motion of many\n  (`holonome compare` tells how far any can be computed)\n",
+            number(t)
+        ));
+    }
+    out
 }
 
 /// What a run or an ensemble has cost.

@@ -4,6 +4,7 @@ use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSy
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
+use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
@@ -322,6 +323,14 @@ impl Simulation {
         match outcome {
             Ok(Outcome::Finished) => {
                 store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                if self.options.error {
+                    match orbit::measure(self, &path, watch) {
+                        Ok(Some(error)) => summary.error = Some(error),
+                        Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
+                        Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
+                    }
+                    store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                }
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
@@ -391,6 +400,7 @@ impl Simulation {
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
+            error: None,
             interrupted,
             warnings: self.all_warnings(),
         }

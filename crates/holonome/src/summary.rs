@@ -1,5 +1,6 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
+use crate::orbit::OrbitError;
 use crate::recording::VariableLayout;
 pub use holonome_integrate::state::Cost;
 use holonome_integrate::state::StepState;
@@ -105,6 +106,8 @@ pub struct Summary {
     pub penalty: Option<(f64, bool)>,
     /// Maximum and mean of h λmax/r, where a gain acts.
     pub stability: Option<(f64, f64)>,
+    /// The orbit's error, where that was asked for.
+    pub error: Option<OrbitError>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// What the user should know: of the model, of the options, of the results.
@@ -165,9 +168,14 @@ impl Summary {
     }
 
     pub(crate) fn drift_of(groups: &[InvariantGroup], initial: &[Value], state: &StepState) -> Vec<Drift> {
-        // A modified energy has no formula of its own; its terms are the energy's.
-        let energy = groups.iter().position(|g| g.kind == InvariantKind::Hamiltonian);
-        let terms = |k: usize| state.terms.get(k).or_else(|| state.terms.get(energy?)).copied().unwrap_or(0.0);
+        // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty
+        // is added to is watched without its gradient.
+        let is_energy = |g: &InvariantGroup| {
+            matches!(g.kind, InvariantKind::Hamiltonian | InvariantKind::Penalised | InvariantKind::ModifiedEnergy)
+        };
+        let energies = groups.iter().zip(&state.terms).filter(|(g, _)| is_energy(g)).map(|(_, &terms)| terms);
+        let energy = energies.fold(0.0, f64::max);
+        let terms = |k: usize| if is_energy(&groups[k]) { energy } else { state.terms.get(k).copied().unwrap_or(0.0) };
         let all = groups.iter().zip(&state.drift).zip(initial).enumerate();
         all.map(|(k, ((g, d), initial))| {
             // Where a run is stopped between blocks of steps, the next block would have counted the state now.
@@ -200,6 +208,9 @@ impl Summary {
         }
         if let Some((max, mean)) = self.stability {
             object.insert("stability".to_string(), json!({"max": max, "mean": mean}));
+        }
+        if let Some(error) = &self.error {
+            object.insert("orbit_error".to_string(), error.to_json());
         }
         if self.interrupted {
             object.insert("interrupted".to_string(), json!(true));

@@ -4,7 +4,7 @@
 //! terms. It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
 //! at the origin all terms vanish.
 
-use crate::system::{Invariants, System};
+use crate::system::{Group, Invariants, System};
 
 /// Of so many samples of a run the terms are measured, evenly spread: their size changes little.
 const MEASURED: usize = 128;
@@ -40,7 +40,10 @@ impl Terms {
             let terms = |p: usize| (self.jacobian[p] * x[invariants.column[p] as usize]).abs();
             *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
         }
-        for (group, largest) in invariants.groups.iter().zip(largest) {
+        // A row without entries is one that is watched only, whose gradient nobody computes.
+        let known =
+            |group: &&Group| group.members.iter().flatten().all(|&(r, _)| !invariants.row(r as usize).is_empty());
+        for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
             let size = group.largest_member(|row| self.values[row]);
             if size.is_finite() {
                 *largest = largest.max(size);

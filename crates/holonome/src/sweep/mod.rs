@@ -174,7 +174,12 @@ impl Sweep {
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
+        let measures = std::mem::take(&mut options.error);
         let mut simulation = Simulation::new(problem, options)?;
+        if measures {
+            let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
+            simulation.warnings.push(format!("--error has no effect: {what}"));
+        }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take()),
             None => starts,
