@@ -218,6 +218,10 @@ pub fn drift_table(drift: &[Drift]) -> String {
         let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
         rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
     }
+    // An ensemble has no one initial value.
+    if rows[1..].iter().all(|row| row[1].is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
     columns(&rows)
 }
 

@@ -52,6 +52,11 @@ fn a_start_that_is_moved_far_is_told() {
     // Off by half the length; by a hundredth.
     assert!(mentions(&moved("(0,1.5,0)"), "--project-initial moved 'q' by 5.0"), "{:?}", moved("(0,1.5,0)"));
     assert!(moved("(0,1.01,0)").is_empty());
+    // Of a sweep those are counted that are.
+    let sweep = "sweep models/spherical-pendulum.holo --trajectories 10 --vary q=(0,1+i/10,0) --project-initial";
+    let swept = warnings(&folder.run(&format!("{sweep} --until 0.1 --json")).ok());
+    // From 1 + i/10 to 1: more than a tenth of 1 + i/10 from i = 2 on.
+    assert!(mentions(&swept, "--project-initial: 8 trajectories"), "{swept:?}");
     // In units in which the rod is a millionth of the unit it is as far.
     let small = "--set l=1e-6 --set p=(1e-6,0,-1e-6) --set q=(0,1.5e-6,0) --project-initial --until 0.1 --json";
     assert!(mentions(&warnings(&folder.pendulum(small).ok()), "moved 'q' by 5.0"));

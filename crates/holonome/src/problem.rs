@@ -280,19 +280,25 @@ const FAR: f64 = 0.1;
 
 /// What is to be said of positions that `--project-initial` moves far, from `model.initial` to `moved`.
 fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
+    let (name, way, size) = farthest_move(model, &model.initial, moved)?;
+    Some(format!(
+        "--project-initial moved '{name}' by {way:.2e}, of a size of {size:.2e}: {}",
+        "the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set"
+    ))
+}
+
+/// The variable whose move is farthest for its size, its way and its size, if any is moved far.
+pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64]) -> Option<(&'m str, f64, f64)> {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
     let positions = model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
     let moves = positions.filter_map(|v| {
         let range = v.first..v.first + v.family.len();
-        let (from, to) = (&model.initial[range.clone()], &moved[range]);
+        let (from, to) = (&before[range.clone()], &after[range]);
         let way = largest(&mut from.iter().zip(to).map(|(a, b)| a - b));
         let size = largest(&mut from.iter().chain(to).copied());
-        (way > FAR * size).then(|| (way / size, way, size, &v.family.name))
+        (way > FAR * size).then_some((v.family.name.as_str(), way, size))
     });
-    let (_, way, size, name) = moves.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(format!(
-        "--project-initial moved '{name}' by {way:.2e}, of a size of {size:.2e}: the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set"
-    ))
+    moves.max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))
 }
 
 /// A checked model, and its initial state before `--project-initial` moved it.

@@ -22,7 +22,7 @@ use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
-use crate::terms::Terms;
+use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
@@ -256,7 +256,8 @@ impl<'a> Engine<'a> {
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit]
+        let to_terms = steps_to_measurement(state.step);
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms]
             .into_iter()
             .min()
             .unwrap_or(0)
@@ -350,5 +351,8 @@ impl<'a> Engine<'a> {
         }
         state.t = t1;
         state.step = step;
+        if step.is_power_of_two() {
+            self.terms.raise(self.system, t1, &state.x, &mut state.terms, &mut self.work);
+        }
     }
 }

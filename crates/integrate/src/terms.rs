@@ -2,7 +2,8 @@
 //!
 //! Of a row F_i these are Σ_j |∂_jF_i x_j| + |F_i(x)|, up to factors of order one the sum of the absolute values of its
 //! terms. It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
-//! at the origin all terms vanish.
+//! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
+//! whose ends alone are kept have a size, too.
 
 use crate::system::{Group, Invariants, System};
 
@@ -12,6 +13,11 @@ const MEASURED: usize = 128;
 /// Whether the terms are measured at output `index` of `count`; at both ends always.
 pub fn is_measured(index: usize, count: usize) -> bool {
     index + 1 == count || index.is_multiple_of(count.div_ceil(MEASURED).max(1))
+}
+
+/// Steps from step `step` to the next one at which the terms are measured.
+pub(crate) fn steps_to_measurement(step: u64) -> u64 {
+    (step + 1).checked_next_power_of_two().map_or(u64::MAX, |next| next - step)
 }
 
 /// Measures the terms of every group of a system's invariants.

@@ -322,15 +322,18 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
         self.collector.sample(number, sample, x);
         let plan = &self.collector.simulation.plan;
-        let (t, measured) = (plan.sample_time(sample), is_measured(sample, plan.sample_count()));
-        if measured {
-            let parameters = self.collector.parameters_of(number);
-            self.all[..parameters.len()].copy_from_slice(parameters);
-            self.values.rebind_invariants(&self.all);
-            let groups = self.values.invariants().groups.len();
-            let largest = &mut self.largest_terms[number * groups..(number + 1) * groups];
-            self.terms.raise(&self.values, t, x, largest, &mut self.work);
+        if is_measured(sample, plan.sample_count()) {
+            self.pass(number, plan.sample_time(sample), x);
         }
+    }
+
+    fn pass(&mut self, number: usize, t: f64, x: &[f64]) {
+        let parameters = self.collector.parameters_of(number);
+        self.all[..parameters.len()].copy_from_slice(parameters);
+        self.values.rebind_invariants(&self.all);
+        let groups = self.values.invariants().groups.len();
+        let largest = &mut self.largest_terms[number * groups..(number + 1) * groups];
+        self.terms.raise(&self.values, t, x, largest, &mut self.work);
     }
 
     fn end(&mut self, number: usize, end: &End) {

@@ -78,6 +78,9 @@ struct Tally {
     steps: u64,
     cost: Cost,
     failed: u64,
+    /// Trajectories whose start `--project-initial` moved far.
+    #[serde(default)]
+    far: u64,
     /// The first failures, for the user.
     failures: Vec<(u64, String)>,
 }
@@ -196,6 +199,7 @@ impl Sweep {
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }
+        starts.take_far();
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
         Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })
@@ -377,6 +381,7 @@ impl Sweep {
                 let batch = batch.map_err(Error::from)?;
                 self.append(store, batch)?;
             }
+            self.tally.far += self.starts.take_far();
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
                 store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
                 stored = Instant::now();
@@ -429,6 +434,10 @@ impl Sweep {
         };
         let t = simulation.plan.t_end();
         let mut warnings = self.warnings();
+        if tally.far > 0 {
+            let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
+            warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
+        }
         if tally.failed > 0 {
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
         }
@@ -489,6 +498,7 @@ impl Tally {
         let (steps, cost, failures) = (later.steps, later.cost, later.failures);
         let batch = Batch { rows: Vec::new(), drift, relative, steps, cost, failures };
         let before = self.failed;
+        self.far += later.far;
         self.add(later.done, batch);
         self.failed = before + failed;
     }
