@@ -159,7 +159,7 @@ fn check_advises_a_penalty_where_nothing_else_helps() {
     assert!(!advice("kepler").0.contains("--penalty"));
     // The advice works.
     let run = "run models/braced-square.holo --method stormer-verlet-a --step 0.01 --penalty auto --until 1";
-    assert!(folder.run(run).ok().stderr.contains("H with the penalty"));
+    assert!(folder.run(run).ok().stdout.contains("H with the penalty"));
 }
 
 #[test]

@@ -114,6 +114,9 @@ pub struct RunOptions {
     pub beta: Option<f64>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
+    /// Measure the orbit's error by a second run.
+    #[serde(default)]
+    pub error: bool,
     /// The run's folder; `runs/STEM-k` where absent.
     #[serde(skip)]
     pub out: Option<PathBuf>,
@@ -138,6 +141,7 @@ impl Default for RunOptions {
             slow_manifold: None,
             beta: None,
             allow_unstable: false,
+            error: false,
             out: None,
         }
     }

@@ -36,6 +36,58 @@ struct Mass {
     separable: bool,
 }
 
+impl Mass {
+    fn line(&self) -> String {
+        let mass = match (self.constant, self.diagonal) {
+            (true, true) => "constant and diagonal",
+            (true, false) => "constant",
+            (false, _) => "depends on the state",
+        };
+        format!("  mass matrix {mass}; {}", if self.separable { "separable, H = T(p) + V(q)" } else { "not separable" })
+    }
+}
+
+/// Columns of a terminal.
+const COLUMNS: usize = 80;
+
+/// Lines of the short report at most.
+const SHORT: usize = 10;
+
+/// As many of the names after `head` as fit a line, and how many more there are.
+fn listed(head: &str, names: &[&str]) -> String {
+    let mut line = head.to_string();
+    for (k, name) in names.iter().enumerate() {
+        let rest = names.len() - k - 1;
+        let more = if rest > 0 { format!(" … ({} more)", rest) } else { String::new() };
+        let separator = if k == 0 { " " } else { ", " };
+        if line.chars().count() + separator.len() + name.chars().count() + more.chars().count() > COLUMNS {
+            line.push_str(&format!(" … ({} more)", rest + 1));
+            break;
+        }
+        line.push_str(&format!("{separator}{name}"));
+    }
+    line
+}
+
+/// A line broken between words, so that it fits a terminal; what follows is indented further than its beginning.
+fn wrapped(line: &str) -> Vec<String> {
+    let own = line.len() - line.trim_start().len();
+    let indent = " ".repeat(own + 2);
+    let mut out = Vec::new();
+    let mut current = " ".repeat(own);
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let begun = !current.trim().is_empty();
+        if begun && current.chars().count() + 1 + word.chars().count() > COLUMNS {
+            out.push(std::mem::replace(&mut current, indent.clone()));
+        } else if begun {
+            current.push(' ');
+        }
+        current.push_str(word);
+    }
+    out.push(current);
+    out
+}
+
 /// Rank of DF at the initial state and at a few points of the set.
 #[derive(Clone, Copy)]
 struct Rank {
@@ -93,9 +145,6 @@ impl Report {
         if let Some(too_large) = &problem.examined.too_large {
             notes.push(format!("{too_large}; constraints and numbers at the start were checked row by row, hidden constraints and ranks were not"));
         }
-        if structure.is_some_and(|s| s.kind != Kind::Holonomic && s.kind != Kind::Free) {
-            notes.push("a constraint that holds momenta is taken as a Hamiltonian (vakonomic) constraint, not as nonholonomic rolling".to_string());
-        }
         if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
             notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
         }
@@ -150,8 +199,59 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// The verdict and the advice, in ten lines of a terminal.
     pub fn to_text(&self) -> String {
+        let mut lines = wrapped(&self.title());
+        let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+        for c in &self.constraints {
+            let kind = self.kind_of(c);
+            match kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, names)) => names.push(&c.name),
+                None => kinds.push((kind, vec![&c.name])),
+            }
+        }
+        for (kind, names) in kinds {
+            lines.push(listed(&format!("  constraints ({kind}):"), &names));
+        }
+        let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
+        match names.is_empty() {
+            true => lines.push("  no invariants are known; state some with `integral`".to_string()),
+            false => lines.push(listed("  invariants:", &names)),
+        }
+        if self.explicit_time {
+            lines.push("  the Hamiltonian depends on time: it is no invariant".to_string());
+        }
+        let applies =
+            |rows: &[MethodRow]| rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>();
+        let mut methods = Vec::new();
+        let (treatments, structured) = (applies(&self.methods), applies(&self.structured).join(" "));
+        if !treatments.is_empty() {
+            let of_all = treatments.len() == self.methods.len();
+            methods.push(if of_all { "TREATMENT:BASE".to_string() } else { treatments.join(" ") });
+        }
+        methods.extend(structured.split_whitespace().map(String::from));
+        let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+        if !methods.is_empty() {
+            lines.push(listed("  methods:", &methods));
+        }
+        lines.extend(self.mass.as_ref().map(Mass::line));
+        let advice = self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(PENALTY));
+        let advice: Vec<String> = advice
+            .flat_map(|line| wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " })))
+            .collect();
+        // What is said last matters least.
+        lines.truncate(SHORT.saturating_sub(advice.len() + 1).max(1));
+        lines.extend(advice);
+        let notes = match self.notes.len() {
+            0 => String::new(),
+            1 => ", a note".to_string(),
+            n => format!(", {n} notes"),
+        };
+        lines.push(format!("  --verbose tells the rest: ranks, what does not apply and why{notes}"));
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    fn title(&self) -> String {
         let mut out = format!("{}: ", self.name);
         out.push_str(if self.hamiltonian { "a Hamiltonian model" } else { "a vector field" });
         out.push_str(&format!(" with {} variables", self.dimension));
@@ -163,7 +263,25 @@ impl Report {
                 format!(" on a manifold of dimension {dof}")
             });
         }
-        out.push('\n');
+        out
+    }
+
+    fn kind_of(&self, c: &ConstraintRow) -> &'static str {
+        match (self.hamiltonian, c.holonomic) {
+            (false, _) => "the state's manifold",
+            (true, true) if c.rheonomic => "holonomic, rheonomic",
+            (true, true) => "holonomic",
+            (true, false) => "on phase space",
+        }
+    }
+
+    /// Everything, for people.
+    pub fn to_long_text(&self) -> String {
+        self.long_text().lines().flat_map(wrapped).map(|line| line + "\n").collect()
+    }
+
+    fn long_text(&self) -> String {
+        let mut out = format!("{}\n", self.title());
         for (name, role, len) in &self.variables {
             let components = if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
             out.push_str(&match role.split_once(' ') {
@@ -172,12 +290,7 @@ impl Report {
             });
         }
         for c in &self.constraints {
-            let kind = match (self.hamiltonian, c.holonomic) {
-                (false, _) => "the state's manifold",
-                (true, true) if c.rheonomic => "holonomic, rheonomic",
-                (true, true) => "holonomic",
-                (true, false) => "on phase space",
-            };
+            let kind = self.kind_of(c);
             let members = if c.members == 1 {
                 String::new()
             } else {
@@ -194,15 +307,8 @@ impl Report {
             out.push('\n');
         }
         if let Some(m) = &self.mass {
-            let mass = match (m.constant, m.diagonal) {
-                (true, true) => "constant and diagonal",
-                (true, false) => "constant",
-                (false, _) => "depends on the state",
-            };
-            out.push_str(&format!(
-                "  mass matrix {mass}; {}\n",
-                if m.separable { "separable, H = T(p) + V(q)" } else { "not separable" }
-            ));
+            out.push_str(&m.line());
+            out.push('\n');
         }
         if self.explicit_time {
             out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
@@ -465,6 +571,12 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Probl
     reasons.into_iter().map(row).collect()
 }
 
+/// How advice begins.
+const ADVICE: &str = "advice:";
+
+/// How the advice on penalties begins.
+const PENALTY: &str = "--penalty is for";
+
 /// Why a redundant model has no multipliers.
 const REDUNDANT: &str = "the constraints are redundant, so that they determine no multipliers; make them a potential with --penalty, or leave some out";
 
@@ -563,13 +675,12 @@ fn advice(
         ));
     }
     advice.extend(advice_on_methods(problem, survey, held, degrees));
+    let penalty =
+        format!("        {PENALTY} redundant or singular constraints, stiff potentials, or a fixed cost per step");
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
     if model.is_hamiltonian() && !model.constraints.is_empty() && model.constraints.iter().all(holonomic) && penalised()
     {
-        advice.push(
-            "        --penalty is for redundant or singular constraints, stiff potentials, or a fixed cost per step"
-                .to_string(),
-        );
+        advice.push(penalty);
     }
     advice
 }

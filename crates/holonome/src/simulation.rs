@@ -4,12 +4,13 @@ use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSy
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions, Settings};
+use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
-use crate::summary::Summary;
+use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
@@ -37,8 +38,10 @@ pub struct Simulation {
     pub problem: Problem,
     /// The choices.
     pub options: RunOptions,
-    /// What the user should know before it starts.
+    /// What the user should know before it starts, besides what the model's own findings say.
     pub warnings: Vec<String>,
+    /// The findings on the model as it was read, in a line each.
+    model_warnings: Vec<String>,
     /// The field without a feedback term, where it is written out.
     pub(crate) field: Option<Field>,
     /// What the rows of F mean.
@@ -94,6 +97,7 @@ impl Simulation {
         formulas: Option<(&Potential, &Transport)>,
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
+        let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
         let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
@@ -194,6 +198,7 @@ impl Simulation {
             problem,
             options,
             warnings,
+            model_warnings,
             field,
             groups,
             constraints,
@@ -240,6 +245,11 @@ impl Simulation {
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
+    }
+
+    /// All that the user should know before it starts.
+    pub fn all_warnings(&self) -> Vec<String> {
+        self.model_warnings.iter().chain(&self.warnings).cloned().collect()
     }
 
     /// Where the run stands.
@@ -304,6 +314,7 @@ impl Simulation {
         let path = store.path().to_path_buf();
         let finished = matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), wall_seconds, !finished);
+        summary.warnings.extend(large_drifts(&summary.drift, self.options.reference.is_some()));
         for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
             summary
                 .warnings
@@ -319,6 +330,14 @@ impl Simulation {
         match outcome {
             Ok(Outcome::Finished) => {
                 store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                if self.options.error {
+                    match orbit::measure(self, &path, watch) {
+                        Ok(Some(error)) => summary.error = Some(error),
+                        Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
+                        Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
+                    }
+                    store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                }
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
@@ -388,8 +407,9 @@ impl Simulation {
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
+            error: None,
             interrupted,
-            warnings: Vec::new(),
+            warnings: self.all_warnings(),
         }
     }
 
@@ -578,11 +598,20 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
     warnings
 }
 
+/// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
+const FINEST: f64 = 1e-15;
+
 fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
         Some(h) => Plan::fixed(method, 0.0, options.until, h)?,
         None => Plan::adaptive(method, 0.0, options.until, options.rtol, options.atol)?,
     };
+    if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
+        warnings.push(format!(
+            "--rtol {:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            options.rtol
+        ));
+    }
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,

@@ -117,6 +117,9 @@ pub trait Trajectories<B> {
     /// State number `sample` of trajectory `number`.
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
 
+    /// The state of trajectory `number` at `t`, now and then: after 1, 2, 4, 8, … steps.
+    fn pass(&mut self, _number: usize, _t: f64, _x: &[f64]) {}
+
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
 }

@@ -45,5 +45,6 @@ pub mod stability;
 pub mod state;
 pub mod system;
 pub mod tableau;
+pub mod terms;
 pub mod treatment;
 pub mod trees;

@@ -24,6 +24,7 @@ use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
+use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
@@ -125,6 +126,7 @@ struct Engine<'a> {
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
+    terms: Terms,
     weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
@@ -147,6 +149,7 @@ impl<'a> Engine<'a> {
         let vectors = if kept.sizes { system.vectors().count() } else { 0 };
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
+        state.terms.resize(groups, 0.0);
         Engine {
             plan,
             system,
@@ -173,6 +176,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
+            terms: Terms::new(system.invariants()),
             weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
             work: vec![0.0; system.work_len().max(map.work_len())],
@@ -283,7 +287,8 @@ impl<'a> Engine<'a> {
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit]
+        let to_terms = steps_to_measurement(state.step);
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms]
             .into_iter()
             .min()
             .unwrap_or(0)
@@ -305,6 +310,10 @@ impl<'a> Engine<'a> {
         let carry =
             Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
         if !blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work) {
+            // It does not look at the state that it began with, either.
+            for drift in &mut self.state.drift {
+                drift.max = max_or_nan(drift.max, drift.now);
+            }
             for _ in 0..count {
                 self.single(fixed, observer)?;
             }
@@ -382,5 +391,8 @@ impl<'a> Engine<'a> {
         }
         state.t = t1;
         state.step = step;
+        if step.is_power_of_two() {
+            self.terms.raise(self.system, t1, &state.x, &mut state.terms, &mut self.work);
+        }
     }
 }

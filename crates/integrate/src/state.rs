@@ -36,6 +36,9 @@ pub struct StepState {
     pub values: Vec<f64>,
     /// Deviation from the target of each group of invariants.
     pub drift: Vec<Drift>,
+    /// Size of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
+    #[serde(default, with = "exact::list")]
+    pub terms: Vec<f64>,
     /// What the run has cost.
     pub cost: Cost,
     /// The largest innovation of a correction: by how many standard deviations of a step's error H and the integrals were
@@ -81,7 +84,7 @@ pub struct Drift {
     /// Now.
     #[serde(with = "exact::number")]
     pub now: f64,
-    /// The largest over all accepted steps and the start.
+    /// The largest over all accepted steps, all outputs and the start.
     #[serde(with = "exact::number")]
     pub max: f64,
 }
@@ -174,6 +177,7 @@ impl StepState {
             innovation: 0.0,
             innovation_at: plan.t0,
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
+            terms: vec![0.0; invariants.groups.len()],
             target,
             values: initial.clone(),
             initial,

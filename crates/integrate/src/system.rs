@@ -142,17 +142,22 @@ impl Group {
             let rows = rows.start as usize..rows.end as usize;
             return farthest(&f[rows.clone()], &target[rows]);
         }
+        self.largest_member(|row| f[row] - target[row])
+    }
+
+    /// The largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
+    pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
         let mut largest = 0.0;
         for member in &self.members {
             let size = match member.as_slice() {
                 // One scalar needs no square root, and its square could underflow.
-                [(row, 1.0)] => (f[*row as usize] - target[*row as usize]).abs(),
-                [(row, weight)] => weight.sqrt() * (f[*row as usize] - target[*row as usize]).abs(),
+                [(row, 1.0)] => value(*row as usize).abs(),
+                [(row, weight)] => weight.sqrt() * value(*row as usize).abs(),
                 rows => rows
                     .iter()
                     .fold(0.0, |sum: f64, &(row, weight)| {
-                        let deviation = f[row as usize] - target[row as usize];
-                        (weight * deviation).mul_add(deviation, sum)
+                        let value = value(row as usize);
+                        (weight * value).mul_add(value, sum)
                     })
                     .sqrt(),
             };

@@ -23,11 +23,11 @@ impl Compiled {
         }
     }
 
-    /// Gives F and the masses other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         match self {
-            Compiled::Straight(system) => system.rebind_values(parameters),
-            Compiled::Rows(system) => system.rebind_values(parameters),
+            Compiled::Straight(system) => system.rebind_invariants(parameters),
+            Compiled::Rows(system) => system.rebind_invariants(parameters),
         }
     }
 

@@ -137,9 +137,10 @@ impl CompiledSystem {
         }
     }
 
-    /// Gives F and the masses other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
+        self.jacobian.rebind(parameters);
         self.masses.rebind(parameters);
     }
 

@@ -67,9 +67,10 @@ impl RowSystem {
         }
     }
 
-    /// Gives F and the masses other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(&parameters[..self.parameters]);
+        self.jacobian.rebind(&parameters[..self.parameters]);
         self.masses.rebind(&parameters[..self.parameters]);
     }
 }

@@ -301,6 +301,10 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         if corrects {
             this.end.cost.count_corrections(1);
         }
+        if let Some(number) = this.number.filter(|_| this.end.steps.is_power_of_two()) {
+            gather(&self.x, lanes, lane, &mut self.one);
+            trajectories.pass(number, self.t[lane], &self.one);
+        }
         if self.t[lane] < self.adaptive.t_end {
             if tableau.first_same_as_last {
                 if corrects {

@@ -5,6 +5,7 @@ use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
 use crate::scales::{Scales, first_pending};
 use crate::system::max_or_nan;
+use crate::terms::steps_to_measurement;
 
 pub(super) fn run<S: LaneSteps>(
     plan: &Plan,
@@ -140,8 +141,12 @@ impl<'a, S: LaneSteps> March<'a, S> {
             }
             let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
+            let block = block.min(steps_to_measurement(step));
             self.block(bound, step, block, trajectories);
             step += block;
+            if step.is_power_of_two() {
+                self.pass(step, trajectories);
+            }
         }
         self.note_deviations(bound, step);
         let t = self.fixed.time(self.plan.t0, step);
@@ -228,6 +233,16 @@ impl<'a, S: LaneSteps> March<'a, S> {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
             for (largest, &now) in end.largest.iter_mut().zip(&end.deviations) {
                 *largest = max_or_nan(*largest, now);
+            }
+        }
+    }
+
+    fn pass(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let t = self.fixed.time(self.plan.t0, step);
+        for lane in 0..self.steps.lanes() {
+            if let Some(number) = self.number[lane] {
+                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
+                trajectories.pass(number, t, &self.one);
             }
         }
     }

@@ -181,6 +181,6 @@ fn other_parameters_need_no_other_kernels() {
     let new = RowSystem::new(&field, &StateVectors::of(&model), &changed, true);
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
-    old.rebind_values(&changed);
+    old.rebind_invariants(&changed);
     assert_eq!(evaluated(&old, 0.0, &model.initial)[1], f);
 }
