@@ -22,6 +22,7 @@ pub mod dump;
 pub mod error;
 mod feedback;
 pub mod gain;
+mod hold;
 pub mod options;
 mod penalty;
 mod pilot;

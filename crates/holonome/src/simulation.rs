@@ -3,10 +3,11 @@
 use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
+use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, look_every, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
@@ -262,6 +263,7 @@ impl Simulation {
                 None => Store::create_numbered("runs".as_ref(), &self.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -289,6 +291,7 @@ impl Simulation {
             interval: CHECKPOINT_INTERVAL,
             shown: started,
             steps: 0,
+            look_every: look_every(),
         };
         let program = self.program.as_ref().map(Program::map);
         let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);

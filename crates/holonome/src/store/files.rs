@@ -1,6 +1,7 @@
 //! Files that are there in full or not at all.
 
 use super::error::StoreError;
+use crate::hold;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
         let mut file = File::create(temporary)?;
+        hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
         file.write_all(bytes)?;
         drop(file);
         fs::rename(temporary, target)

@@ -12,6 +12,7 @@ pub use merge::merge;
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
+use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, reference_state};
@@ -258,6 +259,7 @@ impl Sweep {
                 None => Store::create_numbered("runs".as_ref(), &self.simulation.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -362,6 +364,11 @@ impl Sweep {
             for batch in batches {
                 let batch = batch.map_err(Error::from)?;
                 self.append(store, batch)?;
+            }
+            if hold::stored(store, &json!(self.tally), || watch(&self.progress())).map_err(Error::store)?
+                == Control::Stop
+            {
+                return Ok(Control::Stop);
             }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
                 store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
