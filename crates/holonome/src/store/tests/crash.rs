@@ -111,11 +111,13 @@ fn killed_writers_leave_readable_runs() {
             ended = child.try_wait().unwrap().is_some();
             thread::sleep(Duration::from_micros(200));
         }
-        if here.exists() {
-            fs::remove_file(&here).unwrap();
+        let held = here.exists();
+        if held {
             child.kill().unwrap();
-            child.wait().unwrap();
-        } else {
+            fs::remove_file(&here).unwrap();
+        }
+        child.wait().unwrap();
+        if !held {
             // It made all its writes.
             assert_eq!(files_of(&path), expected);
             break;
