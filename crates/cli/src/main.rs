@@ -87,7 +87,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
         Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, std::io::stderr().is_terminal())),
         other => say!("error: {other}\n"),
     }
-    if let Error::Failed { out: Some(path), .. } = error {
+    if let Error::Failed { out: Some(path), samples: 1.., .. } = error {
         say!("  look at it:  holonome export {} --csv FILE\n", path.display());
     }
     if json {

@@ -265,6 +265,15 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     let start = limited(0, &format!("{run} --json --out start"));
     assert!(start.code == Some(1) && start.json()["error"]["kind"] == "disk-full", "{start:?}");
     assert!(!folder.path("start").exists());
+    // Full before the first sample: the folder is a run without rows, and says so.
+    let early = limited(16, &format!("{} --json --out early", run.replace("5001", "1001")));
+    assert_eq!((early.code, early.json()["error"]["kind"].as_str()), (Some(1), Some("disk-full")), "{early:?}");
+    assert!(early.stderr.contains("no sample is stored in early"), "{early:?}");
+    assert!(!early.stderr.contains("look at it"), "{early:?}");
+    let export = folder.run("export early --csv -").ok();
+    assert!(export.stdout.lines().count() == 1 && export.stderr.contains("early has no samples"), "{export:?}");
+    folder.run("resume early").ok();
+    assert_eq!(folder.samples("early").1.len(), 1001);
     let export = folder.run("export whole --csv /dev/full --json");
     assert!(export.code == Some(1) && export.json()["error"]["kind"] == "disk-full", "{export:?}");
 }
@@ -312,4 +321,126 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
         }
         assert_eq!(folder.times(treatment)[0], 0.0);
     }
+}
+
+#[test]
+fn damaged_data_are_refused_by_name() {
+    let folder = Folder::new();
+    let run = "models/kepler.holo --method rk4 --step 0.01 --until 1";
+    folder.summary(&format!("run {run} --out whole"));
+    Held::new(&folder, &format!("run {run} --out killed"), "checkpoint 50").kill();
+    for shard in ["1/2", "2/2"] {
+        let out = &shard[..1];
+        folder
+            .summary(&format!("sweep {run} --trajectories 4 --vary v=(0,1+i/100,0) --shard {shard} --out part-{out}"));
+    }
+    let damaged = |file: &str, commands: &[&str]| {
+        let good = fs::read(folder.path(file)).unwrap();
+        let mut bad = good.clone();
+        bad[good.len() / 2] ^= 4;
+        folder.write(file, bad);
+        for command in commands {
+            folder.run(command).refused(&[file, "is damaged", "checksum", "put back a copy"]);
+            let answer = folder.run(&format!("{command} --json"));
+            assert!(!folder.path("all").exists(), "half an ensemble is left");
+            assert_eq!((answer.code, &answer.json()["error"]["kind"]), (Some(2), &"damaged".into()), "{answer:?}");
+        }
+        folder.write(file, good);
+    };
+    damaged("whole/x/c.0.0", &["export whole --csv out.csv"]);
+    assert!(!folder.path("out.csv").exists());
+    damaged("whole/time/c.0", &["export whole --csv out.csv"]);
+    damaged("whole/status.json", &["export whole --csv out.csv", "resume whole"]);
+    damaged("killed/v/c.0.0", &["resume killed", "export killed --csv out.csv"]);
+    damaged("killed/checkpoint.bin", &["resume killed", "export killed --csv out.csv"]);
+    damaged("part-2/x/c.0.0.0", &["merge all part-1 part-2"]);
+    damaged("part-1/checkpoint.bin", &["merge all part-1 part-2"]);
+    folder.summary("merge all part-1 part-2");
+}
+
+#[test]
+fn an_export_that_is_killed_leaves_nothing() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 1 --out run");
+    for old in [None, Some("old")] {
+        if let Some(old) = old {
+            folder.write("out.csv", old);
+        }
+        let before = names(&folder.path("."));
+        Held::new(&folder, "export run --csv out.csv", "write 1").kill();
+        let held = "held".to_string();
+        assert_eq!(names(&folder.path(".")).into_iter().filter(|name| *name != held).collect::<Vec<_>>(), before);
+        assert_eq!(fs::read_to_string(folder.path("out.csv")).ok().as_deref(), old);
+        fs::remove_file(folder.path("held")).unwrap();
+    }
+    folder.run("export run --csv out.csv").ok();
+    assert!(fs::read_to_string(folder.path("out.csv")).unwrap().starts_with("t,x.x,"));
+    assert_eq!(names(&folder.path(".")), ["models", "out.csv", "run"]);
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_export_stays_out_of_runs_and_needs_a_reader() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 1 --out run");
+    folder.summary("run models/kepler.holo --until 1 --out other");
+    std::os::unix::fs::symlink("run/x/c.0.0", folder.path("link.csv")).unwrap();
+    let before = chunks(&folder.path("run"));
+    for file in ["run/x/c.0.0", "run/x.csv", "run/x/new", "other/x.csv", "link.csv", "run/../run/status.json"] {
+        folder.run(&format!("export run --csv {file}")).refused(&[file, "lies in the stored run", "elsewhere"]);
+        assert!(!file.ends_with("x.csv") || !folder.path(file).exists());
+    }
+    assert_eq!(chunks(&folder.path("run")), before);
+    folder.run("export run --csv out.csv").ok();
+    // Beside the runs is not inside of them.
+    fs::create_dir(folder.path("runs")).unwrap();
+    folder.run("export run --csv runs/out.csv").ok();
+    let mut closed = Command::new("bash");
+    let script = "exec \"$0\" export run --csv - >&-";
+    closed.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+    let closed = Answer::new(closed.output().unwrap());
+    assert!(closed.code == Some(1) && closed.stderr.contains("standard output is closed"), "{closed:?}");
+    let mut discarded = folder.command("export run --csv -");
+    let discarded = discarded.stdout(Stdio::null()).status().unwrap();
+    assert!(discarded.success(), "/dev/null is asked for");
+}
+
+#[test]
+fn names_that_differ_by_case_have_their_own_arrays() {
+    let folder = Folder::new();
+    folder.write(
+        "case.holo",
+        "state R : R = 1\nstate r : R = 2\nR' = -r\nr' = R\nintegral J = R^2 + r^2\nobserve j = R\n",
+    );
+    folder.summary("run case.holo --until 1 --out run");
+    let folded: std::collections::BTreeSet<String> =
+        names(&folder.path("run")).into_iter().map(|name| name.to_lowercase()).collect();
+    assert_eq!(folded.len(), names(&folder.path("run")).len(), "{folded:?}");
+    let (columns, rows) = folder.samples("run");
+    assert_eq!(columns[..5], ["t", "R", "r", "J", "j"]);
+    assert_eq!(rows[0][..5], [0.0, 1.0, 2.0, 5.0, 1.0]);
+}
+
+#[test]
+fn files_without_an_end_are_refused() {
+    let folder = Folder::new();
+    folder.write("table.holo", "table d = \"data.csv\"\nstate x = d.a[1]\nx' = -x\n");
+    std::os::unix::fs::symlink("/dev/zero", folder.path("data.csv")).unwrap();
+    let huge = fs::File::create(folder.path("huge.holo")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    for model in ["/dev/zero", "huge.holo", "table.holo"] {
+        for command in ["check", "run"] {
+            folder.run(&format!("{command} {model}")).refused(&["64 MiB"]);
+        }
+    }
+    // A pipe is as good as a file.
+    let model = fs::File::open(folder.path("models/kepler.holo")).unwrap();
+    let output = folder.command("check /dev/stdin").stdin(model).output().unwrap();
+    Answer::new(output).ok();
 }

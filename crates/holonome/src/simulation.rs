@@ -230,7 +230,7 @@ impl Simulation {
         let problem = Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?;
         let mut simulation = Simulation::new(problem, options)?;
         if let Some(state) = state {
-            simulation.state = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            simulation.state = state.state().map_err(Error::store)?;
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
@@ -308,26 +308,29 @@ impl Simulation {
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let watched = Watched::new(&summary.drift, eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
-        let unstored = |source| {
+        let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
-            Error::Failed { failure, watched: None, out: Some(path.clone()) }
+            Error::Failed { failure, watched: None, out: Some(path.clone()), samples }
         };
         match outcome {
             Ok(Outcome::Finished) => {
-                store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
-                store.checkpoint(&self.state).map_err(unstored)?;
-                store.finish(Status::Interrupted, summary.to_json()).map_err(unstored)?;
+                store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                store
+                    .finish(Status::Interrupted, summary.to_json())
+                    .map_err(|error| unstored(error, store.stored()))?;
                 Ok(summary)
             }
             Err(failure) => {
                 let watched = watched.and_then(|watched| watched.explaining(&failure));
-                let error = Error::Failed { failure: Box::new(failure), watched, out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
-                let stored = store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
-                drop(stored);
+                let kept = store.checkpoint(&self.state);
+                let (failure, samples) = (Box::new(failure), store.stored());
+                let error = Error::Failed { failure, watched, out: Some(path), samples };
+                drop(kept.and_then(|()| store.finish(Status::Failed, error.to_json())));
                 Err(error)
             }
         }
@@ -364,7 +367,7 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
-            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None })?;
+            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 })?;
         Ok(state.x)
     }
 

@@ -139,7 +139,10 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
         for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
             let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
-            chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?;
+            match axis.letters() {
+                Some(letters) => chunks::write_texts(&folder.join(array), letters)?,
+                None => chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?,
+            }
         }
     }
     Progress::running(0).write(folder)?;

@@ -37,6 +37,45 @@ pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> 
     })
 }
 
+/// A new file without a name in the folder of `target`, which vanishes with its process however that ends; none where
+/// the system or the file system knows no such files.
+#[cfg(target_os = "linux")]
+pub(super) fn nameless(target: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(target.parent()?, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+}
+
+/// Gives a [`nameless`] file the name `target`, in one step if that is free; otherwise over `temporary`.
+#[cfg(target_os = "linux")]
+pub(super) fn give_name(file: &File, target: &Path, temporary: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |name: &Path| linkat(CWD, &nameless, CWD, name, AtFlags::SYMLINK_FOLLOW);
+    match link(target) {
+        Err(rustix::io::Errno::EXIST) => {
+            link(temporary)?;
+            fs::rename(temporary, target).inspect_err(|_| {
+                let _ = fs::remove_file(temporary);
+            })
+        }
+        linked => Ok(linked?),
+    }
+}
+
+/// None: only Linux has files without a name.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn nameless(_target: &Path) -> Option<File> {
+    None
+}
+
+/// Never called, as [`nameless`] makes none.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn give_name(_file: &File, _target: &Path, _temporary: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The content of a file, or nothing where there is none.
 pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {

@@ -5,7 +5,7 @@ use super::create;
 use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
-use super::progress::{self, Progress, Status};
+use super::progress::{self, Checkpoint, Progress, Status};
 use super::reader::StoredRun;
 use super::schema::Schema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Store {
     samples: usize,
     /// Samples that are in files, all arrays alike.
     stored: usize,
-    /// Text of the checkpoint; kept for its memory.
+    /// Bytes of the checkpoint; kept for their memory.
     scratch: Vec<u8>,
     _lock: Lock,
 }
@@ -36,7 +36,7 @@ pub enum Resumed {
         /// Positioned behind the samples of the last checkpoint.
         store: Box<Store>,
         /// The state of that checkpoint; none if the run was stopped before its first: start from the initial state.
-        state: Option<Value>,
+        state: Option<Checkpoint>,
     },
     /// The run had reached its end; nothing was touched.
     Finished {
@@ -72,14 +72,13 @@ impl Store {
         if progress.status == Status::Finished {
             return Ok(Resumed::Finished { summary: progress.summary });
         }
+        run.check_coordinates()?;
         let schema = run.into_schema();
-        let (samples, state) = match progress::read_checkpoint(path)? {
-            Some(checkpoint) => (checkpoint.samples, Some(checkpoint.state)),
-            None => (0, None),
-        };
+        let state = progress::read_checkpoint(path)?;
+        let samples = state.as_ref().map_or(0, |checkpoint| checkpoint.samples);
         if samples > schema.rows() {
             let reason = format!("{samples} rows of {}", schema.rows());
-            return Err(StoreError::damaged(&path.join("checkpoint.json"), reason));
+            return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
         // Rows beyond the checkpoint go now, so from now on the status must not count them.
         Progress::running(samples).write(path)?;
@@ -113,8 +112,6 @@ impl Store {
     }
 
     /// Puts all samples into files and then records `state` as what they belong to.
-    ///
-    /// JSON has no NaN and no infinity; a state that may hold them has to encode them.
     pub fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
         progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
@@ -141,6 +138,11 @@ impl Store {
     /// Samples taken.
     pub fn samples(&self) -> usize {
         self.samples
+    }
+
+    /// Samples that are in files.
+    pub fn stored(&self) -> usize {
+        self.stored
     }
 
     /// Samples of the whole run, or trajectories of the ensemble.

@@ -208,7 +208,7 @@ impl Sweep {
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
         resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
         if let Some(state) = state {
-            resumed.tally = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            resumed.tally = state.state().map_err(Error::store)?;
         }
         resumed.store = Some(store);
         Ok(Some(Ok(resumed)))
@@ -330,13 +330,12 @@ impl Sweep {
         match outcome {
             Ok(control) => {
                 let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
-                store.checkpoint(&json!(self.tally)).map_err(unstored)?;
+                store.checkpoint(&self.tally).map_err(unstored)?;
                 store.finish(status, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored =
-                    store.checkpoint(&json!(self.tally)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored = store.checkpoint(&self.tally).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -365,13 +364,11 @@ impl Sweep {
                 let batch = batch.map_err(Error::from)?;
                 self.append(store, batch)?;
             }
-            if hold::stored(store, &json!(self.tally), || watch(&self.progress())).map_err(Error::store)?
-                == Control::Stop
-            {
+            if hold::stored(store, &self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
                 return Ok(Control::Stop);
             }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
-                store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
+                store.checkpoint(&self.tally).map_err(Error::store)?;
                 stored = Instant::now();
             }
             if watch(&self.progress()) == Control::Stop {

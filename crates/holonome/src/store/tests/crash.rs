@@ -23,7 +23,7 @@ fn resumed_runs_have_the_bytes_of_uninterrupted_ones() {
             }
             // Dropped as by a kill, in the middle of every kind of write.
             drop(store);
-            for torn in [".tmp-checkpoint.json", "one/.tmp-c.0.0", "all/.tmp-c.5"] {
+            for torn in [".tmp-checkpoint.bin", "one/.tmp-c.0.0", "all/.tmp-c.5"] {
                 fs::write(path.join(torn), "torn").unwrap();
             }
             let (mut store, state) = resume(&path);
