@@ -26,6 +26,13 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
 }
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
+    if let Some(until) = arguments.until {
+        let simulation = Simulation::extend(&arguments.run, until)?;
+        if !arguments.output.quiet {
+            say!("{} goes on from t = {} to t = {until}\n", arguments.run.display(), simulation.time());
+        }
+        return start(simulation, arguments.output);
+    }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
         return crate::sweep::resume(sweep, &arguments.run, arguments.output);
     }

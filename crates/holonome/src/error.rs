@@ -86,7 +86,9 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
 /// The numeric half does not know the options' names.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
-        PlanError::OutOfRange { quantity, .. } | PlanError::TooMany { quantity, .. } => match *quantity {
+        PlanError::OutOfRange { quantity, .. }
+        | PlanError::TooMany { quantity, .. }
+        | PlanError::NoMemory { quantity, .. } => match *quantity {
             "the integration time" => "--until",
             "the step" | "the number of steps" => "--step",
             "the relative tolerance" => "--rtol",

@@ -168,6 +168,9 @@ impl<'a> Engine<'a> {
             self.map.begin((t, h), x, memory, cost, &mut self.work).map_err(|reason| self.no_step(t, reason))?;
         }
         while self.state.step < fixed.count() {
+            if self.state.step == fixed.free_steps() {
+                self.state.keep_before_end();
+            }
             self.check_limit()?;
             if let Some(blocks) = self.map.blocks() {
                 let count = self.block_length(fixed);
@@ -246,13 +249,17 @@ impl<'a> Engine<'a> {
     }
 
     /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
-    /// limit of steps, and never so many that an observer has to wait.
+    /// limit of steps, the last step, and never so many that an observer has to wait.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit]
+        let to_last = match fixed.free_steps().saturating_sub(state.step) {
+            0 => u64::MAX,
+            to_last => to_last,
+        };
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_last]
             .into_iter()
             .min()
             .unwrap_or(0)

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Temporary files of a run start with this; none has a meaning after the process that wrote it.
-const TEMPORARY: &str = ".tmp-";
+pub(super) const TEMPORARY: &str = ".tmp-";
 const LOCK: &str = "run.lock";
 
 /// The temporary path of `target`: hidden, in the same folder, because a rename works within one file system only.
@@ -74,6 +74,25 @@ pub(super) fn nameless(_target: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn give_name(_file: &File, _target: &Path, _temporary: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Exchanges two folders, where the system can do that in one step; otherwise there is a moment without `target`.
+pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, hidden, CWD, target, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+    }
+    let mut aside = hidden.as_os_str().to_os_string();
+    aside.push("-old");
+    let aside = Path::new(&aside);
+    fs::rename(target, aside)?;
+    fs::rename(hidden, target).inspect_err(|_| {
+        let _ = fs::rename(aside, target);
+    })?;
+    fs::rename(aside, hidden)
 }
 
 /// The content of a file, or nothing where there is none.

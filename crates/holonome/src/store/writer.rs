@@ -90,6 +90,46 @@ impl Store {
         Ok(Resumed::Continues { store: Box::new(store), state })
     }
 
+    /// Makes a run longer: replaces it by one of `layout`, whose first rows are those that `state` counts. Its own rows from
+    /// there on go. The folder is made anew beside and takes the place of the old one in one step.
+    pub fn extend(path: &Path, layout: &Layout, rows: usize, state: &impl Serialize) -> Result<Store, StoreError> {
+        // `.` would go on to mean the old folder.
+        let absolute = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
+        let path = absolute.as_deref().unwrap_or(path);
+        let old_lock = Lock::take(path)?;
+        let old = StoredRun::open(path)?;
+        let schema = Schema::new(layout)?;
+        let beginning = old.times()?;
+        let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
+        let same_times = rows <= old.samples()
+            && beginning[..rows].iter().zip(&layout.times).all(|(a, b)| a.to_bits() == b.to_bits());
+        if !same_times || !arrays.iter().eq(layout.arrays.iter().map(|array| &array.name)) {
+            let reason = format!("{} has other samples or arrays than its continuation", path.display());
+            return Err(StoreError::Mismatch { reason });
+        }
+        create::remove_stale(path);
+        let lock = create::instead(path, &schema, layout, |hidden, lock| {
+            let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
+            let mut readers = arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
+            for row in 0..rows {
+                let values = readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<Vec<_>, _>>()?;
+                store.append(&values)?;
+            }
+            store.checkpoint(state)?;
+            Progress::running(rows).write(hidden)?;
+            Ok(store.into_lock())
+        })?;
+        drop(old_lock);
+        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, rows));
+        let arrays = behind.collect::<Result<_, _>>()?;
+        let path = path.to_path_buf();
+        Ok(Store { path, schema, arrays, samples: rows, stored: rows, scratch: Vec::new(), _lock: lock })
+    }
+
+    fn into_lock(self) -> Lock {
+        self._lock
+    }
+
     fn new(path: PathBuf, schema: Schema, lock: Lock) -> Store {
         let arrays = schema.arrays.iter().map(|series| ChunkWriter::new(&path, series)).collect();
         Store { path, schema, arrays, samples: 0, stored: 0, scratch: Vec::new(), _lock: lock }

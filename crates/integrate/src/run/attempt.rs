@@ -19,14 +19,18 @@ const SHORTEST_STEP_ULPS: f64 = 10.0;
 /// short to be one.
 pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
     let remaining = adaptive.t_end - t;
-    // A step that would leave a sliver goes to the end at once.
-    let is_last = 1.01 * h >= remaining;
+    let is_last = reaches_end(adaptive, t, h);
     let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
     // The last step may be as short as it has to be; NaN resolves nothing.
     if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
         return None;
     }
     Some(if is_last { (remaining, adaptive.t_end) } else { (h, t + h) })
+}
+
+/// Whether a step of the length `h` from t goes to the end: also one that would leave a sliver.
+fn reaches_end(adaptive: &AdaptiveSteps, t: f64, h: f64) -> bool {
+    1.01 * h >= adaptive.t_end - t
 }
 
 /// The step that was accepted.
@@ -58,8 +62,13 @@ impl Engine<'_> {
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
         let order = self.tableau().order;
         let (state, tolerance) = (&mut *self.state, adaptive.tolerance());
+        let (guess, remaining) =
+            (start::first_guess(&state.x, &state.first_stage.value, tolerance), adaptive.t_end - state.t);
+        if guess > remaining {
+            state.keep_before_end();
+        }
+        let h0 = guess.min(remaining);
         let (first, x) = (&state.first_stage.value, &state.x);
-        let h0 = start::first_guess(x, first, tolerance).min(adaptive.t_end - state.t);
         for i in 0..x.len() {
             self.x1[i] = h0.mul_add(first[i], x[i]);
         }
@@ -80,6 +89,9 @@ impl Engine<'_> {
         let t = self.state.t;
         let mut h = self.state.controller.h.min(adaptive.longest_step);
         let mut rejections = 0;
+        if reaches_end(adaptive, t, self.state.controller.h) {
+            self.state.keep_before_end();
+        }
         loop {
             self.check_limit()?;
             let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
