@@ -63,8 +63,10 @@ pub enum Command {
     /// Write a run's data in another format.
     #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
     Export(ExportArguments),
-    /// Continue an interrupted run, bit for bit.
-    #[command(after_help = "Example:\n  holonome resume runs/spherical-pendulum-1")]
+    /// Continue an interrupted run, or extend a finished one, bit for bit.
+    #[command(
+        after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
+    )]
     Resume(ResumeArguments),
     /// Print a shell's completions of this command line.
     #[command(
@@ -437,6 +439,9 @@ pub struct ExportArguments {
 pub struct ResumeArguments {
     /// The run's folder
     pub run: PathBuf,
+    /// Go on to a later end than the run's own, also if it is finished
+    #[arg(long, value_name = "T", allow_hyphen_values = true)]
+    pub until: Option<f64>,
     #[command(flatten)]
     pub threads: ThreadArguments,
     #[command(flatten)]

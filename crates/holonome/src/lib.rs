@@ -23,6 +23,7 @@ pub mod dump;
 pub mod error;
 mod feedback;
 pub mod gain;
+mod hold;
 pub mod options;
 pub mod orbit;
 mod penalty;

@@ -91,6 +91,9 @@ pub struct RunOptions {
     pub every: Option<f64>,
     /// Number of outputs, first and last included.
     pub samples: Option<u64>,
+    /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
+    #[serde(default)]
+    pub sampled_until: Option<f64>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
     /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
@@ -132,6 +135,7 @@ impl Default for RunOptions {
             until: 100.0,
             every: None,
             samples: None,
+            sampled_until: None,
             gain: None,
             reference: None,
             projection_tolerance: None,

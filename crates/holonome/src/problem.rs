@@ -15,12 +15,14 @@ use holonome_model::syntax::span::Span;
 use holonome_model::syntax::{self, ast};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Stack for reading models: nesting has stated limits, and this is enough for them.
 const STACK: usize = 256 << 20;
 
-/// Largest model file.
+/// Largest model file, and largest table.
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// A checked model.
@@ -59,15 +61,7 @@ pub struct Parsed {
 /// # Errors
 /// When it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: &Path) -> Result<Source, Error> {
-    let read = |source| Error::Read { path: path.to_path_buf(), source };
-    let size = std::fs::metadata(path).map_err(read)?.len();
-    if size > LARGEST_FILE {
-        return Err(Error::option(format!(
-            "{} has {size} bytes; a model file may have {LARGEST_FILE}",
-            path.display()
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(read)?;
+    let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
@@ -85,6 +79,20 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
             Err(Error::Model { text: Box::new(Source::new(&name, &text)), diagnostics: vec![diagnostic] })
         }
     }
+}
+
+/// Reads a whole file, or pipe, that is not longer than [`LARGEST_FILE`]; a device may have no end.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        let limit = LARGEST_FILE >> 20;
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is larger than {limit} MiB, the limit for a model and for a table: give a smaller file"),
+        ));
+    }
+    Ok(bytes)
 }
 
 /// Reads a file's syntax only.
@@ -158,7 +166,8 @@ impl Problem {
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let read_table = move |table: &str| {
             let path = folder.join(table);
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+            let text = |bytes| String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
+            read_bytes(&path).and_then(text).map_err(|e| format!("{}: {e}", path.display()))
         };
         Problem::check(name, source, settings, ensemble, &read_table)
     }

@@ -3,11 +3,12 @@
 use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
+use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, look_every, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::{Summary, large_drifts};
@@ -26,7 +27,7 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -227,21 +228,10 @@ impl Simulation {
             Resumed::Finished { summary } => return Ok(Err(summary)),
             Resumed::Continues { store, state } => (*store, state),
         };
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
-        let attributes = store.attributes().clone();
-        let text =
-            |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
-        let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
-        let tables: BTreeMap<String, String> =
-            serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
-        let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
-        let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
-        let problem = Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?;
+        let (problem, options) = stored_problem(path, store.attributes())?;
         let mut simulation = Simulation::new(problem, options)?;
         if let Some(state) = state {
-            simulation.state = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            simulation.state = state.state().map_err(Error::store)?;
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
@@ -250,6 +240,56 @@ impl Simulation {
     /// All that the user should know before it starts.
     pub fn all_warnings(&self) -> Vec<String> {
         self.model_warnings.iter().chain(&self.warnings).cloned().collect()
+    }
+
+    /// Opens a run, finished or not, to go on to a later end. What it makes is what a run to `until` would have made, whose
+    /// samples are as far apart as those of this run.
+    ///
+    /// # Errors
+    /// When the folder is no run, is damaged or holds an ensemble; when `until` is not later than the run's own end; when
+    /// something that was chosen at the start depends on the end.
+    pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
+        let run = open_run(path)?;
+        let shown = path.display();
+        if run.trajectories().is_some() {
+            return Err(Error::option(format!("{shown} is an ensemble: make it again with a later --until")));
+        }
+        let (problem, options) = stored_problem(path, run.attributes())?;
+        let old_end = options.until;
+        if !(until > old_end && until.is_finite()) {
+            return Err(Error::option(format!(
+                "--until must be later than t = {old_end}, where {shown} ends, but it is {until}"
+            )));
+        }
+        let sampled_until = match options.every {
+            Some(_) => None,
+            None => Some(options.sampled_until.unwrap_or(old_end)),
+        };
+        let longer = RunOptions { until, sampled_until, ..options.clone() };
+        let before = Simulation::new(problem.clone(), options)?;
+        let mut simulation = Simulation::new(problem, longer)?;
+        let chosen = |simulation: &Simulation| {
+            (simulation.gain_text.clone(), simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()))
+        };
+        if chosen(&before) != chosen(&simulation) {
+            return Err(Error::option(format!(
+                "{shown} cannot be extended: its gain or its penalty was chosen for an end at t = {old_end}; run the model again with --until {until}"
+            )));
+        }
+        let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;
+        let rows = match state.map(StepState::without_end) {
+            Some(state) => {
+                simulation.state = state;
+                simulation.state.next_sample
+            }
+            None if run.status() == Status::Finished => {
+                return Err(Error::option(format!("{shown} has no checkpoint to go on from: run the model again")));
+            }
+            None => 0,
+        };
+        let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
+        simulation.store = Some(store.map_err(Error::store)?);
+        Ok(simulation)
     }
 
     /// Where the run stands.
@@ -279,6 +319,7 @@ impl Simulation {
                 None => Store::create_numbered("runs".as_ref(), &self.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -306,6 +347,7 @@ impl Simulation {
             interval: CHECKPOINT_INTERVAL,
             shown: started,
             steps: 0,
+            look_every: look_every(),
         };
         let program = self.program.as_ref().map(Program::map);
         let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);
@@ -323,34 +365,41 @@ impl Simulation {
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let watched = Watched::new(&summary.drift, eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
-        let unstored = |source| {
+        let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
-            Error::Failed { failure, watched: None, out: Some(path.clone()) }
+            Error::Failed { failure, watched: None, out: Some(path.clone()), samples }
         };
         match outcome {
             Ok(Outcome::Finished) => {
-                store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                // What a later end goes on from.
+                store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
                 if self.options.error {
                     match orbit::measure(self, &path, watch) {
                         Ok(Some(error)) => summary.error = Some(error),
                         Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
                         Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
                     }
-                    store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                    store
+                        .finish(Status::Finished, summary.to_json())
+                        .map_err(|error| unstored(error, store.stored()))?;
                 }
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
-                store.checkpoint(&self.state).map_err(unstored)?;
-                store.finish(Status::Interrupted, summary.to_json()).map_err(unstored)?;
+                store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                store
+                    .finish(Status::Interrupted, summary.to_json())
+                    .map_err(|error| unstored(error, store.stored()))?;
                 Ok(summary)
             }
             Err(failure) => {
                 let watched = watched.and_then(|watched| watched.explaining(&failure));
-                let error = Error::Failed { failure: Box::new(failure), watched, out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
-                let stored = store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
-                drop(stored);
+                let kept = store.checkpoint(&self.state);
+                let (failure, samples) = (Box::new(failure), store.stored());
+                let error = Error::Failed { failure, watched, out: Some(path), samples };
+                drop(kept.and_then(|()| store.finish(Status::Failed, error.to_json())));
                 Err(error)
             }
         }
@@ -387,7 +436,7 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
-            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None })?;
+            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 })?;
         Ok(state.x)
     }
 
@@ -435,6 +484,19 @@ impl Simulation {
         set("method", json!(self.plan.method.to_string()));
         layout
     }
+}
+
+/// The problem and the options of the run at `path`, whose attributes these are.
+fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
+    let damaged = |what: &str| {
+        Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+    };
+    let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
+    let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
+    let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
+    let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
+    let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
+    Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
 }
 
 /// Nobody watches.
@@ -615,7 +677,13 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
-        (None, samples) => plan.with_samples(samples.unwrap_or(1001))?,
+        (None, samples) => {
+            let count = samples.unwrap_or(1001);
+            match options.sampled_until {
+                Some(until) => plan.with_samples_until(count, until)?,
+                None => plan.with_samples(count)?,
+            }
+        }
     };
     plan.projection_tolerance = tolerance("--projection-tolerance", options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping

@@ -110,6 +110,14 @@ pub enum PlanError {
         /// The step.
         h: f64,
     },
+    /// More outputs than there is memory for.
+    #[error("{quantity} would be {value:e}, and there is no memory to list their times")]
+    NoMemory {
+        /// Of what.
+        quantity: &'static str,
+        /// How many.
+        value: f64,
+    },
     /// More steps or outputs than can be counted.
     #[error("{quantity} would be {value:e}, more than this program can count")]
     TooMany {
@@ -186,25 +194,64 @@ impl Plan {
 
     /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the
     /// outputs fall on the nearest steps, and there are fewer of them where there are fewer steps.
-    pub fn with_samples(mut self, count: u64) -> Result<Plan, PlanError> {
+    pub fn with_samples(self, count: u64) -> Result<Plan, PlanError> {
+        let (steps, end) = match &self.stepping {
+            Stepping::Fixed(fixed) => (fixed.count(), fixed.time(self.t0, fixed.count())),
+            Stepping::Adaptive(adaptive) => (0, adaptive.t_end),
+        };
+        self.with_samples_over(count, steps, end)
+    }
+
+    /// The same plan with outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at the end:
+    /// the outputs of a run to `until`, and their continuation.
+    pub fn with_samples_until(self, count: u64, until: f64) -> Result<Plan, PlanError> {
+        let steps = match &self.stepping {
+            Stepping::Fixed(fixed) => match Plan::fixed(self.method, self.t0, until, fixed.h)?.stepping {
+                Stepping::Fixed(part) => part.count(),
+                Stepping::Adaptive(_) => 0,
+            },
+            Stepping::Adaptive(_) => 0,
+        };
+        self.with_samples_over(count, steps, until)
+    }
+
+    /// Outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the time `until`.
+    fn with_samples_over(mut self, count: u64, steps: u64, until: f64) -> Result<Plan, PlanError> {
+        let (t0, quantity) = (self.t0, "the number of samples");
         if count < 2 {
-            let (quantity, range) = ("the number of samples", "at least 2");
-            return Err(PlanError::OutOfRange { quantity, range, value: count as f64 });
+            return Err(PlanError::OutOfRange { quantity, range: "at least 2", value: count as f64 });
         }
-        if count as f64 > MOST_SAMPLES {
-            return Err(PlanError::TooMany { quantity: "the number of samples", value: count as f64 });
-        }
-        let t0 = self.t0;
+        let length = check_interval(t0, until)?;
+        let expected = (count - 1) as f64 * ((self.t_end() - t0) / length).max(1.0);
         match &mut self.stepping {
             Stepping::Fixed(fixed) => {
-                let (steps, gaps) = (u128::from(fixed.count()), u128::from(count - 1));
-                fixed.samples = (0..=gaps).map(|i| ((2 * i * steps + gaps) / (2 * gaps)) as u64).collect();
-                fixed.samples.dedup();
+                let (steps, gaps, last) = (u128::from(steps), u128::from(count - 1), fixed.count());
+                let expected = expected.min(last as f64);
+                if expected > MOST_SAMPLES {
+                    return Err(PlanError::TooMany { quantity, value: expected });
+                }
+                fixed.samples = Vec::new();
+                reserve(&mut fixed.samples, expected)?;
+                if gaps >= steps {
+                    fixed.samples.extend(0..=last);
+                } else {
+                    let nearest = |i: u128| ((2 * i * steps + gaps) / (2 * gaps)) as u64;
+                    fixed.samples.extend((0..).map(nearest).take_while(|&step| step < last));
+                    fixed.samples.push(last);
+                }
             }
             Stepping::Adaptive(adaptive) => {
-                let (gaps, length) = ((count - 1) as f64, adaptive.t_end - t0);
-                adaptive.samples = (0..count).map(|i| t0 + length * (i as f64 / gaps)).collect();
-                adaptive.samples[count as usize - 1] = adaptive.t_end;
+                if expected > MOST_SAMPLES {
+                    return Err(PlanError::TooMany { quantity, value: expected });
+                }
+                let (gaps, end) = (count - 1, adaptive.t_end);
+                // A last gap that only rounding makes is none.
+                let near = INTEGER_TOLERANCE * (length / gaps as f64);
+                let time = |i: u64| if i == gaps { until } else { t0 + length * (i as f64 / gaps as f64) };
+                adaptive.samples = Vec::new();
+                reserve(&mut adaptive.samples, expected)?;
+                adaptive.samples.extend((0..).map(time).take_while(|&t| t < end - near));
+                adaptive.samples.push(end);
             }
         }
         Ok(self)
@@ -230,12 +277,16 @@ impl Plan {
                     return Err(PlanError::SpacingOffSteps { every, h: fixed.h });
                 }
                 let stride = ratio.round() as u64;
-                count(fixed.h * fixed.steps as f64)?;
-                fixed.samples = (0..=fixed.steps).step_by(stride as usize).collect();
+                let expected = count(fixed.h * fixed.steps as f64)?;
+                fixed.samples = Vec::new();
+                reserve(&mut fixed.samples, expected as f64)?;
+                fixed.samples.extend((0..=fixed.steps).step_by(stride as usize));
             }
             Stepping::Adaptive(adaptive) => {
                 let (last, end) = (count(adaptive.t_end - t0)?, adaptive.t_end);
-                adaptive.samples = (0..=last).map(|i| (t0 + i as f64 * every).min(end)).collect();
+                adaptive.samples = Vec::new();
+                reserve(&mut adaptive.samples, last as f64)?;
+                adaptive.samples.extend((0..=last).map(|i| (t0 + i as f64 * every).min(end)));
             }
         }
         Ok(self)
@@ -287,6 +338,12 @@ impl FixedSteps {
         self.steps + u64::from(self.shorter_last.is_some())
     }
 
+    /// Number of steps that do not depend on where the run ends. The last one does: it may be shorter, and multipliers at
+    /// its end are those of one side; those before a shorter step know its length.
+    pub(crate) fn free_steps(&self) -> u64 {
+        self.count().saturating_sub(if self.shorter_last.is_some() { 2 } else { 1 })
+    }
+
     /// Time after `step` steps: fma(step, h, t₀), so that it carries one rounding however long the run.
     pub fn time(&self, t0: f64, step: u64) -> f64 {
         match self.shorter_last {
@@ -302,6 +359,12 @@ impl FixedSteps {
             _ => self.h,
         }
     }
+}
+
+/// Room for about so many output times.
+fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
+    let quantity = "the number of samples";
+    samples.try_reserve(expected as usize + 2).map_err(|_| PlanError::NoMemory { quantity, value: expected })
 }
 
 fn is_integer(ratio: f64) -> bool {

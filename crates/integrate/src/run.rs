@@ -199,6 +199,9 @@ impl<'a> Engine<'a> {
             self.rehearse(fixed)?;
         }
         while self.state.step < fixed.count() {
+            if self.state.step == fixed.free_steps() {
+                self.state.keep_before_end();
+            }
             self.check_limit()?;
             if let Some(blocks) = self.map.blocks() {
                 let count = self.block_length(fixed);
@@ -281,14 +284,18 @@ impl<'a> Engine<'a> {
     }
 
     /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
-    /// limit of steps, and never so many that an observer has to wait.
+    /// limit of steps, the last step, and never so many that an observer has to wait.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
         let to_terms = steps_to_measurement(state.step);
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms]
+        let to_last = match fixed.free_steps().saturating_sub(state.step) {
+            0 => u64::MAX,
+            to_last => to_last,
+        };
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms, to_last]
             .into_iter()
             .min()
             .unwrap_or(0)

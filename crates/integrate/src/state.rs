@@ -55,6 +55,10 @@ pub struct StepState {
     /// What the map carries from step to step: what rounding lost, the last multipliers.
     #[serde(with = "exact::list")]
     pub memory: Vec<f64>,
+    /// Of a run that is near its end, the last state that the end has not yet had a part in: from there a run to a later
+    /// end goes on. None before, when that is this state itself.
+    #[serde(default)]
+    pub before_end: Option<Box<StepState>>,
 }
 
 /// The field at the beginning of the next step, where it is already known (first same as last).
@@ -185,6 +189,22 @@ impl StepState {
             next_sample: 0,
             stability: StabilityMemory::default(),
             memory: Vec::new(),
+            before_end: None,
+        }
+    }
+
+    /// Keeps this state, as the next step is the first one that depends on where the run ends.
+    pub(crate) fn keep_before_end(&mut self) {
+        if self.before_end.is_none() {
+            self.before_end = Some(Box::new(self.clone()));
+        }
+    }
+
+    /// The state from which a run to a later end goes on.
+    pub fn without_end(mut self) -> StepState {
+        match self.before_end.take() {
+            Some(state) => *state,
+            None => self,
         }
     }
 }

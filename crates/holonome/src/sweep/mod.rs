@@ -12,6 +12,7 @@ pub use merge::merge;
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
+use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, reference_state};
@@ -225,7 +226,7 @@ impl Sweep {
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
         resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
         if let Some(state) = state {
-            resumed.tally = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            resumed.tally = state.state().map_err(Error::store)?;
             resumed.tally.complete();
         }
         resumed.store = Some(store);
@@ -277,6 +278,7 @@ impl Sweep {
                 None => Store::create_numbered("runs".as_ref(), &self.simulation.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -347,13 +349,12 @@ impl Sweep {
         match outcome {
             Ok(control) => {
                 let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
-                store.checkpoint(&json!(self.tally)).map_err(unstored)?;
+                store.checkpoint(&self.tally).map_err(unstored)?;
                 store.finish(status, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored =
-                    store.checkpoint(&json!(self.tally)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored = store.checkpoint(&self.tally).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -383,8 +384,11 @@ impl Sweep {
                 self.append(store, batch)?;
             }
             self.tally.far += self.starts.take_far();
+            if hold::stored(store, &self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
+                return Ok(Control::Stop);
+            }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
-                store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
+                store.checkpoint(&self.tally).map_err(Error::store)?;
                 stored = Instant::now();
             }
             if watch(&self.progress()) == Control::Stop {

@@ -8,14 +8,24 @@ const PROBE: f64 = 1e-3;
 /// Part of the whole span that the first step may take.
 const SHARE: f64 = 1e-2;
 
+/// A length in time.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The length.
+    pub length: f64,
+    /// Whether it is a part of the whole span.
+    pub by_span: bool,
+}
+
 /// Length after which the field is evaluated again to find ẍ; `norms` are S² of the vectors.
-pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f64) -> f64 {
+pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f64) -> Choice {
     let times = (0..vectors.count()).filter_map(|vector| {
         let at = vectors.components_of(vector);
         let (size, speed) = (length(&x[at.clone()]).max(norms[vector].sqrt()), length(&field[at]));
         (size > 0.0 && speed > 0.0).then(|| size / speed)
     });
-    PROBE * times.fold(SHARE * span, f64::min)
+    let shortest = times.fold(SHARE * span, f64::min);
+    Choice { length: PROBE * shortest, by_span: shortest == SHARE * span }
 }
 
 /// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3 √(|x|/|ẍ|),
@@ -25,7 +35,7 @@ pub fn first_step(
     (x, field, change): (&[f64], &[f64], &[f64]),
     (norms, vectors): (&[f64], &Vectors),
     (order, rtol, span): (u32, f64, f64),
-) -> f64 {
+) -> Choice {
     let mut shortest = SHARE * span;
     for vector in 0..vectors.count() {
         let at = vectors.components_of(vector);
@@ -43,8 +53,12 @@ pub fn first_step(
         }
     }
     let step = 2.0 * rtol.powf(1.0 / f64::from(order + 1)) * shortest;
-    // An infinite speed gives 0; the controller then finds its way from the span.
-    if step > 0.0 { step.min(SHARE * span) } else { SHARE * span * rtol }
+    let by_span = shortest == SHARE * span || step > SHARE * span;
+    match step > 0.0 {
+        true => Choice { length: step.min(SHARE * span), by_span },
+        // An infinite speed gives 0; the controller then finds its way from the span.
+        false => Choice { length: SHARE * span * rtol, by_span: true },
+    }
 }
 
 fn length(v: &[f64]) -> f64 {
@@ -62,11 +76,11 @@ mod tests {
         let field = |x: &[f64]| [x[1], -omega * omega * x[0]];
         let at = field(&x);
         let norms = [a * a, 0.0];
-        let h0 = probe(&x, &at, &norms, &vectors, span);
+        let h0 = probe(&x, &at, &norms, &vectors, span).length;
         let moved = [x[0] + h0 * at[0], x[1] + h0 * at[1]];
         let there = field(&moved);
         let change = [there[0] - at[0], there[1] - at[1]];
-        omega * first_step(h0, (&x, &at, &change), (&norms, &vectors), (4, 1e-5, span))
+        omega * first_step(h0, (&x, &at, &change), (&norms, &vectors), (4, 1e-5, span)).length
     }
 
     #[test]
@@ -83,8 +97,8 @@ mod tests {
     fn a_state_at_rest_takes_a_part_of_the_span() {
         let vectors = Vectors::components(1);
         let zero = [0.0];
-        let h0 = probe(&zero, &zero, &zero, &vectors, 10.0);
-        let step = first_step(h0, (&zero, &zero, &zero), (&zero, &vectors), (7, 1e-8, 10.0));
+        let h0 = probe(&zero, &zero, &zero, &vectors, 10.0).length;
+        let step = first_step(h0, (&zero, &zero, &zero), (&zero, &vectors), (7, 1e-8, 10.0)).length;
         assert!((step / (0.1 * 0.2) - 1.0).abs() < 4.0 * f64::EPSILON, "{step}");
     }
 }

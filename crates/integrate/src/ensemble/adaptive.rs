@@ -163,7 +163,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
         let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
         let norms = &self.lanes[lane].scales.norms;
-        let probe = start::probe(&self.one, &self.field, norms, vectors, span);
+        let probe = start::probe(&self.one, &self.field, norms, vectors, span).length;
         self.moved.copy_from_slice(&self.x);
         for i in 0..self.one.len() {
             self.moved[i * lanes + lane] = probe.mul_add(self.field[i], self.one[i]);
@@ -178,6 +178,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         let order = self.steps.tableau().order;
         let norms = &self.lanes[lane].scales.norms;
         let h = start::first_step(probe, (&self.one, &self.field, &self.change), (norms, vectors), (order, rtol, span));
+        let h = h.length;
         self.lanes[lane].end.cost.field += 1;
         h
     }

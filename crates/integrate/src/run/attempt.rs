@@ -23,14 +23,18 @@ const SHORTEST_STEP_ULPS: f64 = 10.0;
 /// short to be one.
 pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
     let remaining = adaptive.t_end - t;
-    // A step that would leave a sliver goes to the end at once.
-    let is_last = 1.01 * h >= remaining;
+    let is_last = reaches_end(adaptive, t, h);
     let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
     // The last step may be as short as it has to be; NaN resolves nothing.
     if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
         return None;
     }
     Some(if is_last { (remaining, adaptive.t_end) } else { (h, t + h) })
+}
+
+/// Whether a step of the length `h` from t goes to the end: also one that would leave a sliver.
+fn reaches_end(adaptive: &AdaptiveSteps, t: f64, h: f64) -> bool {
+    1.01 * h >= adaptive.t_end - t
 }
 
 /// The step that was accepted.
@@ -65,14 +69,19 @@ impl Engine<'_> {
         let (first, x, norms) = (&state.first_stage.value, &state.x, &state.scales.norms);
         let probe = start::probe(x, first, norms, vectors, span);
         for i in 0..x.len() {
-            self.x1[i] = probe.mul_add(first[i], x[i]);
+            self.x1[i] = probe.length.mul_add(first[i], x[i]);
         }
-        self.system.field(state.t + probe, &self.x1, &mut self.field, &mut self.work);
+        self.system.field(state.t + probe.length, &self.x1, &mut self.field, &mut self.work);
         state.cost.field += 1;
         for i in 0..x.len() {
             self.field[i] -= first[i];
         }
-        start::first_step(probe, (x, first, &self.field), (norms, vectors), (order, rtol, span))
+        let first = start::first_step(probe.length, (x, first, &self.field), (norms, vectors), (order, rtol, span));
+        if probe.by_span || first.by_span {
+            // A run to a later end would have begun otherwise.
+            state.keep_before_end();
+        }
+        first.length
     }
 
     /// Attempts steps until one is accepted.
@@ -84,6 +93,9 @@ impl Engine<'_> {
         let t = self.state.t;
         let mut h = self.state.controller.h.min(adaptive.longest_step);
         let mut rejections = 0;
+        if reaches_end(adaptive, t, self.state.controller.h) {
+            self.state.keep_before_end();
+        }
         loop {
             self.check_limit()?;
             let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
