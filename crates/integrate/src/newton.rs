@@ -2,6 +2,7 @@
 
 use crate::linear::lu::{Elimination, Pivots};
 use crate::phase_space::Equation;
+use crate::system::max_or_nan;
 use std::ops::Range;
 
 /// The equations of a step, apart from their numbers.
@@ -86,7 +87,7 @@ impl System {
                 return Err(unsolved);
             }
             step.copy_from_slice(residuals);
-            let pivots = self.elimination.solve(jacobian, step, work);
+            let pivots = self.elimination.solve(jacobian, &registers[sizes.clone()], step, work);
             if let Some(before) = before.replace(pivots) {
                 let ratio = pivots.smallest / before.smallest;
                 strayed |= pivots.negative != before.negative || !(1.0 / GREAT_DEAL..=GREAT_DEAL).contains(&ratio);
@@ -94,7 +95,7 @@ impl System {
             for (unknown, step) in registers[first..].iter_mut().zip(&*step) {
                 *unknown -= step;
             }
-            if self.linear || residual <= enough {
+            if self.linear || residual <= enough || is_rounding(iterations, step, &registers[first..]) {
                 return match step.iter().all(|step| step.is_finite()) {
                     true => Ok(Solved { iterations, pivots, strayed }),
                     false => Err(unsolved),
@@ -108,11 +109,27 @@ impl System {
     }
 }
 
-/// The largest |r_i|/size_i, and its row; NaN before all else. Where nothing cancels, the residual itself counts.
+/// Whether the step of a late iteration changes its unknowns by no more than their rounding: what is left of the
+/// residuals of a system at rest is the rounding of forces that cancel, however small their own size. (Unknowns of several
+/// units are compared here, so this is no test for an iteration that still converges.)
+pub fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
+    const LATE: u32 = 6;
+    const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
+    if iterations < LATE {
+        return false;
+    }
+    let largest = |v: &[f64]| v.iter().fold(0.0, |largest, x| max_or_nan(largest, x.abs()));
+    largest(step) <= ROUNDINGS * largest(unknowns)
+}
+
+/// The largest |r_i|/size_i, and its row; NaN before all else. Where nothing cancels, anything is off by its own size.
 pub fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
     let mut worst = (0.0, 0);
     for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {
-        let relative = if *size == 0.0 { residual.abs() } else { residual.abs() / size };
+        let relative = match *size == 0.0 && !residual.is_nan() {
+            true => f64::from(u8::from(*residual != 0.0)),
+            false => residual.abs() / size,
+        };
         if relative.is_nan() {
             return (f64::NAN, row);
         }

@@ -114,6 +114,12 @@ pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
 /// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
+/// The parts of x that have a unit in common: positions and momenta of a state of so many degrees of freedom, or all of it.
+pub fn parts<V>(x: &[V], degrees: usize) -> impl Iterator<Item = &[V]> {
+    let (positions, rest) = x.split_at(if x.len() == 2 * degrees { degrees } else { 0 });
+    [positions, rest].into_iter().filter(|part| !part.is_empty())
+}
+
 /// The phase space of a model, as a step sees it.
 pub trait PhaseSpace {
     /// Length of the state.
@@ -133,7 +139,8 @@ pub trait PhaseSpace {
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
 
-    /// max |x_i|, as the size of each of x's components: what is added to x is known to a rounding of x at best.
+    /// max |x_i|, as the size of each of x's components, of a whole state apart for positions and momenta ([`parts`]): what
+    /// is added to x is known to a rounding of x at best.
     fn sizes(&mut self, x: &[Value]) -> Vec<Value>;
 
     /// The sum of all numbers that these stand for.
@@ -150,7 +157,7 @@ pub trait PhaseSpace {
     fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
     /// The hidden constraints X_g(H) + g_t at (t, x).
     fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
-    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j|: the size of what cancels in it, which does not vanish
+    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j|, among positions or momenta as x_i is: the size of what cancels in it, which does not vanish
     /// where a component happens to.
     fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value>;
     /// X_{λ·g} at (t, x).

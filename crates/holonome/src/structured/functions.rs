@@ -84,9 +84,9 @@ impl Functions {
             h_q: of(&mechanics.gradient[..n]),
             h_p: of(&mechanics.gradient[n..]),
             constraints: values(&mechanics.constraints),
-            constraint_sizes: sizes(&mechanics.graph, mechanics.dimension, &mechanics.constraints),
+            constraint_sizes: sizes(mechanics, &mechanics.constraints),
             hidden: values(&mechanics.hidden),
-            hidden_sizes: sizes(&mechanics.graph, mechanics.dimension, &mechanics.hidden),
+            hidden_sizes: sizes(mechanics, &mechanics.hidden),
             gradients: Gradients::new(mechanics),
             fibre: Fibre::new(mechanics, model),
             flows: None,
@@ -99,19 +99,29 @@ impl Functions {
     }
 }
 
-/// Σ |∂g/∂x_i| max |x_j| for each restriction.
-fn sizes(graph: &Graph, dimension: usize, list: &[Restriction]) -> Formula {
-    let mut g = graph.clone();
+/// Σ |∂g/∂x_i| max |x_j| for each restriction, the largest being among positions or among momenta as x_i is.
+fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
+    let mut g = mechanics.graph.clone();
     let zero = g.zero();
-    let largest = (0..dimension).fold(zero, |largest, i| {
-        let x = g.state(i);
-        g.largest(x, largest)
-    });
+    let mut largest = |range: std::ops::Range<usize>| {
+        range.fold(zero, |largest, i| {
+            let x = g.state(i);
+            g.largest(x, largest)
+        })
+    };
+    let n = mechanics.degrees;
+    let largest = [largest(0..n), largest(n..mechanics.dimension)];
     let mut roots = Vec::with_capacity(list.len());
     for restriction in list {
-        let terms: Vec<Node> = restriction.gradient.iter().map(|&(_, d)| g.unary(Unary::Abs, d)).collect();
-        let sum = g.sum(terms);
-        roots.push(g.mul(sum, largest));
+        let mut size = zero;
+        for (part, &largest) in largest.iter().enumerate() {
+            let of_part = restriction.gradient.iter().filter(|&&(i, _)| usize::from(i as usize >= n) == part);
+            let terms: Vec<Node> = of_part.map(|&(_, d)| g.unary(Unary::Abs, d)).collect();
+            let sum = g.sum(terms);
+            let product = g.mul(sum, largest);
+            size = g.add(size, product);
+        }
+        roots.push(size);
     }
     Formula::unfused(&g, &roots)
 }

@@ -331,7 +331,9 @@ fn solve(
             let sizes = g.copy_from(&trace.graph, &system.sizes, known);
             let close = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
             for (&r, &size) in residuals.iter().zip(&sizes) {
-                let allowed = g.mul(close, size);
+                // Where nothing cancels there is nothing to be off by.
+                let tiny = g.constant(f64::MIN_POSITIVE);
+                let allowed = g.fma(close, size, tiny);
                 let relative = g.div(r, allowed);
                 *residual = g.largest(relative, *residual);
             }

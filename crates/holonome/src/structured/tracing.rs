@@ -5,6 +5,7 @@ use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{
     Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
+    parts,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
@@ -385,9 +386,13 @@ impl PhaseSpace for Tracer<'_> {
     }
 
     fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let zero = self.graph.zero();
-        let largest = x.iter().fold(zero, |largest, &x| self.graph.largest(Node(x.0), largest));
-        vec![Value(largest.0); x.len()]
+        let mut sizes = Vec::with_capacity(x.len());
+        for part in parts(x, self.functions.degrees) {
+            let zero = self.graph.zero();
+            let largest = part.iter().fold(zero, |largest, &x| self.graph.largest(Node(x.0), largest));
+            sizes.extend(std::iter::repeat_n(Value(largest.0), part.len()));
+        }
+        sizes
     }
 
     fn total(&mut self, x: &[Value]) -> Value {

@@ -1,5 +1,8 @@
-//! Gaussian elimination with partial pivoting, for the Newton matrices of a step: dense for a few unknowns, within the
-//! band for many that are coupled to near ones only.
+//! Gaussian elimination with scaled partial pivoting, for the Newton matrices of a step: dense for a few unknowns, within
+//! the band for many that are coupled to near ones only.
+//!
+//! A pivot is the entry of its column that is largest relative to the size of its row, which is what cancels in the
+//! equation: the unit of an equation has no say.
 
 use super::ordering::reverse_cuthill_mckee;
 
@@ -64,33 +67,35 @@ impl Elimination {
     /// Length of the scratch that [`Elimination::solve`] needs.
     pub fn work_len(&self) -> usize {
         match &self.band {
-            None => self.n * self.n,
-            Some((_, half)) => self.n * (3 * half + 1) + self.n,
+            None => self.n * self.n + self.n,
+            Some((_, half)) => self.n * (3 * half + 1) + 2 * self.n,
         }
     }
 
-    /// Solves A u = b in place of `b`, A given by the values of its entries.
-    pub fn solve(&self, values: &[f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
+    /// Solves A u = b in place of `b`, A given by the values of its entries; `sizes` are those of its rows.
+    pub fn solve(&self, values: &[f64], sizes: &[f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.band {
             None => {
-                let a = &mut work[..self.n * self.n];
+                let (a, rest) = work.split_at_mut(self.n * self.n);
+                let rows = &mut rest[..self.n];
+                rows.copy_from_slice(sizes);
                 a.fill(0.0);
                 for (&place, &value) in self.place.iter().zip(values) {
                     a[place as usize] += value;
                 }
-                eliminate(a, self.n, b)
+                eliminate(a, self.n, rows, b)
             }
             Some((position, half)) => {
                 let (a, rest) = work.split_at_mut(self.n * (3 * half + 1));
-                let ordered = &mut rest[..self.n];
+                let (ordered, rows) = rest[..2 * self.n].split_at_mut(self.n);
                 a.fill(0.0);
                 for (&place, &value) in self.place.iter().zip(values) {
                     a[place as usize] += value;
                 }
-                for (&at, &b) in position.iter().zip(&*b) {
-                    ordered[at as usize] = b;
+                for (&at, (&b, &size)) in position.iter().zip(b.iter().zip(sizes)) {
+                    (ordered[at as usize], rows[at as usize]) = (b, size);
                 }
-                let pivots = eliminate_band(a, *half, ordered);
+                let pivots = eliminate_band(a, *half, rows, ordered);
                 for (&at, b) in position.iter().zip(b) {
                     *b = ordered[at as usize];
                 }
@@ -152,13 +157,18 @@ impl Pivots {
     }
 }
 
-/// Solves a dense system in place; `a` is lost.
-fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
+/// How large an entry is for a row of this size. In a row in which nothing cancels any entry is large.
+fn weight(entry: f64, size: f64) -> f64 {
+    if entry == 0.0 { 0.0 } else { entry.abs() / size }
+}
+
+/// Solves a dense system in place; `a` and the `sizes` of its rows are lost.
+fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let mut pivots = Pivots::NONE_YET;
     for k in 0..n {
         let mut best = k;
         for i in k + 1..n {
-            if a[i * n + k].abs() > a[best * n + k].abs() {
+            if weight(a[i * n + k], sizes[i]) > weight(a[best * n + k], sizes[best]) {
                 best = i;
             }
         }
@@ -167,6 +177,7 @@ fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
                 a.swap(k * n + j, best * n + j);
             }
             b.swap(k, best);
+            sizes.swap(k, best);
             pivots.exchange();
         }
         pivots.take(a[k * n + k]);
@@ -189,7 +200,7 @@ fn eliminate(a: &mut [f64], n: usize, b: &mut [f64]) -> Pivots {
 }
 
 /// The same within a band: entry (i, j) stands at i·(3w + 1) + (j − i) + w, where w is the half width.
-fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
+fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let n = b.len();
     let at = |i: usize, j: usize| i * (3 * w + 1) + j + w - i;
     let mut pivots = Pivots::NONE_YET;
@@ -197,7 +208,7 @@ fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
         let (last_row, last_column) = ((k + w).min(n - 1), (k + 2 * w).min(n - 1));
         let mut best = k;
         for i in k + 1..=last_row {
-            if a[at(i, k)].abs() > a[at(best, k)].abs() {
+            if weight(a[at(i, k)], sizes[i]) > weight(a[at(best, k)], sizes[best]) {
                 best = i;
             }
         }
@@ -206,6 +217,7 @@ fn eliminate_band(a: &mut [f64], w: usize, b: &mut [f64]) -> Pivots {
                 a.swap(at(k, j), at(best, j));
             }
             b.swap(k, best);
+            sizes.swap(k, best);
             pivots.exchange();
         }
         pivots.take(a[at(k, k)]);
@@ -254,7 +266,7 @@ mod tests {
         }
         let elimination = Elimination::new(n, &entries);
         assert_eq!(elimination.band.is_some(), n > FEW && 3 * w < n);
-        let pivots = elimination.solve(&values, &mut b, &mut vec![f64::NAN; elimination.work_len()]);
+        let pivots = elimination.solve(&values, &vec![1.0; n], &mut b, &mut vec![f64::NAN; elimination.work_len()]);
         // The condition number is at most about the ratio of the pivots times n; so is the error, in roundings.
         let tolerance = 4.0 * f64::EPSILON * n as f64 * pivots.largest / pivots.smallest;
         for (found, expected) in b.iter().zip(&solution) {
@@ -308,7 +320,7 @@ mod tests {
     fn the_sign_and_singularity_are_seen() {
         let two = |a: [f64; 4]| {
             let elimination = Elimination::new(2, &[(0, 0), (0, 1), (1, 0), (1, 1)]);
-            elimination.solve(&a, &mut [1.0, 1.0], &mut [0.0; 4])
+            elimination.solve(&a, &[1.0, 1.0], &mut [1.0, 1.0], &mut [0.0; 6])
         };
         assert!(!two([2.0, 1.0, 1.0, 3.0]).negative);
         assert!(two([1.0, 2.0, 3.0, 1.0]).negative);

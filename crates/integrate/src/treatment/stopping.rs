@@ -51,7 +51,7 @@ pub(super) struct Stopping {
     /// σ of every component's vector.
     sizes: Vec<f64>,
     iterations: u32,
-    /// The residuals one and two iterations ago.
+    /// The residuals one and two iterations ago, in units of round-off: distances of several units do not compare.
     before: [f64; 2],
 }
 
@@ -112,15 +112,16 @@ impl Stopping {
         }
         let ([last, last_but_one], spent) = (self.before, self.iterations == MOST_ITERATIONS);
         // Halving each time is slow already; less than that near round-off is round-off.
-        if (worst.residual > 0.5 * last || spent) && worst.excess_of_round_off <= STAGNATION_SLACK {
+        let now = if worst.residual.is_nan() { f64::NAN } else { worst.excess_of_round_off };
+        if (now > 0.5 * last || spent) && now <= STAGNATION_SLACK {
             return Ok(true);
         }
         // Two unknowns may take turns, as μ and x₁ of a symmetric projection do: two iterations have to halve it.
-        let stagnates = worst.residual > 0.5 * last_but_one || worst.residual.is_nan();
+        let stagnates = now > 0.5 * last_but_one || now.is_nan();
         if stagnates || spent {
             return Err(Unconverged { iterations: self.iterations, residual: worst.residual, row: worst.row });
         }
-        self.before = [worst.residual, last];
+        self.before = [now, last];
         self.iterations += 1;
         Ok(false)
     }

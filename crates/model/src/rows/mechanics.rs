@@ -84,7 +84,8 @@ impl RowMechanics {
         let hidden = along(&all, dimension + outputs, 1, true);
         let gradient = columns.function(Function::gradient(hamiltonian, dimension));
         let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
-        let sizes = [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional))));
+        let sizes =
+            [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional, model.degrees()))));
         let hidden = columns.function(Function::value(&hidden));
         let g = columns.function(Function::value(&all));
         Some(RowMechanics {
@@ -313,23 +314,26 @@ fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> F
 }
 
 /// Σ |∂f/∂x_i| max |x_j| of every term of f.
-fn sized(functional: &Functional) -> Functional {
+fn sized(functional: &Functional, degrees: usize) -> Functional {
     let term = |term: &Term| {
         let (mut graph, gradients) = term.gradients();
         let zero = graph.zero();
-        let mut largest = zero;
+        // Positions, and what stands behind them.
+        let part = |slot: u32| usize::from(term.rows() > 0 && term.row(0)[slot as usize] as usize >= degrees);
+        let mut largest = [zero; 2];
         for (k, source) in term.slots.iter().enumerate() {
             if *source == Source::State {
                 let slot = graph.input(Input::Slot(k as u32));
-                largest = graph.largest(slot, largest);
+                let largest = &mut largest[part(k as u32)];
+                *largest = graph.largest(slot, *largest);
             }
         }
         let size = |gradient: &Vec<(u32, Node)>| {
-            let sum = gradient.iter().fold(zero, |sum, &(_, d)| {
+            gradient.iter().fold(zero, |sum, &(slot, d)| {
                 let size = graph.unary(Unary::Abs, d);
+                let size = graph.mul(size, largest[part(slot)]);
                 graph.add(sum, size)
-            });
-            graph.mul(sum, largest)
+            })
         };
         let roots = gradients.iter().map(size).collect();
         Term { graph, roots, ..term.clone() }

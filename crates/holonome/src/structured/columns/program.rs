@@ -13,7 +13,7 @@ use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
 use crate::structured::tracing::Calls;
 use holonome_integrate::linear::unpivoted::Unpivoted;
-use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, worst};
+use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, is_rounding, worst};
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
@@ -508,11 +508,8 @@ enum Lost {
 
 /// Whether every residual is within `enough` of what cancels in it.
 fn are_close(residuals: &[f64], sizes: &[f64], enough: f64) -> bool {
-    // Counted without a branch, as that runs in vectors. Where nothing cancels the residual itself counts.
-    let close = |(residual, size): (&f64, &f64)| {
-        let size = if *size == 0.0 { 1.0 } else { *size };
-        u32::from(residual.abs() <= enough * size)
-    };
+    // Counted without a branch, as that runs in vectors.
+    let close = |(residual, size): (&f64, &f64)| u32::from(residual.abs() <= enough * size);
     residuals.iter().zip(sizes).map(close).sum::<u32>() == residuals.len() as u32
 }
 
@@ -622,7 +619,7 @@ impl Solve {
             self.calls.count(1, cost);
             let (before, residuals) = registers.split_at_mut(self.residuals.first);
             let residuals = &mut residuals[..m];
-            let close = self.linear || are_close(residuals, &before[self.sizes.range()], enough);
+            let mut close = self.linear || are_close(residuals, &before[self.sizes.range()], enough);
             if self.solver.fills() {
                 values.fill(0.0);
             }
@@ -630,6 +627,7 @@ impl Solve {
             let pivots = self.solver.solve(values, residuals, work);
             cost.newton_iterations += u64::from(!self.linear);
             cost.linear_solves += 1;
+            close |= is_rounding(iterations, residuals, &before[self.unknowns.clone()]);
             let mut finite = true;
             for (unknown, step) in before[self.unknowns.clone()].iter_mut().zip(&*residuals) {
                 *unknown -= step;

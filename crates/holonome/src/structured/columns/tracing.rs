@@ -3,6 +3,7 @@
 use crate::structured::tracing::Calls;
 use holonome_integrate::phase_space::{
     Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
+    parts,
 };
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
@@ -310,8 +311,12 @@ impl PhaseSpace for Tracer {
     }
 
     fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let largest = self.reduced(Reduction::Largest, columns(x));
-        vec![Value(largest.0); x.len()]
+        let mut sizes = Vec::with_capacity(x.len());
+        for part in parts(x, self.degrees()) {
+            let largest = self.reduced(Reduction::Largest, columns(part));
+            sizes.extend(std::iter::repeat_n(Value(largest.0), part.len()));
+        }
+        sizes
     }
 
     fn total(&mut self, x: &[Value]) -> Value {
