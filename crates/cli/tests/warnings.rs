@@ -144,6 +144,23 @@ fn the_largest_drift_is_that_of_every_sample() {
 }
 
 #[test]
+fn relative_drifts_have_a_size_where_the_ends_have_none() {
+    let folder = Folder::new();
+    // Each starts at rest at the height of its pivot, where all terms vanish, and a sweep keeps the ends only.
+    for steps in ["--rtol 1e-9", "--method rk4 --step 0.01", "--method corrected:rk4 --step 0.01 --every 5"] {
+        let sweep = "sweep models/planar-pendulum.holo --trajectories 40 --vary g=1+i/N --until 10";
+        let drift = folder.summary(&format!("{sweep} {steps}"))["drift"].clone();
+        for path in ["/hamiltonian", "/constraints/rod", "/hidden/rod"] {
+            let (max, relative) =
+                (number(&drift, &format!("{path}/max")), number(&drift, &format!("{path}/relative/max")));
+            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ... steps,
+            // they may be seen at a quarter of their largest size.
+            assert!(relative < 10.0 * max && relative > max / 100.0, "{steps}: {path}: {max:e} {relative:e}");
+        }
+    }
+}
+
+#[test]
 fn errors_carry_what_was_warned_of_before() {
     let folder = Folder::new();
     folder.write("blow.holo", "state x = 1\nx' = x^2\n");
