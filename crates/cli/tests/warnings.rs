@@ -99,6 +99,8 @@ fn an_energy_that_drifts_by_its_own_size_is_no_result() {
     let kepler = |options: &str| warnings(&folder.run(&format!("run models/kepler.holo {options} --json")).ok());
     assert!(mentions(&kepler("--method plain:euler --step 0.1 --until 6"), "the energy drifts"));
     assert!(kepler("--method plain:rk4 --step 0.01 --until 6").is_empty());
+    let sweep = "sweep models/kepler.holo --trajectories 3 --method plain:euler --step 0.5 --until 20 --json";
+    assert!(mentions(&warnings(&folder.run(sweep).ok()), "in the worst trajectory, the energy drifts"));
     // From rest at the bottom the energy is 0, and a drift of rounding is no drift by its own size.
     let rest = "run models/planar-pendulum.holo --set q=(0,-1) --set p=(1e-3,0) --method plain:rk4 --step 0.01 --json";
     assert!(warnings(&folder.run(rest).ok()).is_empty());
