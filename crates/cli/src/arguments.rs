@@ -2,7 +2,7 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
+use holonome::{CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -63,8 +63,10 @@ pub enum Command {
     /// Write a run's data in another format.
     #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
     Export(ExportArguments),
-    /// Continue an interrupted run, bit for bit.
-    #[command(after_help = "Example:\n  holonome resume runs/spherical-pendulum-1")]
+    /// Continue an interrupted run, or extend a finished one, bit for bit.
+    #[command(
+        after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
+    )]
     Resume(ResumeArguments),
     /// Print a shell's completions of this command line.
     #[command(
@@ -169,6 +171,16 @@ pub struct IntegrationArguments {
     /// Largest residual that projections accept [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
+    /// Longest adaptive step: for pulses and walls that a longer one would not see
+    #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
+    pub max_step: Option<f64>,
+    /// Steps, rejected ones included, after which a run fails [default: 100000000 where steps adapt]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub max_steps: Option<u64>,
+    /// The metric in which `projection` moves a state: that of the step's error, or the Euclidean one of the papers
+    /// [default: error for schemes of an order above 2, else euclidean]
+    #[arg(long, value_name = "error|euclidean", value_enum)]
+    pub metric: Option<MetricName>,
     /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:
     /// round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
@@ -184,8 +196,18 @@ pub struct IntegrationArguments {
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
+    /// Run although a claimed integral is none, or a field leaves its constraint: without holding it
+    #[arg(long)]
+    pub allow_unverified: bool,
     #[command(flatten)]
     pub threads: ThreadArguments,
+}
+
+/// A metric of projections.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MetricName {
+    Error,
+    Euclidean,
 }
 
 /// How many cores are used.
@@ -206,7 +228,13 @@ impl ThreadArguments {
 impl IntegrationArguments {
     /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
-        Ok(Settings { start_off_set: self.reference.is_some(), stiff: self.stiff.clone(), ..model.settings()? })
+        Ok(Settings {
+            start_off_set: self.reference.is_some(),
+            stiff: self.stiff.clone(),
+            span: Some((0.0, self.until)),
+            allow_unverified: self.allow_unverified,
+            ..model.settings()?
+        })
     }
 
     /// These, with the defaults of a run.
@@ -217,6 +245,13 @@ impl IntegrationArguments {
             samples: self.samples,
             gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
             reference: self.reference.clone(),
+            max_step: self.max_step,
+            max_steps: self.max_steps,
+            metric: match self.metric {
+                None => Metric::Auto,
+                Some(MetricName::Error) => Metric::Error,
+                Some(MetricName::Euclidean) => Metric::Euclidean,
+            },
             projection_tolerance: self.projection_tolerance,
             newton_tolerance: self.newton_tolerance,
             beta: self.beta,
@@ -236,10 +271,10 @@ pub struct RunArguments {
     /// Fixed step; without it the step adapts to the tolerances
     #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
     pub step: Option<f64>,
-    /// Relative tolerance
+    /// Tolerance of a step's error, relative to the size of every vector so far
     #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
     pub rtol: f64,
-    /// Absolute tolerance [default: that of --rtol]
+    /// Absolute floor of the tolerance [default: none, so that units change nothing]
     #[arg(long, allow_hyphen_values = true)]
     pub atol: Option<f64>,
     #[command(flatten)]
@@ -267,7 +302,7 @@ pub struct CompareArguments {
     /// Relative tolerances [default: 1e-9 where there is no --step]
     #[arg(long, value_name = "RTOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub rtol: Vec<f64>,
-    /// Absolute tolerances, one for each relative one or one for all [default: those of --rtol]
+    /// Absolute floors of the tolerances, one for each or one for all [default: none]
     #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
     /// Budgets, 4 for each field evaluation, Hessian or linear solve and 1 for each gradient or Newton iteration: every
@@ -364,7 +399,7 @@ impl RunArguments {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
-            atol: self.atol.unwrap_or(self.rtol),
+            atol: self.atol.unwrap_or(0.0),
             out: self.out.clone(),
             error: self.error,
             ..self.integration.options()?
@@ -428,6 +463,9 @@ pub struct ExportArguments {
 pub struct ResumeArguments {
     /// The run's folder
     pub run: PathBuf,
+    /// Go on to a later end than the run's own, also if it is finished
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
+    pub until: Option<f64>,
     #[command(flatten)]
     pub threads: ThreadArguments,
     #[command(flatten)]

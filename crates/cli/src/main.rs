@@ -114,7 +114,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
         Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, coloured())),
         other => say!("error: {other}\n"),
     }
-    if let Error::Failed { out: Some(path), .. } = error {
+    if let Error::Failed { out: Some(path), samples: 1.., .. } = error {
         say!("  look at it:  holonome export {} --csv FILE\n", shell_word(&path.display().to_string()));
     }
     if json {

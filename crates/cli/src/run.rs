@@ -37,6 +37,13 @@ fn one_thread(threads: &ThreadArguments, output: OutputArguments) {
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
+    if let Some(until) = arguments.until {
+        one_thread(&arguments.threads, output);
+        let simulation = Simulation::extend(&arguments.run, until)?;
+        let (from, to) = (exact(simulation.time()), exact(until));
+        note(&format!("{} goes on from t = {from} to t = {to}\n", arguments.run.display()), output);
+        return start(simulation, output);
+    }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
         arguments.threads.start()?;
         return crate::sweep::resume(sweep, &arguments.run, output);
@@ -63,13 +70,33 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     }
 }
 
+/// Whether standard output was closed when the program began. Its runtime has then opened `/dev/null` there, for reading
+/// as well, which no redirection does.
+fn stdout_is_closed() -> bool {
+    let null = std::fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"));
+    let flags = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
+    let flags = flags.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    const READ_AND_WRITE: u32 = 2;
+    null && flags.is_some_and(|flags| flags & 3 == READ_AND_WRITE)
+}
+
 pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     let run = open_run(&arguments.run)?;
+    if run.samples() == 0 && !arguments.output.quiet {
+        let run = arguments.run.display();
+        say!(
+            "warning: {run} has no samples: it stopped before any was stored, and `holonome resume {run}` goes on with it\n"
+        );
+    }
     if arguments.csv.as_os_str() == "-" {
         if arguments.output.json {
             return Err(Error::option(
                 "--csv - and --json both want stdout: name a file for the CSV, or leave --json out",
             ));
+        }
+        if stdout_is_closed() {
+            say!("error: standard output is closed: redirect it, or name a file after --csv\n");
+            return Ok(ExitCode::FAILURE);
         }
         return match csv::write(&run, std::io::stdout().lock()) {
             // Whoever closed the pipe has read enough.
@@ -219,6 +246,7 @@ pub fn drift_table(drift: &[Drift]) -> String {
             InvariantKind::ModifiedEnergy => "modified energy".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
+        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
         let initial = match &d.initial {
             serde_json::Value::Null => String::new(),
             value => shorten(value),

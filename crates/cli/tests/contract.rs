@@ -296,17 +296,32 @@ fn what_check_tells() {
     // The rank of Kepler's seven invariants is five: no mistake, but worth a note.
     let rank = &folder.summary("check models/kepler.holo")["rank"];
     assert_eq!((number(rank, "/rank"), number(rank, "/count")), (5.0, 7.0));
-    // A claimed integral that is none is a warning, and the run goes on.
+    // A claimed integral that is none is a finding, and nothing holds it.
     let text = fs::read_to_string(folder.path("models/spherical-pendulum.holo")).unwrap();
     folder.write("claim.holo", format!("{text}\nintegral S = q.x + p.y\n"));
     let answer = folder.run("check claim.holo").ok();
     assert!(answer.stderr.contains("warning") && answer.stderr.contains('S'), "{answer:?}");
-    folder.run("run claim.holo --method plain:dop853 --until 1").ok();
+    let advice = &folder.summary("check claim.holo")["advice"];
+    assert!(advice[0].as_str().unwrap().contains("correct or leave out S first"), "{advice}");
+    folder.run("run claim.holo --method plain:dop853 --until 1").refused(&["'S' is not a first integral"]);
+    folder.run("run claim.holo --method plain:dop853 --until 1 --allow-unverified").ok();
 }
 
 #[test]
 fn check_advises() {
     let folder = Folder::new();
+    let particle = "coordinate q : R^3 = (1, 0, 0.2)\nmomentum p of q = (0, 1, 0.1)\nhamiltonian dot(p, p)/2 + ";
+    let body = fs::read(repository().join("suite/models/matrix-rigid-body.holo")).unwrap();
+    folder.write("matrix-rigid-body.holo", body);
+    folder.write("central.holo", format!("{particle}dot(q, q)^2/4\nintegral L = cross(q, p)\n"));
+    // Of three different oscillators two brackets of one make three integrals, which do not commute.
+    let oscillators =
+        "q.x^2/2 + q.y^2/2 + q.z^4/4 + q.z^2*q.x^2\nintegral A = p.y^2 + q.y^2\nintegral B = atan2(q.y, p.y) - t\n";
+    folder.write("oscillators.holo", format!("{particle}{oscillators}"));
+    let pair = "coordinate r[i in 1..2] : R^3 = (i, 0.1*i^2, 0)\nmomentum p[i] of r = (0, i, 0.3)\nhamiltonian sum(i in 1..2 : dot(p[i], p[i])/2) + (norm(r[1] - r[2]) - 1)^2\nintegral P = p[1] + p[2]\n";
+    let own = "integral L = cross(r[1] - r[2], p[1] - p[2])\n";
+    folder.write("pair.holo", format!("{pair}{own}integral C = cross(r[1], p[1]) + cross(r[2], p[2])\n"));
+    folder.write("molecule.holo", format!("{pair}integral L = cross(r[1], p[1]) + cross(r[2], p[2])\n"));
     folder.write("rotor.holo", "state w : R^3 = (1, 2, 3)\nw' = (w.y, -w.x, -w.z)\nintegral M = w.x^2 + w.y^2\n");
     for (model, method, reason) in [
         // H and J, two degrees of freedom.
@@ -314,8 +329,21 @@ fn check_advises() {
         // H only.
         ("models/henon-heiles.holo", "suzuki4(stormer-verlet-a)", "cannot hold all actions"),
         ("models/double-pendulum.holo", "suzuki4(rattle)", "cannot hold all actions"),
+        // A and L of Kepler's motion, L of any central force: their brackets leave 1 and 2 of them in involution.
+        ("models/kepler.holo", "corrected:dop853", "5 independent integrals (their brackets have rank 4) of 3 degrees"),
+        ("central.holo", "corrected:dop853", "4 independent integrals (their brackets have rank 2) of 3 degrees"),
+        ("matrix-rigid-body.holo", "corrected:dop853", "(their brackets have rank 2) of 3 degrees"),
+        // As many integrals as degrees of freedom, and more, are not enough where they do not commute.
+        ("molecule.holo", "suzuki4(stormer-verlet-a)", "7 independent integrals (their brackets have rank 4) of 6"),
+        ("oscillators.holo", "suzuki4(stormer-verlet-a)", "3 independent integrals (their brackets have rank 2) of 3"),
+        // With the relative angular momentum the molecule is integrable.
+        ("pair.holo", "corrected:dop853", "of 6 degrees of freedom: all actions"),
         // E and Pi of a rigid body, a field that is recognised; H and Lz of a Hamiltonian one.
-        ("models/rigid-body.holo", "corrected:dop853", "4 independent integrals of 3 degrees of freedom: all actions"),
+        (
+            "models/rigid-body.holo",
+            "corrected:dop853",
+            "4 independent integrals on a manifold of dimension 6: all actions",
+        ),
         ("models/heavy-top.holo", "suzuki4(cayley-symmetric)", "2 independent integrals of 3 degrees"),
         // A field of no known kind.
         ("rotor.holo", "corrected:dop853", "it holds M"),
@@ -326,7 +354,7 @@ fn check_advises() {
         let penalty = lines.get(2).is_some_and(|line| line.as_str().unwrap().contains("--penalty is for"));
         assert_eq!(
             (lines.len(), penalty),
-            if model.contains("pendulum") || model.contains("top") { (3, true) } else { (2, false) },
+            if ["pendulum", "top", "matrix"].iter().any(|name| model.contains(name)) { (3, true) } else { (2, false) },
             "{said}"
         );
         assert!(lines[0].as_str().unwrap().starts_with(&format!("advice: {method}")), "{model}: {said}");
@@ -336,6 +364,59 @@ fn check_advises() {
     let text = folder.run("check models/double-pendulum.holo --verbose").ok().stdout;
     assert!(text.contains("yes shake rattle\n") && text.contains("no lie-trotter"), "{text}");
     folder.run("run models/double-pendulum.holo --method strang --step 0.1").refused(&["constraint `lower`"]);
+}
+
+/// Names of methods in a text.
+fn methods_in(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "-:()".contains(c)));
+    let names = ["corrected:dop853", "plain:dop853", "rattle", "stormer-verlet-a", "gauss4", "implicit-midpoint"];
+    let more = ["zhang-skeel-simplified", "cayley-symmetric"];
+    let known = |word: &&str| {
+        let base = word.strip_prefix("suzuki4(").and_then(|w| w.strip_suffix(')')).unwrap_or(word);
+        names.contains(&base) || more.contains(&base)
+    };
+    words.filter(known).map(str::to_string).collect()
+}
+
+#[test]
+fn what_is_advised_is_not_refused() {
+    let folder = Folder::new();
+    let mut models: Vec<String> = Vec::new();
+    for kind in ["models", "suite/models"] {
+        for entry in fs::read_dir(repository().join(kind)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            folder.write(&name, fs::read(&path).unwrap());
+            models.extend(name.ends_with(".holo").then_some(name));
+        }
+    }
+    models.sort();
+    assert!(models.len() >= 40);
+    // A field that is not autonomous, and a body that is not free.
+    folder.write("driven.holo", "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q*cos(t)\n");
+    folder.write("torque.holo", "state w : R^3 = (1, 2, 3)\nw' = (-w.y*w.z/3 + 1, w.z*w.x, -w.x*w.y)\n");
+    models.extend(["driven.holo".to_string(), "torque.holo".to_string()]);
+    let mut named = 0;
+    for model in models {
+        let report = folder.summary(&format!("check {model}"));
+        let redundant = report["advice"][0].as_str().unwrap().contains("penalty");
+        let penalty = if redundant { " --penalty 10" } else { "" };
+        let advised = report["advice"].as_array().unwrap().iter().flat_map(|line| methods_in(line.as_str().unwrap()));
+        let rows = report["methods"].as_array().unwrap().iter();
+        let refused = rows.filter(|row| row["applies"] == false);
+        let instead =
+            refused.flat_map(|row| methods_in(row["reason"].as_str().unwrap().rsplit("; use ").next().unwrap()));
+        let mut all: Vec<String> = advised.chain(instead).collect();
+        all.sort();
+        all.dedup();
+        assert!(!all.is_empty(), "{model}: {}", report["advice"]);
+        for method in all {
+            let run = format!("run {model} --method {method} --step 1e-3 --until 2e-3{penalty} --samples 2");
+            folder.run(&run).ok();
+            named += 1;
+        }
+    }
+    assert!(named > 80, "{named}");
 }
 
 #[test]

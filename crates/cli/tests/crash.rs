@@ -9,28 +9,33 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Long enough for at least one checkpoint (one a second) on a fast machine that interprets.
-const RUNS: [(&str, &str); 7] = [
-    ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 2000 --samples 20001"),
+/// Runs, with the number of their samples. What is compared with takes machine code, what is killed is interpreted: so
+/// both are said to give the same bits.
+const RUNS: [(&str, &str, usize); 7] = [
+    ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 20 --samples 2001", 2001),
     (
         "feedback-fixed",
-        "models/kepler.holo --method feedback:euler --step 1e-3 --until 1000 --samples 5001 --gain L=4,A=2",
+        "models/kepler.holo --method feedback:euler --step 1e-3 --until 10 --samples 501 --gain L=4,A=2",
+        501,
     ),
-    ("corrected-adaptive", "models/spherical-pendulum.holo --until 60000 --samples 30001"),
-    ("feedback-adaptive", "models/rigid-body.holo --method feedback:tsit5 --until 2500 --samples 5001"),
+    ("corrected-adaptive", "models/spherical-pendulum.holo --until 600 --samples 3001", 3001),
+    ("feedback-adaptive", "models/rigid-body.holo --method feedback:tsit5 --until 25 --samples 501", 501),
     (
         "projection-fixed",
-        "models/double-pendulum.holo --method projection:rk4 --step 0.01 --until 6000 --samples 20001",
+        "models/double-pendulum.holo --method projection:rk4 --step 0.01 --until 60 --samples 2001",
+        2001,
     ),
     (
         "equations-fixed",
-        "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --until 6000 --samples 20001",
+        "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --until 60 --samples 2001",
+        2001,
     ),
     (
         "penalised-fixed",
-        "models/double-pendulum.holo --method stormer-verlet-a --step 0.005 --penalty auto --until 6000 --samples 4001",
+        "models/double-pendulum.holo --method stormer-verlet-a --step 0.005 --penalty auto --until 60 --samples 401",
+        401,
     ),
 ];
 
@@ -65,61 +70,77 @@ fn comparable(mut summary: Value) -> Value {
     summary
 }
 
-/// Starts a run that is to be cut off. Machine code would be at the end too soon, so it is interpreted, which also says
-/// that both give the same bits: what it is compared with is not.
-fn spawn(folder: &Folder, arguments: &str) -> Child {
-    folder
-        .command(arguments)
-        .env("HOLONOME_BACKEND", "interpreter")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
+/// A process that waits at a point of its own (`crates/holonome/src/hold.rs`), so that it is killed there however fast
+/// or busy the machine is.
+struct Held(Child);
 
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
-}
+impl Held {
+    /// Starts a command and waits until it is at the point.
+    #[track_caller]
+    fn new(folder: &Folder, arguments: &str, point: &str) -> Held {
+        let here = folder.path("held");
+        let _ = fs::remove_file(&here);
+        let mut child = folder
+            .command(arguments)
+            .env("HOLONOME_BACKEND", "interpreter")
+            .env("HOLONOME_HOLD", format!("{point} {}", here.display()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !here.exists() {
+            if child.try_wait().unwrap().is_some() {
+                panic!("`{arguments}` ended before `{point}`: {:?}", Answer::new(child.wait_with_output().unwrap()));
+            }
+            sleep(Duration::from_millis(1));
+        }
+        Held(child)
+    }
 
-fn wait_for(condition: impl Fn() -> bool, child: &mut Child) {
-    let start = Instant::now();
-    while !condition() && child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited too long");
-        sleep(Duration::from_millis(2));
+    /// Kills it: SIGKILL, which no process sees coming.
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        assert_eq!(self.0.wait().unwrap().code(), None, "killed, not ended");
+    }
+
+    /// Ctrl-C.
+    fn interrupt(self) -> Answer {
+        assert!(Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap().success());
+        Answer::new(self.0.wait_with_output().unwrap())
     }
 }
 
 fn killed_and_resumed(name: &str) {
     let folder = Folder::new();
-    let run = RUNS.iter().find(|run| run.0 == name).unwrap().1;
+    let &(_, run, samples) = RUNS.iter().find(|run| run.0 == name).unwrap();
     let whole = folder.summary(&format!("run {run} --out whole"));
-    let (killed, mut kills) = (folder.path("killed"), 0);
-    // Just created; after its first checkpoint; resumed and cut off at odd moments; resumed once more.
-    let mut child = spawn(&folder, &format!("run {run} --out killed"));
-    for stage in 0..4 {
-        let before = fs::metadata(killed.join("checkpoint.json")).and_then(|file| file.modified()).ok();
-        let checkpoint =
-            || fs::metadata(killed.join("checkpoint.json")).and_then(|file| file.modified()).ok() != before;
-        match stage {
-            0 => wait_for(|| killed.join("zarr.json").exists(), &mut child),
-            1 | 3 => wait_for(checkpoint, &mut child),
-            _ => sleep(Duration::from_millis(137)),
-        }
-        child.kill().unwrap(); // SIGKILL
-        let ended_before = child.wait().unwrap().code().is_some();
-        kills += usize::from(!ended_before);
+    let (_, all) = folder.samples("whole");
+    assert_eq!(all.len(), samples);
+    let killed = folder.path("killed");
+    // Just created; behind a checkpoint; with samples that no checkpoint knows; in the middle of the second, of the
+    // fourth and of the sixth write of a resumed run, the first being that of its status.
+    let (quarter, half) = (samples / 4, samples / 2);
+    let points = [
+        "created 0".to_string(),
+        format!("checkpoint {quarter}"),
+        format!("samples {half}"),
+        format!("checkpoint {half}"),
+        "write 2".to_string(),
+        "write 4".to_string(),
+        "write 6".to_string(),
+    ];
+    let least = [0, quarter, quarter, half, half, half, half];
+    for (point, least) in points.iter().zip(least) {
+        let command =
+            if killed.exists() { "resume killed --json".to_string() } else { format!("run {run} --out killed") };
+        Held::new(&folder, &command, point).kill();
         // Whatever is there can be read, and is the beginning of the whole.
         let (names, rows) = folder.samples("killed");
         assert!(names.len() > 5);
-        if stage == 1 && !ended_before {
-            assert!(!rows.is_empty(), "a checkpoint keeps samples");
-        }
-        let (_, all) = if rows.is_empty() { (vec![], vec![]) } else { folder.samples("whole") };
-        assert!(rows.iter().zip(&all).all(|(a, b)| a == b), "{name}, stage {stage}");
-        child = spawn(&folder, "resume killed --json");
+        assert!((least..samples).contains(&rows.len()), "{name}, {point}: {} rows", rows.len());
+        assert!(rows.iter().zip(&all).all(|(a, b)| a == b), "{name}, {point}");
     }
-    let end = Answer::new(child.wait_with_output().unwrap()).ok();
-    assert!(kills >= 2, "{name} ends too soon to be killed");
+    let end = folder.run("resume killed --json").ok();
     same_chunks(&folder.path("whole"), &killed);
     assert_eq!(comparable(end.json()), comparable(whole), "{name}");
     // Nothing is left behind of the writes that were cut off.
@@ -153,16 +174,23 @@ fn killed_projection_fixed() {
 }
 
 #[test]
+fn killed_equations_fixed() {
+    killed_and_resumed("equations-fixed");
+}
+
+#[test]
+fn killed_penalised_fixed() {
+    killed_and_resumed("penalised-fixed");
+}
+
+#[test]
 fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
     let folder = Folder::new();
-    for (name, run) in [RUNS[2], RUNS[0]] {
+    for (name, run, samples) in [RUNS[2], RUNS[0]] {
         let whole = folder.summary(&format!("run {run} --out {name}"));
         let out = format!("stopped-{name}");
-        let mut child = spawn(&folder, &format!("run {run} --json --out {out}"));
-        wait_for(|| folder.path(&out).join("zarr.json").exists(), &mut child);
-        sleep(Duration::from_millis(300));
-        signal(&child, "-INT");
-        let stopped = Answer::new(child.wait_with_output().unwrap());
+        let held = Held::new(&folder, &format!("run {run} --json --out {out}"), &format!("samples {}", samples / 3));
+        let stopped = held.interrupt();
         assert_eq!(stopped.code, Some(130), "{stopped:?}");
         assert!(stopped.stderr.contains(&format!("holonome resume {out}")), "{stopped:?}");
         let summary = stopped.json();
@@ -170,8 +198,9 @@ fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
         assert!(number(&summary, "/t") < number(&whole, "/t"));
         // All samples up to there are stored.
         let times = folder.times(&out);
-        let spacing = number(&whole, "/t") / (if name == RUNS[0].0 { 20_000.0 } else { 30_000.0 });
+        let spacing = number(&whole, "/t") / (samples - 1) as f64;
         let last = *times.last().unwrap();
+        assert!(times.len() >= samples / 3, "{}", times.len());
         assert!(last <= number(&summary, "/t") && last > number(&summary, "/t") - 1.001 * spacing, "{last} {summary}");
         let resumed = folder.run(&format!("resume {out} --json")).ok();
         assert!(resumed.stderr.contains("goes on at t = "), "{resumed:?}");
@@ -183,13 +212,29 @@ fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
 #[test]
 fn two_processes_do_not_write_to_one_run() {
     let folder = Folder::new();
-    let mut child = spawn(&folder, &format!("run {} --out busy", RUNS[0].1));
-    wait_for(|| folder.path("busy/zarr.json").exists(), &mut child);
+    let held = Held::new(&folder, &format!("run {} --out busy", RUNS[0].1), "created 0");
     let second = folder.run("resume busy --json");
     assert_eq!((second.code, second.json()["error"]["kind"].as_str()), (Some(2), Some("in-use")));
     folder.run(&format!("run {} --out busy", RUNS[0].1)).refused(&["busy"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    held.kill();
+}
+
+#[test]
+fn a_killed_ensemble_goes_on() {
+    let folder = Folder::new();
+    let sweep = "models/spherical-pendulum.holo --trajectories 2000 --vary g=1+i/N --until 1 --method rk4 --step 0.1";
+    let whole = folder.summary(&format!("sweep {sweep} --out whole"));
+    for (point, command) in [
+        ("created 0", format!("sweep {sweep} --out killed")),
+        ("checkpoint 1", "resume killed".to_string()),
+        ("samples 1000", "resume killed".to_string()),
+        ("write 3", "resume killed".to_string()),
+    ] {
+        Held::new(&folder, &command, point).kill();
+        folder.samples("killed");
+    }
+    assert_eq!(comparable(folder.summary("resume killed")), comparable(whole));
+    same_chunks(&folder.path("whole"), &folder.path("killed"));
 }
 
 #[test]
@@ -220,6 +265,15 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     let start = limited(0, &format!("{run} --json --out start"));
     assert!(start.code == Some(1) && start.json()["error"]["kind"] == "disk-full", "{start:?}");
     assert!(!folder.path("start").exists());
+    // Full before the first sample: the folder is a run without rows, and says so.
+    let early = limited(16, &format!("{} --json --out early", run.replace("5001", "1001")));
+    assert_eq!((early.code, early.json()["error"]["kind"].as_str()), (Some(1), Some("disk-full")), "{early:?}");
+    assert!(early.stderr.contains("no sample is stored in early"), "{early:?}");
+    assert!(!early.stderr.contains("look at it"), "{early:?}");
+    let export = folder.run("export early --csv -").ok();
+    assert!(export.stdout.lines().count() == 1 && export.stderr.contains("early has no samples"), "{export:?}");
+    folder.run("resume early").ok();
+    assert_eq!(folder.samples("early").1.len(), 1001);
     let export = folder.run("export whole --csv /dev/full --json");
     assert!(export.code == Some(1) && export.json()["error"]["kind"] == "disk-full", "{export:?}");
 }
@@ -267,4 +321,126 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
         }
         assert_eq!(folder.times(treatment)[0], 0.0);
     }
+}
+
+#[test]
+fn damaged_data_are_refused_by_name() {
+    let folder = Folder::new();
+    let run = "models/kepler.holo --method rk4 --step 0.01 --until 1";
+    folder.summary(&format!("run {run} --out whole"));
+    Held::new(&folder, &format!("run {run} --out killed"), "checkpoint 50").kill();
+    for shard in ["1/2", "2/2"] {
+        let out = &shard[..1];
+        folder
+            .summary(&format!("sweep {run} --trajectories 4 --vary v=(0,1+i/100,0) --shard {shard} --out part-{out}"));
+    }
+    let damaged = |file: &str, commands: &[&str]| {
+        let good = fs::read(folder.path(file)).unwrap();
+        let mut bad = good.clone();
+        bad[good.len() / 2] ^= 4;
+        folder.write(file, bad);
+        for command in commands {
+            folder.run(command).refused(&[file, "is damaged", "checksum", "put back a copy"]);
+            let answer = folder.run(&format!("{command} --json"));
+            assert!(!folder.path("all").exists(), "half an ensemble is left");
+            assert_eq!((answer.code, &answer.json()["error"]["kind"]), (Some(2), &"damaged".into()), "{answer:?}");
+        }
+        folder.write(file, good);
+    };
+    damaged("whole/x/c.0.0", &["export whole --csv out.csv"]);
+    assert!(!folder.path("out.csv").exists());
+    damaged("whole/time/c.0", &["export whole --csv out.csv"]);
+    damaged("whole/status.json", &["export whole --csv out.csv", "resume whole"]);
+    damaged("killed/v/c.0.0", &["resume killed", "export killed --csv out.csv"]);
+    damaged("killed/checkpoint.bin", &["resume killed", "export killed --csv out.csv"]);
+    damaged("part-2/x/c.0.0.0", &["merge all part-1 part-2"]);
+    damaged("part-1/checkpoint.bin", &["merge all part-1 part-2"]);
+    folder.summary("merge all part-1 part-2");
+}
+
+#[test]
+fn an_export_that_is_killed_leaves_nothing() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 1 --out run");
+    for old in [None, Some("old")] {
+        if let Some(old) = old {
+            folder.write("out.csv", old);
+        }
+        let before = names(&folder.path("."));
+        Held::new(&folder, "export run --csv out.csv", "write 1").kill();
+        let held = "held".to_string();
+        assert_eq!(names(&folder.path(".")).into_iter().filter(|name| *name != held).collect::<Vec<_>>(), before);
+        assert_eq!(fs::read_to_string(folder.path("out.csv")).ok().as_deref(), old);
+        fs::remove_file(folder.path("held")).unwrap();
+    }
+    folder.run("export run --csv out.csv").ok();
+    assert!(fs::read_to_string(folder.path("out.csv")).unwrap().starts_with("t,x.x,"));
+    assert_eq!(names(&folder.path(".")), ["models", "out.csv", "run"]);
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_export_stays_out_of_runs_and_needs_a_reader() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 1 --out run");
+    folder.summary("run models/kepler.holo --until 1 --out other");
+    std::os::unix::fs::symlink("run/x/c.0.0", folder.path("link.csv")).unwrap();
+    let before = chunks(&folder.path("run"));
+    for file in ["run/x/c.0.0", "run/x.csv", "run/x/new", "other/x.csv", "link.csv", "run/../run/status.json"] {
+        folder.run(&format!("export run --csv {file}")).refused(&[file, "lies in the stored run", "elsewhere"]);
+        assert!(!file.ends_with("x.csv") || !folder.path(file).exists());
+    }
+    assert_eq!(chunks(&folder.path("run")), before);
+    folder.run("export run --csv out.csv").ok();
+    // Beside the runs is not inside of them.
+    fs::create_dir(folder.path("runs")).unwrap();
+    folder.run("export run --csv runs/out.csv").ok();
+    let mut closed = Command::new("bash");
+    let script = "exec \"$0\" export run --csv - >&-";
+    closed.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+    let closed = Answer::new(closed.output().unwrap());
+    assert!(closed.code == Some(1) && closed.stderr.contains("standard output is closed"), "{closed:?}");
+    let mut discarded = folder.command("export run --csv -");
+    let discarded = discarded.stdout(Stdio::null()).status().unwrap();
+    assert!(discarded.success(), "/dev/null is asked for");
+}
+
+#[test]
+fn names_that_differ_by_case_have_their_own_arrays() {
+    let folder = Folder::new();
+    folder.write(
+        "case.holo",
+        "state R : R = 1\nstate r : R = 2\nR' = -r\nr' = R\nintegral J = R^2 + r^2\nobserve j = R\n",
+    );
+    folder.summary("run case.holo --until 1 --out run");
+    let folded: std::collections::BTreeSet<String> =
+        names(&folder.path("run")).into_iter().map(|name| name.to_lowercase()).collect();
+    assert_eq!(folded.len(), names(&folder.path("run")).len(), "{folded:?}");
+    let (columns, rows) = folder.samples("run");
+    assert_eq!(columns[..5], ["t", "R", "r", "J", "j"]);
+    assert_eq!(rows[0][..5], [0.0, 1.0, 2.0, 5.0, 1.0]);
+}
+
+#[test]
+fn files_without_an_end_are_refused() {
+    let folder = Folder::new();
+    folder.write("table.holo", "table d = \"data.csv\"\nstate x = d.a[1]\nx' = -x\n");
+    std::os::unix::fs::symlink("/dev/zero", folder.path("data.csv")).unwrap();
+    let huge = fs::File::create(folder.path("huge.holo")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    for model in ["/dev/zero", "huge.holo", "table.holo"] {
+        for command in ["check", "run"] {
+            folder.run(&format!("{command} {model}")).refused(&["64 MiB"]);
+        }
+    }
+    // A pipe is as good as a file.
+    let model = fs::File::open(folder.path("models/kepler.holo")).unwrap();
+    let output = folder.command("check /dev/stdin").stdin(model).output().unwrap();
+    Answer::new(output).ok();
 }

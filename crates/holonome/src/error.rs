@@ -9,6 +9,7 @@ use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use serde_json::{Map, Value, json};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Everything that can go wrong.
@@ -58,7 +59,7 @@ pub enum Error {
         source: StoreError,
     },
     /// A run that failed.
-    #[error("{}", failure_message(failure, watched, out))]
+    #[error("{}", failure_message(failure, watched, out, *samples))]
     Failed {
         /// Why.
         failure: Box<Failure<StoreError>>,
@@ -66,6 +67,8 @@ pub enum Error {
         watched: Option<Watched>,
         /// Where the trajectory up to the failure is stored.
         out: Option<PathBuf>,
+        /// How many samples of it are.
+        samples: usize,
     },
 }
 
@@ -84,11 +87,14 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
 /// The numeric half does not know the options' names.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
-        PlanError::OutOfRange { quantity, .. } | PlanError::TooMany { quantity, .. } => match *quantity {
+        PlanError::OutOfRange { quantity, .. }
+        | PlanError::TooMany { quantity, .. }
+        | PlanError::NoMemory { quantity, .. } => match *quantity {
             "the integration time" => "--until",
             "the step" | "the number of steps" => "--step",
             "the relative tolerance" => "--rtol",
             "the absolute tolerance" => "--atol",
+            "the longest step" => "--max-step",
             "the number of samples" => "--samples",
             _ => return error.to_string(),
         },
@@ -98,15 +104,31 @@ fn plan_message(error: &PlanError) -> String {
     format!("{name}: {error}")
 }
 
-fn failure_message(failure: &Failure<StoreError>, watched: &Option<Watched>, out: &Option<PathBuf>) -> String {
+fn failure_message(
+    failure: &Failure<StoreError>,
+    watched: &Option<Watched>,
+    out: &Option<PathBuf>,
+    samples: usize,
+) -> String {
     let mut message = failure.to_string();
     if let Some(watched) = watched {
         message.push_str(&format!("; {watched}"));
     }
-    if let Some(path) = out {
-        message.push_str(&format!("; the trajectory up to there is in {}", path.display()));
+    match out {
+        Some(path) if samples == 0 => message.push_str(&format!("; no sample is stored in {}", path.display())),
+        Some(path) => message.push_str(&format!("; the trajectory up to there is in {}", path.display())),
+        None => {}
     }
     message
+}
+
+/// Whether writing failed because of what was named.
+fn is_a_wrong_name(kind: ErrorKind) -> bool {
+    use ErrorKind::{
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    [AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem]
+        .contains(&kind)
 }
 
 impl Error {
@@ -141,8 +163,9 @@ impl Error {
     /// 2 where the input is wrong, 1 where the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            // A full disk is no mistake in the input, whenever it shows.
+            // A disk that is full or fails is no mistake in the input, whenever it shows; a name that leads nowhere is one.
             Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } } => 1,
+            Error::Store { source: StoreError::Write { source, .. } } if !is_a_wrong_name(source.kind()) => 1,
             _ => 2,
         }
     }
@@ -163,7 +186,7 @@ impl Error {
                     error.insert("residual".to_string(), json!(miss.residual.value()));
                 }
             }
-            Error::Failed { failure, watched, out } => {
+            Error::Failed { failure, watched, out, .. } => {
                 if let Some(t) = failure.t() {
                     error.insert("t".to_string(), json!(t));
                 }

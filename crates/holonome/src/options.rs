@@ -1,6 +1,7 @@
 //! What a user can choose: about the model, and about the run.
 
 use crate::error::Error;
+use holonome_integrate::plan::Metric;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,9 +17,23 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
+    /// Times of the run, in which claims are tested; those of a run by default where absent.
+    #[serde(default)]
+    pub span: Option<(f64, f64)>,
+    /// `--allow-unverified`: run although a claimed integral, or a constraint of a field, is not kept by the motion, without
+    /// holding it.
+    #[serde(default)]
+    pub allow_unverified: bool,
     /// `--stiff NAME`: the term of the potential energy that is stiff, a `let`.
     #[serde(default)]
     pub stiff: Option<String>,
+}
+
+impl Settings {
+    /// Start and end of the run, as far as they are known.
+    pub(crate) fn span(&self) -> (f64, f64) {
+        self.span.unwrap_or(holonome_model::consistency::SPAN)
+    }
 }
 
 /// The gains of a feedback term.
@@ -69,14 +84,27 @@ pub struct RunOptions {
     pub step: Option<f64>,
     /// Relative tolerance of adaptive steps.
     pub rtol: f64,
-    /// Absolute tolerance of adaptive steps.
+    /// Absolute floor of the tolerance of adaptive steps: an error of a vector below it counts as none. 0 is none, so
+    /// that no unit matters.
     pub atol: f64,
+    /// Longest adaptive step.
+    #[serde(default)]
+    pub max_step: Option<f64>,
+    /// The run fails after so many steps, rejected ones included.
+    #[serde(default)]
+    pub max_steps: Option<u64>,
+    /// The metric in which `projection` moves a state.
+    #[serde(default)]
+    pub metric: Metric,
     /// End of the run, T.
     pub until: f64,
     /// Spacing of the outputs.
     pub every: Option<f64>,
     /// Number of outputs, first and last included.
     pub samples: Option<u64>,
+    /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
+    #[serde(default)]
+    pub sampled_until: Option<f64>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
     /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
@@ -114,10 +142,14 @@ impl Default for RunOptions {
             method: "corrected:dop853".to_string(),
             step: None,
             rtol: 1e-9,
-            atol: 1e-9,
+            atol: 0.0,
+            max_step: None,
+            max_steps: None,
+            metric: Metric::Auto,
             until: 100.0,
             every: None,
             samples: None,
+            sampled_until: None,
             gain: None,
             reference: None,
             projection_tolerance: None,

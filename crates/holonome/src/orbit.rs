@@ -120,7 +120,7 @@ pub(crate) fn measure(
             Ok(Some(OrbitError { second, families, separated }))
         }
         Ok(Outcome::Stopped) => Ok(None),
-        Err(failure) => Err(Error::Failed { failure: Box::new(failure), watched: None, out: None }),
+        Err(failure) => Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 }),
     }
 }
 

@@ -15,12 +15,14 @@ use holonome_model::syntax::span::Span;
 use holonome_model::syntax::{self, ast};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Stack for reading models: nesting has stated limits, and this is enough for them.
 const STACK: usize = 256 << 20;
 
-/// Largest model file.
+/// Largest model file, and largest table.
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// A checked model.
@@ -59,15 +61,7 @@ pub struct Parsed {
 /// # Errors
 /// When it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: &Path) -> Result<Source, Error> {
-    let read = |source| Error::Read { path: path.to_path_buf(), source };
-    let size = std::fs::metadata(path).map_err(read)?.len();
-    if size > LARGEST_FILE {
-        return Err(Error::option(format!(
-            "{} has {size} bytes; a model file may have {LARGEST_FILE}",
-            path.display()
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(read)?;
+    let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
@@ -85,6 +79,20 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
             Err(Error::Model { text: Box::new(Source::new(&name, &text)), diagnostics: vec![diagnostic] })
         }
     }
+}
+
+/// Reads a whole file, or pipe, that is not longer than [`LARGEST_FILE`]; a device may have no end.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        let limit = LARGEST_FILE >> 20;
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is larger than {limit} MiB, the limit for a model and for a table: give a smaller file"),
+        ));
+    }
+    Ok(bytes)
 }
 
 /// Reads a file's syntax only.
@@ -158,7 +166,8 @@ impl Problem {
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let read_table = move |table: &str| {
             let path = folder.join(table);
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+            let text = |bytes| String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
+            read_bytes(&path).and_then(text).map_err(|e| format!("{}: {e}", path.display()))
         };
         Problem::check(name, source, settings, ensemble, &read_table)
     }
@@ -233,7 +242,10 @@ impl Problem {
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
-        let mut examined = consistency::examine(&model);
+        let mut examined = consistency::examine_during(&model, settings.span());
+        if settings.allow_unverified {
+            examined.leave_out_unverified();
+        }
         examined.diagnostics.splice(0..0, diagnostics);
         examined.diagnostics.extend(not_rolling(&model));
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
@@ -252,9 +264,46 @@ impl Problem {
         Ok(Checked(Problem { name, source, tables, settings, model, examined, projected, far }, start))
     }
 
+    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
+    fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
+        let parameters = 0..self.model.parameter_values.len();
+        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
+            return Ok(());
+        }
+        let last = starts.trajectories() - 1;
+        let mut tested = vec![last / 2, last];
+        tested.dedup();
+        for i in tested.into_iter().filter(|&i| i > 0) {
+            let mut model = self.model.clone();
+            // Where a trajectory cannot start, the ensemble says so when it comes to it.
+            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
+                continue;
+            }
+            let examined = consistency::examine_during(&model, self.settings.span());
+            for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
+                if !self.examined.varying.contains(&name) {
+                    let message = format!("in trajectory {i}, {}", finding.message);
+                    let finding = Diagnostic { message, ..finding };
+                    self.examined.varying.push(name);
+                    self.examined.unverified.push(finding);
+                }
+            }
+        }
+        if self.settings.allow_unverified {
+            self.examined.leave_out_unverified();
+        }
+        Ok(())
+    }
+
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        self.examined.diagnostics.iter().chain(&self.examined.redundant).cloned().collect()
+        // A run that is refused for them says so itself.
+        let refuses = self.settings.span.is_some() && !self.settings.allow_unverified;
+        let unverified = self.examined.unverified.iter().filter(|_| !refuses);
+        let mut all: Vec<Diagnostic> =
+            self.examined.diagnostics.iter().chain(&self.examined.redundant).chain(unverified).cloned().collect();
+        all.sort_by_key(|d| d.span.start);
+        all
     }
 
     /// The same in a line each, and what `--project-initial` did, if that is far.
@@ -306,8 +355,9 @@ struct Checked(Problem, Vec<f64>);
 
 impl Checked {
     fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
-        let Checked(problem, initial) = self;
+        let Checked(mut problem, initial) = self;
         let starts = Starts::new(&problem, initial, ensemble)?;
+        problem.test_claims(&starts)?;
         Ok((problem, starts))
     }
 }

@@ -1,6 +1,7 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
 use crate::compiled::{Bound, Quantities};
+use crate::hold;
 use crate::penalty::MeanMultipliers;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
@@ -25,6 +26,11 @@ const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
+
+/// Steps between two looks at the clock; every step where a test holds the run.
+pub(crate) fn look_every() -> u64 {
+    if hold::is_wanted() { 1 } else { STEPS_BETWEEN_LOOKS }
+}
 
 /// A variable, or anything recorded, with its place among the numbers and its labels.
 #[derive(Clone, Debug)]
@@ -366,6 +372,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) interval: Duration,
     pub(crate) shown: Instant,
     pub(crate) steps: u64,
+    /// Of so many steps one looks at the clock.
+    pub(crate) look_every: u64,
 }
 
 impl Observer for Recorder<'_> {
@@ -392,8 +400,12 @@ impl Observer for Recorder<'_> {
 
     fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
         self.steps += 1;
-        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096 {
+        if !self.steps.is_multiple_of(self.look_every) && state.x.len() < 4096 {
             return Ok(Control::Continue);
+        }
+        if hold::stored(self.store, state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop
+        {
+            return Ok(Control::Stop);
         }
         let now = Instant::now();
         if now - self.stored >= self.interval {
@@ -405,16 +417,20 @@ impl Observer for Recorder<'_> {
             return Ok(Control::Continue);
         }
         self.shown = now;
-        let drift = self
-            .groups
-            .iter()
-            .zip(&state.drift)
-            .map(|(g, d)| (feedback::gain_name(&g.name, g.kind), d.now))
-            .max_by(|a, b| a.1.total_cmp(&b.1));
-        let of = match &self.plan.stepping {
-            Stepping::Fixed(fixed) => Some(fixed.count()),
-            Stepping::Adaptive(_) => None,
-        };
-        Ok((self.watch)(&Progress { t: state.t, until: self.plan.t_end(), steps: state.step, of, drift }))
+        Ok((self.watch)(&progress(self.plan, self.groups, state)))
     }
+}
+
+/// How a run stands in `state`.
+fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
+    let drift = groups
+        .iter()
+        .zip(&state.drift)
+        .map(|(g, d)| (feedback::gain_name(&g.name, g.kind), d.now))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let of = match &plan.stepping {
+        Stepping::Fixed(fixed) => Some(fixed.count()),
+        Stepping::Adaptive(_) => None,
+    };
+    Progress { t: state.t, until: plan.t_end(), steps: state.step, of, drift }
 }

@@ -1,13 +1,14 @@
 //! A problem compiled for a method, and its run.
 
-use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
+use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, variables};
+use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, look_every, variables};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::{Summary, large_drifts};
@@ -15,20 +16,21 @@ use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
+use holonome_integrate::plan::{FixedSteps, Metric, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::rows::RowField;
-use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A problem compiled for a method.
@@ -52,6 +54,7 @@ pub struct Simulation {
     /// What the treated field has for parameters, after the model's and the targets.
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
+    pub(crate) vectors: Arc<StateVectors>,
     pub(crate) system: Compiled,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
@@ -97,10 +100,10 @@ impl Simulation {
         let method: Method = options.method.parse()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
+        refuse_unverified(&problem)?;
         let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
-            let first =
-                Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
+            let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
         }
         if let Some(too_large) = &problem.examined.too_large {
@@ -141,12 +144,15 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let (feeds_back, corrects) =
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let vectors = StateVectors::of(&problem.model);
         let plain = match &form {
-            Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
+            Form::Straight(field) => {
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, corrects))
+            }
             Form::Rows(field) => {
                 let imposed = !problem.model.constraints.is_empty();
                 let extended = imposed && method.scheme.runge_kutta().is_some();
-                Compiled::Rows(RowSystem::new(field, &parameters, extended))
+                Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
             }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
@@ -156,18 +162,19 @@ impl Simulation {
         let (mut gains, mut with_feedback) = (Vec::new(), None);
         let (system, step) = match field {
             Some(base) if feeds_back => {
-                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                let treated =
+                    feedback_system((base, &vectors), &plain, &plan, &state, &parameters, &options, formulas)?;
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+                let step = CompiledStep::new(&plan, &treated.field, &vectors, targets, &treated.parameters);
                 gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
                 with_feedback = Some(treated.field);
                 (Compiled::Straight(treated.system), step)
             }
             Some(base) => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = CompiledStep::new(&plan, base, targets, &all);
+                let step = CompiledStep::new(&plan, base, &vectors, targets, &all);
                 (plain, step)
             }
             None => (plain, CompiledStep::default()),
@@ -199,6 +206,7 @@ impl Simulation {
             treated: with_feedback,
             gains,
             plan,
+            vectors,
             system,
             step,
             program,
@@ -220,21 +228,10 @@ impl Simulation {
             Resumed::Finished { summary } => return Ok(Err(summary)),
             Resumed::Continues { store, state } => (*store, state),
         };
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
-        let attributes = store.attributes().clone();
-        let text =
-            |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
-        let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
-        let tables: BTreeMap<String, String> =
-            serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
-        let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
-        let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
-        let problem = Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?;
+        let (problem, options) = stored_problem(path, store.attributes())?;
         let mut simulation = Simulation::new(problem, options)?;
         if let Some(state) = state {
-            simulation.state = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            simulation.state = state.state().map_err(Error::store)?;
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
@@ -243,6 +240,56 @@ impl Simulation {
     /// All that the user should know before it starts.
     pub fn all_warnings(&self) -> Vec<String> {
         self.model_warnings.iter().chain(&self.warnings).cloned().collect()
+    }
+
+    /// Opens a run, finished or not, to go on to a later end. What it makes is what a run to `until` would have made, whose
+    /// samples are as far apart as those of this run.
+    ///
+    /// # Errors
+    /// When the folder is no run, is damaged or holds an ensemble; when `until` is not later than the run's own end; when
+    /// something that was chosen at the start depends on the end.
+    pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
+        let run = open_run(path)?;
+        let shown = path.display();
+        if run.trajectories().is_some() {
+            return Err(Error::option(format!("{shown} is an ensemble: make it again with a later --until")));
+        }
+        let (problem, options) = stored_problem(path, run.attributes())?;
+        let old_end = options.until;
+        if !(until > old_end && until.is_finite()) {
+            return Err(Error::option(format!(
+                "--until must be later than t = {old_end}, where {shown} ends, but it is {until}"
+            )));
+        }
+        let sampled_until = match options.every {
+            Some(_) => None,
+            None => Some(options.sampled_until.unwrap_or(old_end)),
+        };
+        let longer = RunOptions { until, sampled_until, ..options.clone() };
+        let before = Simulation::new(problem.clone(), options)?;
+        let mut simulation = Simulation::new(problem, longer)?;
+        let chosen = |simulation: &Simulation| {
+            (simulation.gain_text.clone(), simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()))
+        };
+        if chosen(&before) != chosen(&simulation) {
+            return Err(Error::option(format!(
+                "{shown} cannot be extended: its gain or its penalty was chosen for an end at t = {old_end}; run the model again with --until {until}"
+            )));
+        }
+        let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;
+        let rows = match state.map(StepState::without_end) {
+            Some(state) => {
+                simulation.state = state;
+                simulation.state.next_sample
+            }
+            None if run.status() == Status::Finished => {
+                return Err(Error::option(format!("{shown} has no checkpoint to go on from: run the model again")));
+            }
+            None => 0,
+        };
+        let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
+        simulation.store = Some(store.map_err(Error::store)?);
+        Ok(simulation)
     }
 
     /// Where the run stands.
@@ -272,6 +319,7 @@ impl Simulation {
                 None => Store::create_numbered("runs".as_ref(), &self.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -299,6 +347,7 @@ impl Simulation {
             interval: CHECKPOINT_INTERVAL,
             shown: started,
             steps: 0,
+            look_every: look_every(),
         };
         let program = self.program.as_ref().map(Program::map);
         let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);
@@ -316,34 +365,41 @@ impl Simulation {
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let watched = Watched::new(&summary.drift, eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
-        let unstored = |source| {
+        let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
-            Error::Failed { failure, watched: None, out: Some(path.clone()) }
+            Error::Failed { failure, watched: None, out: Some(path.clone()), samples }
         };
         match outcome {
             Ok(Outcome::Finished) => {
-                store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                // What a later end goes on from.
+                store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
                 if self.options.error {
                     match orbit::measure(self, &path, watch) {
                         Ok(Some(error)) => summary.error = Some(error),
                         Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
                         Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
                     }
-                    store.finish(Status::Finished, summary.to_json()).map_err(unstored)?;
+                    store
+                        .finish(Status::Finished, summary.to_json())
+                        .map_err(|error| unstored(error, store.stored()))?;
                 }
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
-                store.checkpoint(&self.state).map_err(unstored)?;
-                store.finish(Status::Interrupted, summary.to_json()).map_err(unstored)?;
+                store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                store
+                    .finish(Status::Interrupted, summary.to_json())
+                    .map_err(|error| unstored(error, store.stored()))?;
                 Ok(summary)
             }
             Err(failure) => {
                 let watched = watched.and_then(|watched| watched.explaining(&failure));
-                let error = Error::Failed { failure: Box::new(failure), watched, out: Some(path) };
                 // The failure is what the user has to hear of, also where the disk takes no more.
-                let stored = store.checkpoint(&self.state).and_then(|()| store.finish(Status::Failed, error.to_json()));
-                drop(stored);
+                let kept = store.checkpoint(&self.state);
+                let (failure, samples) = (Box::new(failure), store.stored());
+                let error = Error::Failed { failure, watched, out: Some(path), samples };
+                drop(kept.and_then(|()| store.finish(Status::Failed, error.to_json())));
                 Err(error)
             }
         }
@@ -380,7 +436,7 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
-            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None })?;
+            .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 })?;
         Ok(state.x)
     }
 
@@ -393,7 +449,7 @@ impl Simulation {
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
             hamiltonian: self.problem.model.is_hamiltonian(),
-            drift: Summary::drift_of(&self.groups, &self.initial, &self.state),
+            drift: Summary::drift_of(&self.groups, &self.problem.examined.varying, &self.initial, &self.state),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,
@@ -428,6 +484,19 @@ impl Simulation {
         set("method", json!(self.plan.method.to_string()));
         layout
     }
+}
+
+/// The problem and the options of the run at `path`, whose attributes these are.
+fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
+    let damaged = |what: &str| {
+        Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+    };
+    let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
+    let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
+    let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
+    let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
+    let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
+    Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
 }
 
 /// Nobody watches.
@@ -487,7 +556,9 @@ impl Form<'_> {
                 ),
             })
         })?;
-        let (field, _) = dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        let (mut field, _) =
+            dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        field.watch_only(&problem.examined.varying);
         Ok(Form::Straight(field))
     }
 
@@ -511,6 +582,16 @@ impl Form<'_> {
             Form::Rows(field) => &field.groups,
         }
     }
+}
+
+/// Refuses claims that are not true, unless they may be left out of what is held.
+fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
+    if problem.settings.allow_unverified || problem.examined.unverified.is_empty() {
+        return Ok(());
+    }
+    let error = |d: &Diagnostic| Diagnostic { severity: Severity::Error, ..d.clone() };
+    let diagnostics = problem.examined.unverified.iter().map(error).collect();
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
 }
 
 /// Refuses observables that use multipliers, for a method that has none.
@@ -573,6 +654,13 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
         settings.stiff.is_some(),
         "only `zhang-skeel-stiff` treats a part of the potential energy in its own way",
     );
+    unused(
+        "--metric",
+        method.treatment == Treatment::Projection,
+        options.metric != Metric::Auto,
+        "only `projection` moves a state in a metric that can be chosen",
+    );
+    unused("--max-step", options.step.is_none(), options.max_step.is_some(), "the step is fixed by --step");
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
     unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
@@ -593,10 +681,25 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
             options.rtol
         ));
     }
+    if let Some(longest) = options.max_step {
+        plan = plan.with_longest_step(longest)?;
+    }
+    match options.max_steps {
+        Some(0) => return Err(Error::option("--max-steps must be at least 1")),
+        Some(limit) => plan.step_limit = limit,
+        None => {}
+    }
+    plan.metric = options.metric;
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
-        (None, samples) => plan.with_samples(samples.unwrap_or(1001))?,
+        (None, samples) => {
+            let count = samples.unwrap_or(1001);
+            match options.sampled_until {
+                Some(until) => plan.with_samples_until(count, until)?,
+                None => plan.with_samples(count)?,
+            }
+        }
     };
     plan.projection_tolerance = tolerance("--projection-tolerance", options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping

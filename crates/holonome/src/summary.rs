@@ -15,6 +15,8 @@ pub struct Drift {
     pub name: String,
     /// What it is.
     pub kind: InvariantKind,
+    /// Whether it is a claim that the motion does not keep, so that nothing holds it.
+    pub varying: bool,
     /// Its value at the start; nothing for constraints, whose value should be 0.
     pub initial: Value,
     /// Deviation at the end.
@@ -114,15 +116,26 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
+/// Whether a group is one of the claims that the motion does not keep.
+pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
+    group.watched
+        && matches!(group.kind, InvariantKind::Constraint | InvariantKind::Integral)
+        && varying.contains(&group.name)
+}
+
 /// The drifts by kind and name.
 pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
     let mut drift = Map::new();
     let entry = |d: &Drift| {
         let relative = d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
-        match d.initial {
+        let mut entry = match d.initial {
             Value::Null => json!({"final": d.last, "max": d.max, "relative": relative}),
             _ => json!({"initial": d.initial, "final": d.last, "max": d.max, "relative": relative}),
+        };
+        if d.varying {
+            entry["held"] = json!(false);
         }
+        entry
     };
     let group = |kind: InvariantKind| -> Map<String, Value> {
         list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
@@ -167,7 +180,13 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    pub(crate) fn drift_of(groups: &[InvariantGroup], initial: &[Value], state: &StepState) -> Vec<Drift> {
+    /// The drifts of a run; `varying` names claims that are not held.
+    pub(crate) fn drift_of(
+        groups: &[InvariantGroup],
+        varying: &[String],
+        initial: &[Value],
+        state: &StepState,
+    ) -> Vec<Drift> {
         // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty
         // is added to is watched without its gradient.
         let is_energy = |g: &InvariantGroup| {
@@ -180,8 +199,15 @@ impl Summary {
         all.map(|(k, ((g, d), initial))| {
             // Where a run is stopped between blocks of steps, the next block would have counted the state now.
             let (last, max) = (d.now, if d.max.is_nan() { d.max } else { d.max.max(d.now) });
-            let relative = Relative::new(last, max, terms(k));
-            Drift { name: g.name.clone(), kind: g.kind, initial: initial.clone(), last, max, relative }
+            Drift {
+                name: g.name.clone(),
+                kind: g.kind,
+                varying: is_varying(g, varying),
+                initial: initial.clone(),
+                last,
+                max,
+                relative: Relative::new(last, max, terms(k)),
+            }
         })
         .collect()
     }

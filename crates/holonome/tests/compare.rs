@@ -183,10 +183,28 @@ fn a_run_that_fails_is_a_row() {
     assert_eq!(comparison.rows[0].outcome.as_ref().err().unwrap().kind, "gain");
 }
 
+fn last_error(row: &Row) -> f64 {
+    match measured(row).errors.unwrap().last {
+        Size::Known(size) | Size::AtMost(size) => size,
+    }
+}
+
 #[test]
 fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
     let text = "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
-    let comparison = run(&text_model(text), &options(&["rk4"], &[0.01], 10.0));
+    let options = options(&["rk4", "corrected:rk4"], &[0.01], 10.0);
+    let refused = compare(&text_model(text), &options, &|_| Control::Continue).err().expect("a claim that is not true");
+    assert_eq!(refused.exit_code(), 2);
+    assert!(refused.to_string().contains("'bad' is not a first integral"), "{refused}");
+    let settings = Settings { allow_unverified: true, ..Settings::default() };
+    let problem = Problem::from_text("inline", text, &BTreeMap::new(), &settings).unwrap();
+    let comparison = run(&problem, &options);
+    // What is left out does not bend the corrected run either: its error is that of the scheme.
+    let errors: Vec<f64> = comparison.rows.iter().map(last_error).collect();
+    // h⁴ t /120 for rk4 and an oscillator.
+    assert!(errors.iter().all(|e| *e < 2e-9), "{errors:?}");
+    let held = |row: usize| measured(&comparison.rows[row]).drift.iter().find(|d| d.name == "bad").map(|d| d.varying);
+    assert_eq!((held(0), held(1)), (Some(true), Some(true)));
     assert_eq!((&*comparison.reference.method, &*comparison.reference.checked_by), ("dop853", "tsit5"));
     let error = distance(comparison.reference.at(10.0).unwrap(), &[10f64.cos(), -10f64.sin()]);
     assert!(error <= comparison.reference.error + 1e-15, "{error:e}, claimed are {:e}", comparison.reference.error);

@@ -47,14 +47,15 @@ def check_xarray(dataset, expected):
         np.testing.assert_array_equal(array.values, padded(variable["values"], variable["shape"]))
     for name, coordinate in expected["coordinates"].items():
         array = dataset[name]
-        assert str(array.dtype) == coordinate["type"], (name, array.dtype)
+        text = array.dtype.kind in "TUO"
+        assert ("text" if text else str(array.dtype)) == coordinate["type"], (name, array.dtype)
         assert list(array.dims) == [coordinate["dimension"]], (name, array.dims)
         np.testing.assert_array_equal(array.values, coordinate["values"])
 
 
 def check_labels(dataset):
     """Selection by label, which is what the coordinates are for."""
-    row = dataset["r"].sel(i=3, component_3=2)
+    row = dataset["r"].sel(i=3, component_3="y")
     np.testing.assert_array_equal(row.values, dataset["r"].values[:, 1, 1])
     at = dataset["q"].sel(time_=0.25)
     np.testing.assert_array_equal(at.values, dataset["q"].values[1])

@@ -10,7 +10,7 @@
 //! Without the variable the test is SKIPPED and says so; continuous integration sets it, and then a missing package is
 //! a failure.
 
-use holonome::store::{ArrayLayout, Dimension, Label, Layout, Status, Store};
+use holonome::store::{ArrayLayout, Dimension, Label, Layout, Role, Status, Store};
 use serde_json::{Map, Value, json};
 use std::env;
 use std::fs;
@@ -49,7 +49,7 @@ fn zarr_python_and_xarray_read_a_run() {
             store.checkpoint(&json!({"t": 0.5})).unwrap();
             // What a kill in the middle of a write leaves behind.
             fs::write(run.join("q/.tmp-c.0.0"), "torn").unwrap();
-            fs::write(run.join(".tmp-checkpoint.json"), "torn").unwrap();
+            fs::write(run.join(".tmp-checkpoint.bin"), "torn").unwrap();
             check(3, "under way");
         }
     }
@@ -123,11 +123,19 @@ fn expected_contents(layout: &Layout, samples: usize) -> Value {
         for label in &dimension.labels {
             let own = dimension.labels.len() == 1;
             let name = if own { stored(&dimension.name) } else { format!("{}_{}", dimension.name, label.name) };
-            let coordinate = json!({"type": "int64", "dimension": stored(&dimension.name), "values": label.values});
+            let coordinate = match (dimension.role, dimension.len()) {
+                (Role::Component, 3) => json!({"type": "text", "values": ["x", "y", "z"]}),
+                _ => json!({"type": "int64", "values": label.values}),
+            };
+            let mut coordinate = coordinate;
+            coordinate["dimension"] = json!(stored(&dimension.name));
             coordinates.insert(name, coordinate);
         }
     }
     let mut attributes = layout.attributes.clone();
-    attributes.insert("holonome_format".to_string(), 1.into());
+    let sum = |value: &Value| format!("{:08x}", crc32c::crc32c(value.to_string().as_bytes()));
+    let sums: Map<String, Value> = attributes.iter().map(|(key, value)| (key.clone(), json!(sum(value)))).collect();
+    attributes.insert("holonome_format".to_string(), 2.into());
+    attributes.insert("holonome_checksums".to_string(), sums.into());
     json!({"variables": variables, "coordinates": coordinates, "attributes": attributes})
 }

@@ -16,26 +16,47 @@ pub mod number {
     }
 }
 
-/// A list of numbers, for `#[serde(with = "exact::list")]`: a text of their bytes in base 64, as lists may be long.
+/// A list of numbers, for `#[serde(with = "exact::list")]`: their bytes, as lists may be long.
 pub mod list {
-    use base64::display::Base64Display;
-    use base64::prelude::{BASE64_STANDARD, Engine};
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::de::{Error, SeqAccess, Visitor};
+    use serde::{Deserializer, Serializer};
+    use std::fmt;
 
     /// Writes the bits of each value, the lowest first.
     pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        serializer.collect_str(&Base64Display::new(&bytes, &BASE64_STANDARD))
+        let mut bytes = Vec::with_capacity(size_of_val(values));
+        values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        serializer.serialize_bytes(&bytes)
     }
 
     /// Reads what [`serialize`] wrote.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let bytes = BASE64_STANDARD.decode(text).map_err(D::Error::custom)?;
-        match bytes.as_chunks() {
-            (numbers, []) => Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
-            (_, rest) => Err(D::Error::custom(format!("{} bytes behind the last number", rest.len()))),
+        deserializer.deserialize_bytes(Bytes)
+    }
+
+    struct Bytes;
+
+    impl<'de> Visitor<'de> for Bytes {
+        type Value = Vec<f64>;
+
+        fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+            out.write_str("the bytes of 64-bit numbers")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f64>, E> {
+            match bytes.as_chunks() {
+                (numbers, []) => Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+                (_, rest) => Err(E::custom(format!("{} bytes behind the last number", rest.len()))),
+            }
+        }
+
+        /// Formats without bytes write a list of small integers.
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f64>, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = list.next_element::<u8>()? {
+                bytes.push(byte);
+            }
+            self.visit_bytes(&bytes)
         }
     }
 }
@@ -51,12 +72,16 @@ mod tests {
     fn lists_come_back_bit_by_bit() {
         let odd = f64::from_bits(0x7ff8_0000_dead_beef);
         for values in [vec![], vec![0.1], vec![-0.0, f64::INFINITY, odd, f64::MIN_POSITIVE / 8.0, 1e300]] {
+            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            let packed = rmp_serde::to_vec(&Stored(values.clone())).unwrap();
+            assert!(packed.len() <= 8 * values.len() + 6, "a number takes its eight bytes: {}", packed.len());
+            let Stored(back) = rmp_serde::from_slice(&packed).unwrap();
+            assert_eq!(bits(&back), bits(&values));
             let text = serde_json::to_string(&Stored(values.clone())).unwrap();
             let Stored(back) = serde_json::from_str(&text).unwrap();
-            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&back), bits(&values));
         }
-        for damaged in ["\"AAAAAAAA8D8", "\"AAAAAAAA8D8=?\"", "\"AAAA\"", "[1]"] {
+        for damaged in ["[1]", "[1,2,3,4,5,6,7,8,9]", "[1,2,3,4,5,6,7,256]", "\"AAAA\"", "7"] {
             assert!(serde_json::from_str::<Stored>(damaged).is_err(), "{damaged}");
         }
     }

@@ -38,6 +38,7 @@ pub mod observer;
 pub mod phase_space;
 pub mod plan;
 pub mod run;
+pub mod scales;
 pub mod scheme;
 pub mod space;
 pub mod stability;

@@ -1,8 +1,8 @@
 //! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
 
-use crate::controller::Tolerance;
 use crate::method::Method;
 use crate::stability::Gain;
+use serde::{Deserialize, Serialize};
 
 /// A run's plan.
 #[derive(Clone, Debug)]
@@ -17,8 +17,23 @@ pub struct Plan {
     pub step_limit: u64,
     /// Largest residual, as a distance in state space, that projections accept; round-off where absent.
     pub projection_tolerance: Option<f64>,
+    /// The metric in which `projection` moves a state.
+    pub metric: Metric,
     /// The gain whose h·λmax/r is watched, where the field carries a feedback term.
     pub gain: Option<Gain>,
+}
+
+/// The metric in which `projection` moves a state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// That of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
+    #[default]
+    Auto,
+    /// That of the step's error: parts of the state that err little move little.
+    Error,
+    /// Every component moves alike (HLW IV.4.2).
+    Euclidean,
 }
 
 /// How a run steps.
@@ -97,6 +112,14 @@ pub enum PlanError {
         /// The step.
         h: f64,
     },
+    /// More outputs than there is memory for.
+    #[error("{quantity} would be {value:e}, and there is no memory to list their times")]
+    NoMemory {
+        /// Of what.
+        quantity: &'static str,
+        /// How many.
+        value: f64,
+    },
     /// More steps or outputs than can be counted.
     #[error("{quantity} would be {value:e}, more than this program can count")]
     TooMany {
@@ -109,6 +132,10 @@ pub enum PlanError {
 
 /// Ratios this close to an integer, relatively, count as one: 100/1e-3 is not exact in binary.
 const INTEGER_TOLERANCE: f64 = 1e-9;
+
+/// Adaptive steps, rejected ones included, that a run may take unless it is allowed more: some minutes of a small model. A
+/// step that crawls at a singularity would take all time.
+pub const MOST_ADAPTIVE_STEPS: u64 = 100_000_000;
 
 /// Numbers of steps stay below 2⁵³, so that k·h is exact in k.
 const MOST_STEPS: f64 = 9.0e15;
@@ -160,30 +187,86 @@ impl Plan {
     }
 
     fn new(method: Method, t0: f64, stepping: Stepping) -> Plan {
-        Plan { method, t0, stepping, step_limit: u64::MAX, projection_tolerance: None, gain: None }
+        Plan {
+            method,
+            t0,
+            stepping,
+            step_limit: u64::MAX,
+            projection_tolerance: None,
+            metric: Metric::Auto,
+            gain: None,
+        }
+    }
+
+    /// The same plan with adaptive steps of at most `longest`.
+    pub fn with_longest_step(mut self, longest: f64) -> Result<Plan, PlanError> {
+        check_positive("the longest step", longest)?;
+        if let Stepping::Adaptive(adaptive) = &mut self.stepping {
+            adaptive.longest_step = adaptive.longest_step.min(longest);
+        }
+        Ok(self)
     }
 
     /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the
     /// outputs fall on the nearest steps, and there are fewer of them where there are fewer steps.
-    pub fn with_samples(mut self, count: u64) -> Result<Plan, PlanError> {
+    pub fn with_samples(self, count: u64) -> Result<Plan, PlanError> {
+        let (steps, end) = match &self.stepping {
+            Stepping::Fixed(fixed) => (fixed.count(), fixed.time(self.t0, fixed.count())),
+            Stepping::Adaptive(adaptive) => (0, adaptive.t_end),
+        };
+        self.with_samples_over(count, steps, end)
+    }
+
+    /// The same plan with outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at the end:
+    /// the outputs of a run to `until`, and their continuation.
+    pub fn with_samples_until(self, count: u64, until: f64) -> Result<Plan, PlanError> {
+        let steps = match &self.stepping {
+            Stepping::Fixed(fixed) => match Plan::fixed(self.method, self.t0, until, fixed.h)?.stepping {
+                Stepping::Fixed(part) => part.count(),
+                Stepping::Adaptive(_) => 0,
+            },
+            Stepping::Adaptive(_) => 0,
+        };
+        self.with_samples_over(count, steps, until)
+    }
+
+    /// Outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the time `until`.
+    fn with_samples_over(mut self, count: u64, steps: u64, until: f64) -> Result<Plan, PlanError> {
+        let (t0, quantity) = (self.t0, "the number of samples");
         if count < 2 {
-            let (quantity, range) = ("the number of samples", "at least 2");
-            return Err(PlanError::OutOfRange { quantity, range, value: count as f64 });
+            return Err(PlanError::OutOfRange { quantity, range: "at least 2", value: count as f64 });
         }
-        if count as f64 > MOST_SAMPLES {
-            return Err(PlanError::TooMany { quantity: "the number of samples", value: count as f64 });
-        }
-        let t0 = self.t0;
+        let length = check_interval(t0, until)?;
+        let expected = (count - 1) as f64 * ((self.t_end() - t0) / length).max(1.0);
         match &mut self.stepping {
             Stepping::Fixed(fixed) => {
-                let (steps, gaps) = (u128::from(fixed.count()), u128::from(count - 1));
-                fixed.samples = (0..=gaps).map(|i| ((2 * i * steps + gaps) / (2 * gaps)) as u64).collect();
-                fixed.samples.dedup();
+                let (steps, gaps, last) = (u128::from(steps), u128::from(count - 1), fixed.count());
+                let expected = expected.min(last as f64);
+                if expected > MOST_SAMPLES {
+                    return Err(PlanError::TooMany { quantity, value: expected });
+                }
+                fixed.samples = Vec::new();
+                reserve(&mut fixed.samples, expected)?;
+                if gaps >= steps {
+                    fixed.samples.extend(0..=last);
+                } else {
+                    let nearest = |i: u128| ((2 * i * steps + gaps) / (2 * gaps)) as u64;
+                    fixed.samples.extend((0..).map(nearest).take_while(|&step| step < last));
+                    fixed.samples.push(last);
+                }
             }
             Stepping::Adaptive(adaptive) => {
-                let (gaps, length) = ((count - 1) as f64, adaptive.t_end - t0);
-                adaptive.samples = (0..count).map(|i| t0 + length * (i as f64 / gaps)).collect();
-                adaptive.samples[count as usize - 1] = adaptive.t_end;
+                if expected > MOST_SAMPLES {
+                    return Err(PlanError::TooMany { quantity, value: expected });
+                }
+                let (gaps, end) = (count - 1, adaptive.t_end);
+                // A last gap that only rounding makes is none.
+                let near = INTEGER_TOLERANCE * (length / gaps as f64);
+                let time = |i: u64| if i == gaps { until } else { t0 + length * (i as f64 / gaps as f64) };
+                adaptive.samples = Vec::new();
+                reserve(&mut adaptive.samples, expected)?;
+                adaptive.samples.extend((0..).map(time).take_while(|&t| t < end - near));
+                adaptive.samples.push(end);
             }
         }
         Ok(self)
@@ -209,12 +292,16 @@ impl Plan {
                     return Err(PlanError::SpacingOffSteps { every, h: fixed.h });
                 }
                 let stride = ratio.round() as u64;
-                count(fixed.h * fixed.steps as f64)?;
-                fixed.samples = (0..=fixed.steps).step_by(stride as usize).collect();
+                let expected = count(fixed.h * fixed.steps as f64)?;
+                fixed.samples = Vec::new();
+                reserve(&mut fixed.samples, expected as f64)?;
+                fixed.samples.extend((0..=fixed.steps).step_by(stride as usize));
             }
             Stepping::Adaptive(adaptive) => {
                 let (last, end) = (count(adaptive.t_end - t0)?, adaptive.t_end);
-                adaptive.samples = (0..=last).map(|i| (t0 + i as f64 * every).min(end)).collect();
+                adaptive.samples = Vec::new();
+                reserve(&mut adaptive.samples, last as f64)?;
+                adaptive.samples.extend((0..=last).map(|i| (t0 + i as f64 * every).min(end)));
             }
         }
         Ok(self)
@@ -254,9 +341,9 @@ impl Plan {
 }
 
 impl AdaptiveSteps {
-    /// Both tolerances.
-    pub fn tolerance(&self) -> Tolerance {
-        Tolerance { relative: self.rtol, absolute: self.atol }
+    /// The square of the scale below which `atol` counts instead of `rtol`.
+    pub fn square_of_least_scale(&self) -> f64 {
+        (self.atol / self.rtol).powi(2)
     }
 }
 
@@ -264,6 +351,12 @@ impl FixedSteps {
     /// Number of steps, a shorter last one included.
     pub fn count(&self) -> u64 {
         self.steps + u64::from(self.shorter_last.is_some())
+    }
+
+    /// Number of steps that do not depend on where the run ends. The last one does: it may be shorter, and multipliers at
+    /// its end are those of one side; those before a shorter step know its length.
+    pub(crate) fn free_steps(&self) -> u64 {
+        self.count().saturating_sub(if self.shorter_last.is_some() { 2 } else { 1 })
     }
 
     /// Time after `step` steps: fma(step, h, t₀), so that it carries one rounding however long the run.
@@ -281,6 +374,12 @@ impl FixedSteps {
             _ => self.h,
         }
     }
+}
+
+/// Room for about so many output times.
+fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
+    let quantity = "the number of samples";
+    samples.try_reserve(expected as usize + 2).map_err(|_| PlanError::NoMemory { quantity, value: expected })
 }
 
 fn is_integer(ratio: f64) -> bool {

@@ -1,5 +1,6 @@
 //! The chunk files of one array: names, the chunk being filled, and chunks read back.
 
+use super::checksum;
 use super::error::StoreError;
 use super::files;
 use super::schema::Series;
@@ -46,7 +47,7 @@ fn chunk_number(name: &str) -> Option<usize> {
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
     path: ChunkPath,
-    /// The bytes of the chunk being filled, NaN where no row has come yet.
+    /// The bytes of the chunk being filled, NaN where no row has come yet, and its checksum.
     buffer: Vec<u8>,
     row: usize,
     chunk_rows: usize,
@@ -61,7 +62,7 @@ impl ChunkWriter {
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
         let mut writer = ChunkWriter {
             path: ChunkPath::new(run, series),
-            buffer: vec![0; series.grid.chunk_bytes()],
+            buffer: vec![0; series.grid.chunk_bytes() + checksum::LEN],
             row: series.grid.row(),
             chunk_rows: series.grid.chunk_rows,
             chunk: 0,
@@ -86,7 +87,7 @@ impl ChunkWriter {
         }
         let mut reader = ChunkReader::new(run, series);
         for chunk in 0..writer.chunk {
-            reader.check(chunk)?;
+            reader.load(chunk)?;
         }
         if writer.filled > 0 {
             reader.load(writer.chunk)?;
@@ -128,6 +129,7 @@ impl ChunkWriter {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         if self.dirty && self.row > 0 {
             self.path.set(self.chunk);
+            checksum::seal(&mut self.buffer);
             files::replace_through(&self.path.temporary, &self.path.target, &self.buffer)?;
         }
         self.dirty = false;
@@ -135,6 +137,7 @@ impl ChunkWriter {
     }
 
     fn clear(&mut self) {
+        // The checksum behind is shorter than a number.
         for bytes in self.buffer.chunks_exact_mut(NUMBER_BYTES) {
             bytes.copy_from_slice(&f64::NAN.to_le_bytes());
         }
@@ -145,10 +148,15 @@ impl ChunkWriter {
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     path: ChunkPath,
+    /// The array's name in the model.
+    name: String,
     row: usize,
+    rows: usize,
     chunk_rows: usize,
-    chunk_bytes: usize,
+    /// Length of a file.
+    file_bytes: usize,
     loaded: Option<usize>,
+    /// The last file that was read.
     bytes: Vec<u8>,
     numbers: Vec<f64>,
 }
@@ -158,9 +166,11 @@ impl ChunkReader {
     pub(super) fn new(run: &Path, series: &Series) -> ChunkReader {
         ChunkReader {
             path: ChunkPath::new(run, series),
+            name: series.name.clone(),
             row: series.grid.row(),
+            rows: series.grid.rows,
             chunk_rows: series.grid.chunk_rows,
-            chunk_bytes: series.grid.chunk_bytes(),
+            file_bytes: series.grid.chunk_bytes() + checksum::LEN,
             loaded: None,
             bytes: Vec::new(),
             numbers: Vec::new(),
@@ -183,28 +193,35 @@ impl ChunkReader {
         Ok(&self.numbers[place * self.row..][..self.row])
     }
 
-    /// Whether the file of a chunk is there in full.
-    fn check(&mut self, chunk: usize) -> Result<(), StoreError> {
-        self.path.set(chunk);
-        let length = fs::metadata(&self.path.target).map(|metadata| metadata.len());
-        self.judge(length)
-    }
-
+    /// Reads the file of a chunk, which is to be as it was written.
     fn load(&mut self, chunk: usize) -> Result<(), StoreError> {
+        self.path.set(chunk);
         // The length first: nobody knows how long a damaged file is.
-        self.check(chunk)?;
+        let length = fs::metadata(&self.path.target).map(|metadata| metadata.len());
+        self.judge(chunk, length)?;
         let read = fs::read(&self.path.target).map(|bytes| self.bytes = bytes);
-        self.judge(read.map(|()| self.bytes.len() as u64))
+        self.judge(chunk, read.map(|()| self.bytes.len() as u64))?;
+        checksum::opened(&self.path.target, &self.bytes, &self.describe(chunk)).map(|_| ())
     }
 
-    fn judge(&self, length: io::Result<u64>) -> Result<(), StoreError> {
-        let path = &self.path.target;
+    fn judge(&self, chunk: usize, length: io::Result<u64>) -> Result<(), StoreError> {
+        let (path, what) = (&self.path.target, self.describe(chunk));
         match length {
-            Ok(length) if length == self.chunk_bytes as u64 => Ok(()),
-            Ok(length) => Err(StoreError::damaged(path, format!("{length} bytes instead of {}", self.chunk_bytes))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::damaged(path, "it is missing")),
+            Ok(length) if length == self.file_bytes as u64 => Ok(()),
+            Ok(length) => {
+                Err(StoreError::damaged(path, format!("{what} take {length} bytes instead of {}", self.file_bytes)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StoreError::damaged(path, format!("{what} are missing")))
+            }
             Err(error) => Err(StoreError::read(path, error)),
         }
+    }
+
+    /// What a chunk holds.
+    fn describe(&self, chunk: usize) -> String {
+        let first = chunk * self.chunk_rows;
+        format!("rows {first} to {} of {}", self.rows.min(first + self.chunk_rows) - 1, self.name)
     }
 }
 
@@ -212,7 +229,8 @@ impl ChunkReader {
 pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -> Result<(), StoreError> {
     for (chunk, values) in values.chunks(chunk_rows).enumerate() {
         let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        bytes.resize(chunk_rows * size_of::<i64>(), 0);
+        bytes.resize(chunk_rows * size_of::<i64>() + checksum::LEN, 0);
+        checksum::seal(&mut bytes);
         files::replace(&folder.join(format!("c.{chunk}")), &bytes)?;
     }
     Ok(())
@@ -222,8 +240,8 @@ pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -
 pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> Result<Vec<i64>, StoreError> {
     let mut values = Vec::new();
     for chunk in 0..length.div_ceil(chunk_rows) {
-        let path = folder.join(format!("c.{chunk}"));
-        let bytes = fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+        let (path, bytes) = read_labels(folder, chunk)?;
+        let bytes = checksum::opened(&path, &bytes, "these labels")?;
         if bytes.len() != chunk_rows * size_of::<i64>() {
             return Err(StoreError::damaged(&path, format!("it has {} bytes", bytes.len())));
         }
@@ -231,4 +249,36 @@ pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> 
     }
     values.truncate(length);
     Ok(values)
+}
+
+fn read_labels(folder: &Path, chunk: usize) -> Result<(PathBuf, Vec<u8>), StoreError> {
+    let path = folder.join(format!("c.{chunk}"));
+    let bytes = fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+    Ok((path, bytes))
+}
+
+/// Writes texts that label a dimension, in one chunk, in the codec `vlen-utf8`: their number, and each with its length
+/// before it, all of these 32-bit integers.
+pub(super) fn write_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
+    let mut bytes = texts(values);
+    bytes.extend_from_slice(&checksum::of(&bytes));
+    files::replace(&folder.join("c.0"), &bytes)
+}
+
+/// Checks that the labels of a dimension are those that [`write_texts`] wrote.
+pub(super) fn check_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
+    let (path, bytes) = read_labels(folder, 0)?;
+    if checksum::opened(&path, &bytes, "these labels")? != texts(values) {
+        return Err(StoreError::damaged(&path, format!("its labels are not {}", values.join(", "))));
+    }
+    Ok(())
+}
+
+fn texts(values: &[&str]) -> Vec<u8> {
+    let mut bytes = (values.len() as u32).to_le_bytes().to_vec();
+    for value in values {
+        bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(value.as_bytes());
+    }
+    bytes
 }

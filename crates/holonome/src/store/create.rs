@@ -98,6 +98,48 @@ fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
+/// Builds the run beside an existing one, lets `fill_in` put its rows there, and exchanges the two. What the old folder held
+/// beside its run is kept; the rest goes.
+pub(super) fn instead(
+    target: &Path,
+    schema: &Schema,
+    layout: &Layout,
+    fill_in: impl FnOnce(&Path, Lock) -> Result<Lock, StoreError>,
+) -> Result<Lock, StoreError> {
+    let hidden = hidden_folder(target)?;
+    let build = || {
+        let lock = fill_in(&hidden, fill(&hidden, schema, layout)?)?;
+        files::exchange(&hidden, target).map_err(|error| StoreError::write(target, error))?;
+        Ok(lock)
+    };
+    let lock = build().map_err(|error: StoreError| error.about(target)).inspect_err(|_| {
+        let _ = fs::remove_dir_all(&hidden);
+    })?;
+    // From here on the longer run is in its place; that something of the old one stays would be no failure of it.
+    for entry in fs::read_dir(&hidden).into_iter().flatten().flatten() {
+        let (from, to) = (entry.path(), target.join(entry.file_name()));
+        let own = entry.file_name().to_string_lossy().starts_with(files::TEMPORARY) || from.join("zarr.json").exists();
+        if !own && !is_there(&to) {
+            let _ = fs::rename(from, to);
+        }
+    }
+    let _ = fs::remove_dir_all(&hidden);
+    Ok(lock)
+}
+
+/// Removes folders beside `target` in which a killed process was building a run in its place.
+pub(super) fn remove_stale(target: &Path) {
+    let name = format!(".{}.tmp-", target.file_name().unwrap_or_default().to_string_lossy());
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let stale = entry.file_name().to_string_lossy().starts_with(&name) && path.join("run.lock").exists();
+        if stale && Lock::take(&path).is_ok() {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
 /// Builds the run in an existing empty folder.
 fn in_place(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
     fill(path, schema, layout).inspect_err(|error| {
@@ -139,7 +181,10 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
         for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
             let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
-            chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?;
+            match axis.letters() {
+                Some(letters) => chunks::write_texts(&folder.join(array), letters)?,
+                None => chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?,
+            }
         }
     }
     Progress::running(0).write(folder)?;

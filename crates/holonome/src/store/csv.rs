@@ -6,29 +6,42 @@
 //! Numbers are the shortest decimals that read back as the same bits; `NaN` and `inf` are spelt so.
 
 use super::error::StoreError;
+use super::files;
 use super::layout::{Dimension, Role};
 use super::reader::StoredRun;
 use super::schema::{Series, Trajectories};
+use crate::hold;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Writes the run to a file, which appears (or is replaced) when it is complete. What is not a regular file, such as
-/// `/dev/stdout` or a pipe, is written directly.
+/// `/dev/stdout` or a pipe, is written directly. A file inside a stored run is refused.
 pub fn export(run: &StoredRun, path: &Path) -> Result<(), StoreError> {
+    // Replaces the file that a link leads to, not the link.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let there = || Some(fs::canonicalize(parent).ok()?.join(path.file_name()?));
+    let target = fs::canonicalize(path).ok().or_else(there).unwrap_or_else(|| path.to_path_buf());
+    if let Some(inside) = target.ancestors().find(|folder| folder.join("zarr.json").exists()) {
+        return Err(StoreError::InsideRun { path: path.to_path_buf(), run: inside.to_path_buf() });
+    }
     let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
     if special {
         let file = File::options().write(true).open(path).map_err(|error| StoreError::write(path, error))?;
         return write_named(run, file, path);
     }
-    // Replaces the file that a link leads to, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let temporary = target.with_file_name(format!(".{name}.tmp-{}", std::process::id()));
+    let failed = |error| StoreError::write(path, error);
+    if let Some(file) = files::nameless(&target) {
+        write_named(run, &file, path)?;
+        hold::writing(|| Ok(())).map_err(failed)?;
+        return files::give_name(&file, &target, &temporary).map_err(failed);
+    }
     let write = || {
-        let file = File::create(&temporary).map_err(|error| StoreError::write(path, error))?;
+        let file = File::create(&temporary).map_err(failed)?;
         write_named(run, file, path)?;
-        fs::rename(&temporary, &target).map_err(|error| StoreError::write(path, error))
+        fs::rename(&temporary, &target).map_err(failed)
     };
     write().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);

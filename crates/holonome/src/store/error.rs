@@ -20,6 +20,14 @@ pub enum StoreError {
         /// What is missing.
         reason: String,
     },
+    /// A file was to be written into a stored run.
+    #[error("{} lies in the stored run {}: name a file elsewhere", path.display(), run.display())]
+    InsideRun {
+        /// The file.
+        path: PathBuf,
+        /// The run's folder, or an array's.
+        run: PathBuf,
+    },
     /// Another process is writing to the run.
     #[error("{} is being written by another process: wait until it ends, or stop it first", path.display())]
     InUse {
@@ -59,7 +67,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file of the run is missing, cut off or no longer what was written.
-    #[error("{} is damaged: {reason}", path.display())]
+    #[error("{} is damaged: {reason}; put back a copy of it, or make the run again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -80,6 +88,7 @@ impl StoreError {
         match self {
             StoreError::NotEmpty { .. } => "not-empty",
             StoreError::NotARun { .. } => "not-a-run",
+            StoreError::InsideRun { .. } => "inside-run",
             StoreError::InUse { .. } => "in-use",
             StoreError::Full { .. } => "disk-full",
             StoreError::Unwritable { .. } => "unwritable",

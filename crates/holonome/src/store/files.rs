@@ -1,12 +1,13 @@
 //! Files that are there in full or not at all.
 
 use super::error::StoreError;
+use crate::hold;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Temporary files of a run start with this; none has a meaning after the process that wrote it.
-const TEMPORARY: &str = ".tmp-";
+pub(super) const TEMPORARY: &str = ".tmp-";
 const LOCK: &str = "run.lock";
 
 /// The temporary path of `target`: hidden, in the same folder, because a rename works within one file system only.
@@ -24,6 +25,7 @@ pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
         let mut file = File::create(temporary)?;
+        hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
         file.write_all(bytes)?;
         drop(file);
         fs::rename(temporary, target)
@@ -33,6 +35,64 @@ pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> 
         let _ = fs::remove_file(temporary);
         StoreError::write(target, error)
     })
+}
+
+/// A new file without a name in the folder of `target`, which vanishes with its process however that ends; none where
+/// the system or the file system knows no such files.
+#[cfg(target_os = "linux")]
+pub(super) fn nameless(target: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(target.parent()?, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+}
+
+/// Gives a [`nameless`] file the name `target`, in one step if that is free; otherwise over `temporary`.
+#[cfg(target_os = "linux")]
+pub(super) fn give_name(file: &File, target: &Path, temporary: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |name: &Path| linkat(CWD, &nameless, CWD, name, AtFlags::SYMLINK_FOLLOW);
+    match link(target) {
+        Err(rustix::io::Errno::EXIST) => {
+            link(temporary)?;
+            fs::rename(temporary, target).inspect_err(|_| {
+                let _ = fs::remove_file(temporary);
+            })
+        }
+        linked => Ok(linked?),
+    }
+}
+
+/// None: only Linux has files without a name.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn nameless(_target: &Path) -> Option<File> {
+    None
+}
+
+/// Never called, as [`nameless`] makes none.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn give_name(_file: &File, _target: &Path, _temporary: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Exchanges two folders, where the system can do that in one step; otherwise there is a moment without `target`.
+pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, hidden, CWD, target, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+    }
+    let mut aside = hidden.as_os_str().to_os_string();
+    aside.push("-old");
+    let aside = Path::new(&aside);
+    fs::rename(target, aside)?;
+    fs::rename(hidden, target).inspect_err(|_| {
+        let _ = fs::rename(aside, target);
+    })?;
+    fs::rename(aside, hidden)
 }
 
 /// The content of a file, or nothing where there is none.

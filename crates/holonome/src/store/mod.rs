@@ -4,9 +4,9 @@
 //! runs/spherical-pendulum-1/
 //!   zarr.json          the group: attributes, and the metadata of every array once more ("consolidated")
 //!   time/ q/ p/ …      one folder per array: zarr.json and the chunks c.0, c.1, … (c.0.0 for q, and so on)
-//!   component_3/ …     the coordinates that label the dimensions, 64-bit integers
-//!   checkpoint.json    {"samples", "state"}: what `resume` continues from
-//!   status.json        {"status", "samples", "summary"}: running, finished, failed or interrupted
+//!   component_3/ …     the coordinates that label the dimensions: 64-bit integers, or x, y, z
+//!   checkpoint.bin     what `resume` continues from: the number of samples, and the state
+//!   status.json        {"status", "samples", "summary", "crc32c"}: running, finished, failed or interrupted
 //!   run.lock           locked while a process writes here
 //! ```
 //!
@@ -15,20 +15,22 @@
 //! NaN row, which is what the fill value says anyway. The whole skeleton (metadata, `time`, coordinates) is built in a
 //! hidden folder beside the target and renamed into place: the rename both claims the name and publishes a complete
 //! group, because it fails on a folder that holds something. Afterwards each file is written under a temporary name
-//! and renamed over the old one. A checkpoint replaces the chunks first and `checkpoint.json` last, so what it names
+//! and renamed over the old one. A checkpoint replaces the chunks first and `checkpoint.bin` last, so what it names
 //! is stored; rows beyond it are dropped and written again, with the same bytes, by `resume`.
 //!
 //! A target folder that exists (and is empty) is filled where it is, `zarr.json` last, because replacing it would
 //! pull it away from under a shell or a mount. A kill within those milliseconds leaves a folder that is not a run yet.
 //!
 //! What is *not* promised: files are not forced to the medium (`fsync`), which would cost more than most runs take.
-//! After a power failure `resume` checks every chunk it relies on and refuses a damaged one.
+//! After a power failure, or on a medium that loses bits, the checksum in every chunk, in the checkpoint, in the status and
+//! of every attribute of the group tells: whoever reads a damaged one gets an error with its name.
 //!
 //! **Names.** A variable keeps its model name as array name, except that characters other than letters, digits,
 //! `_`, `-` and inner dots become `_`, a leading `__` (reserved by Zarr) gets a `v` in front, and 200 bytes are the
 //! limit; the attribute `model_name` then holds the original. Variables go first: where one is called `time` or `component_3`,
 //! the dimension of that name is called `time_` or `component_3_`.
 
+mod checksum;
 mod chunks;
 mod create;
 pub mod csv;
@@ -48,6 +50,6 @@ pub(crate) mod tests;
 pub use error::StoreError;
 pub(crate) use files::replace;
 pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
-pub use progress::Status;
+pub use progress::{Checkpoint, Status};
 pub use reader::{RowReader, StoredRun};
 pub use writer::{Resumed, Store};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// File systems allow 255 bytes; the rest is for the suffixes that make a name unique.
 const BYTES_MAX: usize = 200;
 
-/// Names handed out so far.
+/// Names handed out so far, without their case: some file systems take `R` and `r` for one name.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
@@ -13,7 +13,8 @@ impl Names {
     /// A safe form of `name` that no other array has: underscores are appended until it is new.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        while !self.0.insert(candidate.clone()) {
+        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper one.
+        while !self.0.insert(candidate.to_uppercase().to_lowercase()) {
             candidate.push('_');
         }
         candidate
@@ -58,5 +59,11 @@ mod tests {
     fn names_are_unique() {
         let mut names = Names::default();
         assert_eq!([names.claim("time"), names.claim("time"), names.claim("time")], ["time", "time_", "time__"]);
+        assert_eq!(
+            [names.claim("R"), names.claim("r"), names.claim("R_")],
+            ["R", "r_", "R__"],
+            "the case is no difference"
+        );
+        assert_eq!([names.claim("Ω"), names.claim("ω"), names.claim("ß"), names.claim("SS")], ["Ω", "ω_", "ß", "SS_"]);
     }
 }

@@ -1,13 +1,24 @@
 //! The two small files that say how far a run is and how it ended.
 
+use super::checksum;
 use super::error::StoreError;
 use super::files;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-const CHECKPOINT: &str = "checkpoint.json";
+const CHECKPOINT: &str = "checkpoint.bin";
 const STATUS: &str = "status.json";
+
+/// How a checkpoint begins. Then come the number of its samples (64 bits, the lowest first), the state as MessagePack,
+/// whose lists of numbers are raw bytes, and the checksum of all that.
+const HEADER: &[u8] = b"holonome checkpoint 2\n";
+const SAMPLES_BYTES: usize = size_of::<u64>();
+
+/// What stands before the checksum of `status.json`.
+const CHECKSUM: &str = ",\"crc32c\":\"";
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,13 +34,21 @@ pub enum Status {
     Interrupted,
 }
 
-/// Content of `checkpoint.json`; borrows the state to write it and owns it when read.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Checkpoint<S> {
+/// What a stored run continues from: the state of its last checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    file: Vec<u8>,
     /// Samples that are stored.
-    pub samples: usize,
-    /// What the run continues from.
-    pub state: S,
+    pub(super) samples: usize,
+}
+
+impl Checkpoint {
+    /// The state, in the form in which [`Store::checkpoint`](super::Store::checkpoint) got it.
+    pub fn state<T: DeserializeOwned>(&self) -> Result<T, StoreError> {
+        let packed = &self.file[HEADER.len() + SAMPLES_BYTES..self.file.len() - checksum::LEN];
+        rmp_serde::from_slice(packed).map_err(|error| StoreError::damaged(&self.path, error))
+    }
 }
 
 /// Content of `status.json`.
@@ -52,38 +71,49 @@ impl Progress {
     /// Reads `status.json`.
     pub(super) fn read(run: &Path) -> Result<Progress, StoreError> {
         let path = run.join(STATUS);
-        match files::read_if_present(&path)? {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| StoreError::damaged(&path, error)),
-            None => Err(StoreError::damaged(&path, "it is missing")),
+        let damaged = |reason: &str| StoreError::damaged(&path, reason);
+        let text = files::read_if_present(&path)?.ok_or_else(|| damaged("it is missing"))?;
+        let text = String::from_utf8(text).map_err(|error| StoreError::damaged(&path, error))?;
+        let (content, checksum) = text.trim_end().rsplit_once(CHECKSUM).ok_or_else(|| damaged("it is cut off"))?;
+        if checksum.strip_suffix("\"}") != Some(&checksum::of_text(content)) {
+            return Err(damaged("its checksum does not match"));
         }
+        serde_json::from_str(&format!("{content}}}")).map_err(|error| StoreError::damaged(&path, error))
     }
 
-    /// Replaces `status.json`.
+    /// Replaces `status.json`. Its last entry is the checksum of all before it.
     pub(super) fn write(&self, run: &Path) -> Result<(), StoreError> {
-        write(&run.join(STATUS), self, &mut Vec::new())
+        let path = run.join(STATUS);
+        let text = serde_json::to_string(self).map_err(|error| StoreError::write(&path, error.into()))?;
+        let content = text.strip_suffix('}').unwrap_or(&text);
+        files::replace(&path, format!("{content}{CHECKSUM}{}\"}}\n", checksum::of_text(content)).as_bytes())
     }
 }
 
-/// Reads `checkpoint.json`; a run that was stopped before its first checkpoint has none.
-pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint<Value>>, StoreError> {
+/// Reads `checkpoint.bin`; a run that was stopped before its first checkpoint has none.
+pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreError> {
     let path = run.join(CHECKPOINT);
-    let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| StoreError::damaged(&path, error));
-    files::read_if_present(&path)?.map(parse).transpose()
+    let Some(file) = files::read_if_present(&path)? else { return Ok(None) };
+    let content = checksum::opened(&path, &file, "the checkpoint")?;
+    let samples = content.strip_prefix(HEADER).and_then(|rest| rest.first_chunk());
+    let samples = samples.map(|&bytes| u64::from_le_bytes(bytes) as usize);
+    let samples = samples.ok_or_else(|| StoreError::damaged(&path, "another program wrote it"))?;
+    Ok(Some(Checkpoint { path, file, samples }))
 }
 
-/// Replaces `checkpoint.json`; `scratch` keeps its memory between calls.
+/// Replaces `checkpoint.bin`; `scratch` keeps its memory between calls.
 pub(super) fn write_checkpoint(
     run: &Path,
     samples: usize,
     state: &impl Serialize,
     scratch: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
-    write(&run.join(CHECKPOINT), &Checkpoint { samples, state }, scratch)
-}
-
-fn write(path: &Path, content: &impl Serialize, scratch: &mut Vec<u8>) -> Result<(), StoreError> {
+    let path = run.join(CHECKPOINT);
     scratch.clear();
-    serde_json::to_writer(&mut *scratch, content).map_err(|error| StoreError::write(path, error.into()))?;
-    scratch.push(b'\n');
-    files::replace(path, scratch)
+    scratch.extend_from_slice(HEADER);
+    scratch.extend_from_slice(&(samples as u64).to_le_bytes());
+    rmp_serde::encode::write_named(scratch, state)
+        .map_err(|error| StoreError::write(&path, io::Error::other(error)))?;
+    scratch.extend_from_slice(&checksum::of(scratch));
+    files::replace(&path, scratch)
 }

@@ -72,9 +72,7 @@ impl StoredRun {
 
     /// The state of the last checkpoint, if there is one.
     pub fn checkpoint_state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
-        let Some(checkpoint) = progress::read_checkpoint(&self.path)? else { return Ok(None) };
-        let read = serde_json::from_value(checkpoint.state);
-        read.map(Some).map_err(|error| StoreError::damaged(&self.path.join("checkpoint.json"), error))
+        progress::read_checkpoint(&self.path)?.map(|checkpoint| checkpoint.state()).transpose()
     }
 
     /// Samples stored; of an ensemble, trajectories.
@@ -138,11 +136,26 @@ impl StoredRun {
     pub(super) fn read_axis(&self, axis: &Axis) -> Result<Dimension, StoreError> {
         let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
         let label = |(name, array): &(String, String)| {
-            let values = chunks::read_integers(&self.path.join(array), axis.length, chunk_rows)?;
+            let folder = self.path.join(array);
+            let values = match axis.letters() {
+                Some(letters) => {
+                    chunks::check_texts(&folder, letters)?;
+                    (1..=letters.len() as i64).collect()
+                }
+                None => chunks::read_integers(&folder, axis.length, chunk_rows)?,
+            };
             Ok(Label { name: name.clone(), values })
         };
         let labels = axis.labels.iter().map(label).collect::<Result<_, StoreError>>()?;
         Ok(Dimension { name: axis.stored.clone(), role: axis.role, labels })
+    }
+
+    /// Whether the times and the labels are as they were written.
+    pub(super) fn check_coordinates(&self) -> Result<(), StoreError> {
+        let mut times = self.row_reader(&self.schema.time);
+        times.samples = self.schema.time.grid.rows;
+        (0..times.samples).try_for_each(|sample| times.row(sample).map(|_| ()))?;
+        self.schema.axes.iter().try_for_each(|axis| self.read_axis(axis).map(|_| ()))
     }
 
     fn series(&self, name: &str) -> Result<&Series, StoreError> {

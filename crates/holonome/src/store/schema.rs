@@ -79,6 +79,14 @@ pub(super) struct Grid {
     pub chunk_rows: usize,
 }
 
+impl Axis {
+    /// The letters that label the components of a short vector; other dimensions are labelled by integers.
+    pub(super) fn letters(&self) -> Option<&'static [&'static str]> {
+        const LETTERS: [&str; 3] = ["x", "y", "z"];
+        (self.role == Role::Component).then(|| LETTERS.get(..self.length)).flatten()
+    }
+}
+
 impl Grid {
     /// Chunks for an array of `rows` rows; never longer than the array, so that a short run stays small.
     pub(super) fn new(rows: usize, lengths: Vec<usize>) -> Grid {

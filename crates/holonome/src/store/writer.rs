@@ -5,7 +5,7 @@ use super::create;
 use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
-use super::progress::{self, Progress, Status};
+use super::progress::{self, Checkpoint, Progress, Status};
 use super::reader::StoredRun;
 use super::schema::Schema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Store {
     samples: usize,
     /// Samples that are in files, all arrays alike.
     stored: usize,
-    /// Text of the checkpoint; kept for its memory.
+    /// Bytes of the checkpoint; kept for their memory.
     scratch: Vec<u8>,
     _lock: Lock,
 }
@@ -36,7 +36,7 @@ pub enum Resumed {
         /// Positioned behind the samples of the last checkpoint.
         store: Box<Store>,
         /// The state of that checkpoint; none if the run was stopped before its first: start from the initial state.
-        state: Option<Value>,
+        state: Option<Checkpoint>,
     },
     /// The run had reached its end; nothing was touched.
     Finished {
@@ -72,14 +72,13 @@ impl Store {
         if progress.status == Status::Finished {
             return Ok(Resumed::Finished { summary: progress.summary });
         }
+        run.check_coordinates()?;
         let schema = run.into_schema();
-        let (samples, state) = match progress::read_checkpoint(path)? {
-            Some(checkpoint) => (checkpoint.samples, Some(checkpoint.state)),
-            None => (0, None),
-        };
+        let state = progress::read_checkpoint(path)?;
+        let samples = state.as_ref().map_or(0, |checkpoint| checkpoint.samples);
         if samples > schema.rows() {
             let reason = format!("{samples} rows of {}", schema.rows());
-            return Err(StoreError::damaged(&path.join("checkpoint.json"), reason));
+            return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
         // Rows beyond the checkpoint go now, so from now on the status must not count them.
         Progress::running(samples).write(path)?;
@@ -89,6 +88,46 @@ impl Store {
         let path = path.to_path_buf();
         let store = Store { path, schema, arrays, samples, stored: samples, scratch: Vec::new(), _lock: lock };
         Ok(Resumed::Continues { store: Box::new(store), state })
+    }
+
+    /// Makes a run longer: replaces it by one of `layout`, whose first rows are those that `state` counts. Its own rows from
+    /// there on go. The folder is made anew beside and takes the place of the old one in one step.
+    pub fn extend(path: &Path, layout: &Layout, rows: usize, state: &impl Serialize) -> Result<Store, StoreError> {
+        // `.` would go on to mean the old folder.
+        let absolute = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
+        let path = absolute.as_deref().unwrap_or(path);
+        let old_lock = Lock::take(path)?;
+        let old = StoredRun::open(path)?;
+        let schema = Schema::new(layout)?;
+        let beginning = old.times()?;
+        let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
+        let same_times = rows <= old.samples()
+            && beginning[..rows].iter().zip(&layout.times).all(|(a, b)| a.to_bits() == b.to_bits());
+        if !same_times || !arrays.iter().eq(layout.arrays.iter().map(|array| &array.name)) {
+            let reason = format!("{} has other samples or arrays than its continuation", path.display());
+            return Err(StoreError::Mismatch { reason });
+        }
+        create::remove_stale(path);
+        let lock = create::instead(path, &schema, layout, |hidden, lock| {
+            let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
+            let mut readers = arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
+            for row in 0..rows {
+                let values = readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<Vec<_>, _>>()?;
+                store.append(&values)?;
+            }
+            store.checkpoint(state)?;
+            Progress::running(rows).write(hidden)?;
+            Ok(store.into_lock())
+        })?;
+        drop(old_lock);
+        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, rows));
+        let arrays = behind.collect::<Result<_, _>>()?;
+        let path = path.to_path_buf();
+        Ok(Store { path, schema, arrays, samples: rows, stored: rows, scratch: Vec::new(), _lock: lock })
+    }
+
+    fn into_lock(self) -> Lock {
+        self._lock
     }
 
     fn new(path: PathBuf, schema: Schema, lock: Lock) -> Store {
@@ -113,8 +152,6 @@ impl Store {
     }
 
     /// Puts all samples into files and then records `state` as what they belong to.
-    ///
-    /// JSON has no NaN and no infinity; a state that may hold them has to encode them.
     pub fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
         progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
@@ -141,6 +178,11 @@ impl Store {
     /// Samples taken.
     pub fn samples(&self) -> usize {
         self.samples
+    }
+
+    /// Samples that are in files.
+    pub fn stored(&self) -> usize {
+        self.stored
     }
 
     /// Samples of the whole run, or trajectories of the ensemble.

@@ -1,10 +1,12 @@
 //! The Zarr v3 metadata of a schema, and the way back.
 //!
 //! Zarr core specification 3.0 (<https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html>): regular grid and the
-//! codec `bytes` alone, so that a chunk is its numbers in row-major order and any language can read it. The `default`
+//! codecs `bytes` and `crc32c`, so that a chunk is its numbers in row-major order with a checksum behind, and any language
+//! can read it. (The letters of components are of Zarr's extension `string`, with the codec `vlen-utf8`.) The `default`
 //! chunk keys use the separator `.`: with `/`, each chunk of a family would need folders of its own. Consolidated
 //! metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
 
+use super::checksum;
 use super::error::StoreError;
 use super::layout::Role;
 use super::schema::{Axis, Grid, Schema, Series, Trajectories};
@@ -13,8 +15,10 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Number of this format, in the group's attributes under [`FORMAT_KEY`].
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 const FORMAT_KEY: &str = "holonome_format";
+/// The checksum of every attribute of the group, by its name: what a run is resumed from.
+const CHECKSUMS_KEY: &str = "holonome_checksums";
 const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
 const DESCRIPTION_KEY: &str = "long_name";
@@ -51,7 +55,13 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
 /// The group's document with all others inside.
 pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
     let mut attributes = schema.attributes.clone();
+    let checksums: Map<String, Value> = schema
+        .attributes
+        .iter()
+        .map(|(key, value)| (key.clone(), json!(checksum::of_text(&value.to_string()))))
+        .collect();
     attributes.insert(FORMAT_KEY.to_string(), json!(FORMAT));
+    attributes.insert(CHECKSUMS_KEY.to_string(), Value::Object(checksums));
     json!({
         "zarr_format": 3,
         "node_type": "group",
@@ -103,7 +113,8 @@ fn axis_documents(axis: &Axis) -> Vec<Document> {
     let document = |(index, array): &(String, String)| {
         let role = if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
         let attributes = Map::from_iter([(ROLE_KEY.to_string(), json!(role)), (INDEX_KEY.to_string(), json!(index))]);
-        (array.clone(), array_document("int64", json!(0), &grid, &[&axis.stored], attributes))
+        let (kind, fill) = if axis.letters().is_some() { ("string", json!("")) } else { ("int64", json!(0)) };
+        (array.clone(), array_document(kind, fill, &grid, &[&axis.stored], attributes))
     };
     axis.labels.iter().map(document).collect()
 }
@@ -112,6 +123,10 @@ fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], att
     let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
     // A chunk has at least one place in each direction, even where the array has none.
     let chunk: Vec<usize> = [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+    let codec = match kind {
+        "string" => json!({"name": "vlen-utf8"}),
+        _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
+    };
     json!({
         "zarr_format": 3,
         "node_type": "array",
@@ -120,7 +135,7 @@ fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], att
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
         "fill_value": fill,
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "codecs": [codec, {"name": "crc32c"}],
         "attributes": attributes,
         "dimension_names": dimensions,
     })
@@ -154,16 +169,34 @@ struct ArrayDocument {
 
 /// Reads the schema back from the group's document in `path`.
 pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, StoreError> {
-    parse(document).map_err(|reason| StoreError::NotARun { path: path.to_path_buf(), reason })
+    let not_a_run = |reason| StoreError::NotARun { path: path.to_path_buf(), reason };
+    let (schema, checksums) = parse(document).map_err(not_a_run)?;
+    for (key, expected) in &checksums {
+        let found = schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
+        if found.as_ref() != Some(expected) {
+            let reason = format!("the attribute '{key}' is not what was written");
+            return Err(StoreError::damaged(&path.join("zarr.json"), reason));
+        }
+    }
+    Ok(schema)
 }
 
-fn parse(document: &[u8]) -> Result<Schema, String> {
+/// The schema, and the checksums of its attributes.
+fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
     let mut group: GroupDocument = serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
     match group.attributes.shift_remove(FORMAT_KEY) {
         Some(format) if format == json!(FORMAT) => {}
-        Some(format) => return Err(format!("it has format {format}, this program reads format {FORMAT}")),
+        Some(format) => {
+            return Err(format!(
+                "it has format {format}, this program reads format {FORMAT}: run its model again, or read its arrays with any reader of Zarr"
+            ));
+        }
         None => return Err(format!("zarr.json lacks {FORMAT_KEY}, so another program wrote it")),
     }
+    let checksums = match group.attributes.shift_remove(CHECKSUMS_KEY) {
+        Some(Value::Object(checksums)) => checksums,
+        _ => return Err(format!("zarr.json lacks {CHECKSUMS_KEY}")),
+    };
     let mut time = None;
     let mut trajectories = None;
     let mut variables = Vec::new();
@@ -203,7 +236,7 @@ fn parse(document: &[u8]) -> Result<Schema, String> {
         }
         arrays.push(series);
     }
-    Ok(Schema { attributes: group.attributes, time, trajectories, arrays, axes })
+    Ok((Schema { attributes: group.attributes, time, trajectories, arrays, axes }, checksums))
 }
 
 /// Adds a coordinate array to the axis it labels, which may be new.
@@ -264,8 +297,9 @@ mod tests {
         let schema = Schema::new(&every_kind(5)).unwrap();
         let good = group_document(&schema, &array_documents(&schema)).to_string();
         for (from, to) in [
-            ("\"holonome_format\":1", "\"holonome_format\":2"),
-            ("\"holonome_format\":1", "\"other\":1"),
+            ("\"holonome_format\":2", "\"holonome_format\":3"),
+            ("\"holonome_format\":2", "\"other\":2"),
+            ("\"holonome_checksums\"", "\"checksums\""),
             ("\"holonome_role\":\"time\"", "\"holonome_role\":\"clock\""),
             ("\"shape\":[5,3]", "\"shape\":[6,3]"),
             ("\"shape\":[5,3]", "\"shape\":[5]"),
@@ -277,6 +311,11 @@ mod tests {
             let result = schema_from_group(Path::new("run"), bad.as_bytes());
             assert!(matches!(result, Err(StoreError::NotARun { .. })), "{from} -> {to}: {result:?}");
         }
+        let other = schema_from_group(Path::new("run"), good.replacen("coordinate q", "coordinate Q", 1).as_bytes());
+        assert!(matches!(&other, Err(error @ StoreError::Damaged { .. }) if error.to_string().contains("'model'")));
+        // Another program may write the document anew, and add what it knows.
+        let added = good.replacen("{\"model\":", "{\"note\": 1.5, \"model\": ", 1);
+        assert!(schema_from_group(Path::new("run"), added.as_bytes()).is_ok());
         for length in 0..good.len() - 1 {
             if good.is_char_boundary(length) {
                 assert!(schema_from_group(Path::new("run"), &good.as_bytes()[..length]).is_err());

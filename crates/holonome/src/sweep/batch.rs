@@ -291,7 +291,7 @@ struct Feed<'f, 'a> {
 }
 
 impl Trajectories<LaneBound> for Feed<'_, '_> {
-    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64]) -> Option<usize> {
+    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize> {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
         let count = (self.collector.range.end - self.collector.range.start) as usize;
         if self.next == count || self.error.is_some() {
@@ -311,6 +311,9 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        if !masses.is_empty() {
+            self.values.masses(t0, x, masses, &mut self.work);
+        }
         let constraints = simulation.constraints;
         self.targets[..constraints].fill(0.0);
         let targets = &self.targets[constraints..];

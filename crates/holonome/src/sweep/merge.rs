@@ -4,6 +4,7 @@ use super::{Sweep, Tally};
 use crate::error::Error;
 use crate::store::{RowReader, Status, Store, StoredRun};
 use serde_json::Value;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Joins the parts of an ensemble, given in any order, into a new folder.
@@ -53,9 +54,18 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<Value, Error> {
         return Err(Error::option(format!("trajectories {expected} to {} are missing", sweep.sweep.trajectories - 1)));
     }
     sweep.range = 0..expected;
-    let mut store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
+    let store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
+    join(&mut sweep, store, &opened).inspect_err(|_| {
+        // Half of an ensemble is of no use, and the next attempt needs its place; that it stays would tell nothing new.
+        let _ = std::fs::remove_dir_all(out);
+    })
+}
+
+/// Appends the rows of all parts.
+fn join(sweep: &mut Sweep, mut store: Store, parts: &[(Range<u64>, &PathBuf, StoredRun)]) -> Result<Value, Error> {
+    let out = store.path().to_path_buf();
     let mut wall_seconds = 0.0;
-    for (range, path, run) in &opened {
+    for (range, path, run) in parts {
         let arrays = run.arrays();
         let mut readers: Vec<RowReader> =
             arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>().map_err(Error::store)?;
@@ -71,8 +81,8 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<Value, Error> {
         sweep.tally.join(tally);
         wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
     }
-    store.checkpoint(&serde_json::json!(sweep.tally)).map_err(Error::store)?;
-    let summary = sweep.summary(out.to_path_buf(), wall_seconds, false).to_json();
+    store.checkpoint(&sweep.tally).map_err(Error::store)?;
+    let summary = sweep.summary(out, wall_seconds, false).to_json();
     store.finish(Status::Finished, summary.clone()).map_err(Error::store)?;
     Ok(summary)
 }

@@ -12,16 +12,18 @@ pub use merge::merge;
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
+use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
-use crate::summary::{Drift, Relative, drift_json, large_drifts};
+use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
 pub(crate) use batch::add_cost;
 use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
+use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::InvariantGroup;
@@ -224,7 +226,7 @@ impl Sweep {
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
         resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
         if let Some(state) = state {
-            resumed.tally = serde_json::from_value(state).map_err(|_| damaged("checkpoint"))?;
+            resumed.tally = state.state().map_err(Error::store)?;
             resumed.tally.complete();
         }
         resumed.store = Some(store);
@@ -276,6 +278,7 @@ impl Sweep {
                 None => Store::create_numbered("runs".as_ref(), &self.simulation.problem.name, &layout),
             };
             self.store = Some(store.map_err(Error::store)?);
+            hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
     }
@@ -346,13 +349,12 @@ impl Sweep {
         match outcome {
             Ok(control) => {
                 let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
-                store.checkpoint(&json!(self.tally)).map_err(unstored)?;
+                store.checkpoint(&self.tally).map_err(unstored)?;
                 store.finish(status, summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored =
-                    store.checkpoint(&json!(self.tally)).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored = store.checkpoint(&self.tally).and_then(|()| store.finish(Status::Failed, error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -382,8 +384,11 @@ impl Sweep {
                 self.append(store, batch)?;
             }
             self.tally.far += self.starts.take_far();
+            if hold::stored(store, &self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
+                return Ok(Control::Stop);
+            }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
-                store.checkpoint(&json!(self.tally)).map_err(Error::store)?;
+                store.checkpoint(&self.tally).map_err(Error::store)?;
                 stored = Instant::now();
             }
             if watch(&self.progress()) == Control::Stop {
@@ -396,13 +401,15 @@ impl Sweep {
     /// The kernels for several trajectories side by side, where the plan and the model allow it.
     fn lanes(&self) -> Option<CompiledLanes> {
         let simulation = &self.simulation;
-        if !ensemble::suits(&simulation.plan) {
+        let aims_elsewhere = self.reference.is_some() && simulation.plan.method.treatment == Treatment::Corrected;
+        if !ensemble::suits(&simulation.plan) || aims_elsewhere {
             return None;
         }
         let targets = simulation.problem.model.parameter_values.len();
         let parameters = targets + simulation.target_count() + simulation.gains.len();
         let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
-        CompiledLanes::new(&simulation.plan, field, targets, parameters, backend::lanes())
+        let inputs = (targets, parameters);
+        CompiledLanes::new(&simulation.plan, field, &simulation.vectors, inputs, backend::lanes())
     }
 
     fn append(&mut self, store: &mut Store, batch: Batch) -> Result<(), Error> {
@@ -427,6 +434,7 @@ impl Sweep {
         let drift = |(k, group): (usize, &InvariantGroup)| Drift {
             name: group.name.clone(),
             kind: group.kind,
+            varying: is_varying(group, &simulation.problem.examined.varying),
             initial: Value::Null,
             last: tally.last[k],
             max: tally.max[k],

@@ -66,3 +66,38 @@ fn senseless_plans_are_refused() {
     }
     assert!(Plan::fixed(rk4, 0.0, 1.0, 0.1).unwrap().with_samples(1).is_err());
 }
+
+#[test]
+fn later_ends_continue_the_samples() {
+    let rk4 = method("rk4");
+    for (until, count, later) in [(1.0, 4, 2.5), (1.0, 1001, 1.2), (0.95, 3, 2.0), (1.0, 2, 1.05)] {
+        let samples = |end: f64| {
+            let plan = Plan::fixed(rk4, 0.0, end, 0.1).unwrap().with_samples_until(count, until).unwrap();
+            let Stepping::Fixed(fixed) = plan.stepping else { unreachable!() };
+            (fixed.samples.clone(), fixed.count())
+        };
+        let (few, few_steps) = samples(until);
+        let same = Plan::fixed(rk4, 0.0, until, 0.1).unwrap().with_samples(count).unwrap();
+        assert!(matches!(&same.stepping, Stepping::Fixed(f) if f.samples == few), "{until} {count}");
+        let (many, steps) = samples(later);
+        // The last step of the shorter run is no step of the longer one if it is shortened, but its number is.
+        let kept = few.iter().filter(|&&step| step < steps).count();
+        assert_eq!(many[..kept], few[..kept]);
+        assert!(many.is_sorted_by(|a, b| a < b) && many.last() == Some(&steps) && few.last() == Some(&few_steps));
+    }
+    let adaptive = |end: f64| Plan::adaptive(method("dop853"), 1.0, end, 1e-9, 0.0).unwrap();
+    let times = |plan: Plan| (0..plan.sample_count()).map(|i| plan.sample_time(i)).collect::<Vec<f64>>();
+    let (few, many) =
+        (times(adaptive(3.0).with_samples(8).unwrap()), times(adaptive(5.0).with_samples_until(8, 3.0).unwrap()));
+    assert_eq!(many[..8], few);
+    assert_eq!((many.len(), many[14]), (15, 5.0), "no sliver at the end: {many:?}");
+    assert_eq!(times(adaptive(3.0).with_samples_until(8, 3.0).unwrap()), few);
+}
+
+#[test]
+fn there_are_no_more_samples_than_steps() {
+    let plan = Plan::fixed(method("rk4"), 0.0, 1.0, 0.1).unwrap().with_samples(u64::MAX).unwrap();
+    assert_eq!(plan.sample_count(), 11);
+    let many = Plan::fixed(method("rk4"), 0.0, 1.0, 1e-12).unwrap().with_samples(u64::MAX);
+    assert!(matches!(many, Err(PlanError::TooMany { .. })), "{many:?}");
+}

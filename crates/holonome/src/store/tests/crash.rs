@@ -23,7 +23,7 @@ fn resumed_runs_have_the_bytes_of_uninterrupted_ones() {
             }
             // Dropped as by a kill, in the middle of every kind of write.
             drop(store);
-            for torn in [".tmp-checkpoint.json", "one/.tmp-c.0.0", "all/.tmp-c.5"] {
+            for torn in [".tmp-checkpoint.bin", "one/.tmp-c.0.0", "all/.tmp-c.5"] {
                 fs::write(path.join(torn), "torn").unwrap();
             }
             let (mut store, state) = resume(&path);
@@ -89,29 +89,39 @@ fn a_run_has_one_writer() {
     assert!(matches!(Store::resume(&path), Err(StoreError::InUse { .. })));
 }
 
-/// Kills a writer at forty different instants, half of them around the creation of the run and half counted from it;
-/// the run is readable each time, and in the end has the right bytes.
+/// Kills a writer in the middle of each of its writes, from the first of the skeleton to the last: what is there is
+/// readable each time, and in the end has the right bytes.
 #[test]
 fn killed_writers_leave_readable_runs() {
     let scratch = Scratch::new();
     let layout = several_chunks(CHILD_SAMPLES);
     let expected = uninterrupted(&scratch.join("whole"), &layout);
-    let mut resumed = 0;
-    for kill in 0..40 {
-        let path = scratch.join(&format!("run-{kill}"));
+    let (path, here) = (scratch.join("run"), scratch.join("held"));
+    let (mut unmade, mut resumed) = (0, 0);
+    for write in 1.. {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "store::tests::crash::child_writes"])
             .env("HOLONOME_TEST_RUN", &path)
+            .env("HOLONOME_HOLD", format!("write {write} {}", here.display()))
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut patience = 0..10_000;
-        while kill % 2 == 0 && !path.exists() && patience.next().is_some() {
-            thread::sleep(Duration::from_millis(1));
+        let mut ended = false;
+        while !here.exists() && !ended {
+            ended = child.try_wait().unwrap().is_some();
+            thread::sleep(Duration::from_micros(200));
         }
-        thread::sleep(Duration::from_micros(500 * kill));
-        child.kill().unwrap();
+        let held = here.exists();
+        if held {
+            child.kill().unwrap();
+            fs::remove_file(&here).unwrap();
+        }
         child.wait().unwrap();
+        if !held {
+            // It made all its writes.
+            assert_eq!(files_of(&path), expected);
+            break;
+        }
         if path.exists() {
             let run = StoredRun::open(&path).unwrap();
             for (k, array) in layout.arrays.iter().enumerate() {
@@ -119,22 +129,25 @@ fn killed_writers_leave_readable_runs() {
                     (0..run.samples()).flat_map(|number| sample(&layout, number).remove(k)).collect();
                 assert_eq!(run.read(&array.name).unwrap(), stored);
             }
-            if run.status() == Status::Running {
-                resumed += 1;
-                let (mut store, state) = resume(&path);
-                assert_eq!(state.unwrap_or(json!(0)), store.samples());
-                append_all(&mut store, &layout);
-                store.finish(Status::Finished, "done".into()).unwrap();
-            }
-            assert_eq!(files_of(&path), expected, "killed after {kill} ms");
+            assert_eq!(run.status(), Status::Running, "the last write is what calls it finished");
+            resumed += 1;
+            let (mut store, state) = resume(&path);
+            assert_eq!(state.unwrap_or(json!(0)), store.samples());
+            append_all(&mut store, &layout);
+            store.finish(Status::Finished, "done".into()).unwrap();
+            drop(store);
+            assert_eq!(files_of(&path), expected, "killed in write {write}");
             fs::remove_dir_all(&path).unwrap();
+        } else {
+            unmade += 1;
         }
     }
-    // The child sleeps for longer than the longest delay, so kills counted from its creation must hit it running.
-    assert!(resumed > 0, "no kill came while the child was writing");
+    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of which
+    // `one` alone has seven, and two checkpoints.
+    assert!(unmade >= 10 && resumed >= 20, "{unmade} kills before the run was there, {resumed} after");
 }
 
-const CHILD_SAMPLES: usize = 60;
+const CHILD_SAMPLES: usize = 7;
 
 #[test]
 #[ignore = "the child of killed_writers_leave_readable_runs"]
@@ -144,7 +157,6 @@ fn child_writes() {
     let mut store = Store::create(Path::new(&path), &layout).unwrap();
     for number in 0..CHILD_SAMPLES {
         append(&mut store, &layout, number).unwrap();
-        thread::sleep(Duration::from_micros(400));
         if number % 3 == 0 {
             store.checkpoint(&json!(number + 1)).unwrap();
         }

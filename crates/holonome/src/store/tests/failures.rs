@@ -32,10 +32,10 @@ fn a_full_disk_loses_nothing() {
     }
     fill_disk_for(&path.join("all/c.0"));
     assert!(matches!(store.checkpoint(&json!(5)), Err(StoreError::Full { .. })));
-    assert!(!path.join("checkpoint.json").exists(), "a checkpoint without its samples");
-    fill_disk_for(&path.join("checkpoint.json"));
+    assert!(!path.join("checkpoint.bin").exists(), "a checkpoint without its samples");
+    fill_disk_for(&path.join("checkpoint.bin"));
     assert!(matches!(store.checkpoint(&json!(5)), Err(StoreError::Full { .. })));
-    assert!(!path.join("checkpoint.json").exists());
+    assert!(!path.join("checkpoint.bin").exists());
     store.finish(Status::Finished, "done".into()).unwrap();
     assert_eq!(files_of(&path), expected);
 }
@@ -136,8 +136,8 @@ fn damaged_runs_are_refused() {
         |run| fs::remove_file(run.join("one/c.1.0")).unwrap(),
         |run| fs::write(run.join("one/c.0.0"), "").unwrap(),
         |run| fs::write(run.join("all/c.0"), "too short").unwrap(),
-        |run| fs::write(run.join("checkpoint.json"), r#"{"samples": 4, "sta"#).unwrap(),
-        |run| fs::write(run.join("checkpoint.json"), r#"{"samples": 6, "state": 1}"#).unwrap(),
+        |run| fs::write(run.join("checkpoint.bin"), r#"{"samples": 4, "sta"#).unwrap(),
+        |run| fs::write(run.join("checkpoint.bin"), r#"{"samples": 6, "state": 1}"#).unwrap(),
         |run| fs::write(run.join("status.json"), "").unwrap(),
     ];
     for damage in damages {
@@ -153,4 +153,43 @@ fn damaged_runs_are_refused() {
         let read = StoredRun::open(&path).and_then(|run| Ok((run.read("one")?, run.read("all")?)));
         assert!(matches!(read, Err(StoreError::Damaged { .. })));
     }
+}
+
+/// A medium that loses one bit of any file that holds numbers: whoever goes on with the run is told which file it is, and
+/// whoever reads it gets no wrong number.
+#[test]
+fn one_wrong_bit_is_noticed() {
+    let scratch = Scratch::new();
+    let mut layout = every_kind(5);
+    let six = layout.dimension(Dimension::component(6));
+    layout.arrays.push(array("six", &[&six]));
+    let path = scratch.join("run");
+    let mut store = Store::create(&path, &layout).unwrap();
+    (0..4).for_each(|number| append(&mut store, &layout, number).unwrap());
+    store.checkpoint(&json!({"t": 4})).unwrap();
+    drop(store);
+    let mut files: Vec<String> = files_of(&path).into_keys().filter(|name| name.contains("/c.")).collect();
+    assert!(files.len() >= 14, "{files:?}");
+    files.extend(["status.json".to_string(), "checkpoint.bin".to_string()]);
+    for name in files {
+        let file = path.join(&name);
+        let good = fs::read(&file).unwrap();
+        for at in [0, good.len() / 2, good.len() - 2] {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&file, bad).unwrap();
+            let error = Store::resume(&path).unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { .. }), "{name}: {error:?}");
+            assert!(error.to_string().contains(&name), "{name}: {error}");
+            let numbers = StoredRun::open(&path).and_then(|run| {
+                run.times()?;
+                run.arrays().iter().try_for_each(|array| run.read(&array.name).map(|_| ()))?;
+                run.arrays().iter().flat_map(|array| &array.dimensions).try_for_each(|d| run.dimension(d).map(|_| ()))
+            });
+            assert!(matches!(numbers, Err(StoreError::Damaged { .. })), "{name}");
+        }
+        fs::write(&file, good).unwrap();
+    }
+    let (mut store, _) = resume(&path);
+    append_all(&mut store, &layout);
 }

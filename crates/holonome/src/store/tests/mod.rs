@@ -112,7 +112,7 @@ fn uninterrupted(path: &Path, layout: &Layout) -> BTreeMap<String, Vec<u8>> {
     files_of(path)
 }
 
-/// Every file of a run by its relative path, without `checkpoint.json`, which only resumed runs have.
+/// Every file of a run by its relative path, without `checkpoint.bin`, which only resumed runs have.
 fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(run).unwrap() {
@@ -120,7 +120,7 @@ fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
         let name = path.file_name().unwrap().to_str().unwrap().to_string();
         if path.is_dir() {
             files.extend(files_of(&path).into_iter().map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
-        } else if name != "checkpoint.json" {
+        } else if name != "checkpoint.bin" {
             files.insert(name, fs::read(&path).unwrap());
         }
     }
@@ -129,7 +129,7 @@ fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn resume(path: &Path) -> (Store, Option<serde_json::Value>) {
     match Store::resume(path).unwrap() {
-        Resumed::Continues { store, state } => (*store, state),
+        Resumed::Continues { store, state } => (*store, state.map(|state| state.state().unwrap())),
         Resumed::Finished { .. } => panic!("the run is finished"),
     }
 }

@@ -1,0 +1,171 @@
+//! `resume --until`: a longer run out of a shorter one, with the bytes of a run that went there from the start.
+
+mod common;
+
+use common::{Folder, number};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// All chunks of a run.
+fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for chunk in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = chunk.strip_prefix(run).unwrap().display().to_string();
+            if name.contains("/c.") {
+                all.insert(name, fs::read(&chunk).unwrap());
+            }
+        }
+    }
+    all
+}
+
+fn comparable(mut summary: Value) -> Value {
+    let object = summary.as_object_mut().unwrap();
+    object.remove("out");
+    // A gain's stability is looked at as often in a longer run as in a shorter one.
+    object.remove("stability");
+    object["cost"].as_object_mut().unwrap().remove("wall_seconds");
+    summary
+}
+
+/// Fixed steps and adaptive ones, blocks of steps, equations, multipliers, treatments, a shorter last step on the way
+/// (1.95 and 4.3 are no multiples of 0.01 but one), large models.
+const RUNS: [(&str, &str, f64, f64); 12] = [
+    ("adaptive", "models/spherical-pendulum.holo --every 0.05", 3.0, 7.0),
+    ("first-same", "models/kepler.holo --method plain:dopri5 --rtol 1e-6 --every 0.05", 3.0, 7.0),
+    ("projected", "models/double-pendulum.holo --method projection:tsit5 --every 0.01", 1.95, 4.3),
+    ("one-step", "models/spherical-pendulum.holo --every 0.001", 0.001, 0.5),
+    ("fixed", "models/kepler.holo --method corrected:rk4 --step 0.01 --every 0.05", 3.0, 7.0),
+    ("shorter", "models/kepler.holo --method rk4 --step 0.01 --every 0.05", 1.955, 4.3),
+    ("feedback", "models/kepler.holo --method feedback:euler --step 1e-3 --every 0.01 --gain L=4,A=2", 1.0, 3.0),
+    ("rattle", "models/double-pendulum.holo --method rattle --step 0.01 --every 0.02", 2.0, 5.0),
+    ("composed", "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --every 0.01", 1.0, 2.0),
+    ("gauss", "models/henon-heiles.holo --method gauss4 --step 0.1 --every 0.1", 5.0, 12.0),
+    (
+        "penalised",
+        "models/double-pendulum.holo --method stormer-verlet-a --step 0.005 --penalty 20 --every 0.01",
+        1.0,
+        2.5,
+    ),
+    ("large", "models/chain.holo --set n=300 --method rattle --step 0.01 --every 0.05", 0.5, 1.0),
+];
+
+#[test]
+fn a_longer_run_has_the_bytes_of_one_from_the_start() {
+    for (name, run, first, last) in RUNS {
+        let folder = Folder::new();
+        let whole = folder.summary(&format!("run {run} --until {last} --out whole"));
+        folder.summary(&format!("run {run} --until {first} --out extended"));
+        let middle = 0.5 * (first + last);
+        // To an end that is no multiple of anything, and from there on.
+        folder.summary(&format!("resume extended --until {}", middle + 0.003_7));
+        fs::write(folder.path("extended/notes.txt"), "mine").unwrap();
+        let end = folder.summary(&format!("resume extended --until {last}"));
+        let (a, b) = (chunks(&folder.path("whole")), chunks(&folder.path("extended")));
+        assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{name}");
+        let different: Vec<_> =
+            a.iter().filter(|(chunk, bytes)| b[*chunk] != **bytes).map(|(chunk, _)| chunk).collect();
+        assert!(a.len() > 3 && different.is_empty(), "{name}: {different:?}");
+        assert_eq!(comparable(end), comparable(whole), "{name}");
+        assert_eq!(fs::read_to_string(folder.path("extended/notes.txt")).unwrap(), "mine", "{name}");
+        let left: Vec<_> = fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 3, "{name}: {left:?}");
+    }
+}
+
+/// Where the number of samples was said, their spacing stays.
+#[test]
+fn samples_keep_their_distance() {
+    let folder = Folder::new();
+    for (name, run) in [("adaptive", "models/kepler.holo"), ("fixed", "models/kepler.holo --method rk4 --step 0.01")] {
+        folder.summary(&format!("run {run} --until 2 --samples 101 --out {name}"));
+        folder.summary(&format!("resume {name} --until 4"));
+        folder.summary(&format!("run {run} --until 4 --samples 201 --out {name}-whole"));
+        // i/200 is half of i/100 to the bit.
+        assert_eq!(chunks(&folder.path(name)), chunks(&folder.path(&format!("{name}-whole"))), "{name}");
+        folder.summary(&format!("resume {name} --until 5.01"));
+        let times = folder.times(name);
+        assert_eq!((times.len(), times[100], times[250], times[251]), (252, 2.0, 5.0, 5.01), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_extended_is_said() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 2 --out run");
+    folder.run("resume run --until 2").refused(&["--until must be later than t = 2", "run"]);
+    folder.run("resume run --until 1").refused(&["--until"]);
+    folder.run("resume run --until nan").refused(&["--until"]);
+    assert!(folder.run("resume run").ok().stderr.contains("is finished"));
+    folder.summary("sweep models/kepler.holo --trajectories 3 --until 1 --out sweep");
+    folder.run("resume sweep --until 2").refused(&["sweep", "is an ensemble"]);
+    // The gain would be another one: its pilot run goes no further than the run.
+    folder.summary("run models/kepler.holo --method feedback:rk4 --step 0.01 --gain auto --until 0.05 --out gain");
+    folder.run("resume gain --until 3").refused(&["gain cannot be extended", "--until 3"]);
+    assert_eq!(folder.times("gain").last(), Some(&0.05), "it stays as it is");
+    // A penalty, once chosen, stays.
+    let penalised = "models/double-pendulum.holo --method stormer-verlet-a --step 0.002 --penalty-tolerance 1e-2";
+    let omega = |summary: serde_json::Value| summary["penalty"]["omega"].as_f64();
+    let chosen = omega(folder.summary(&format!("run {penalised} --until 0.05 --out penalty")));
+    assert_eq!(omega(folder.summary("resume penalty --until 3")), chosen);
+    // A model that fails after its first end fails there, and keeps its longer beginning.
+    folder.write("blow-up.holo", "state x = 1\nx' = x^2\n");
+    folder.summary("run blow-up.holo --until 0.5 --every 0.1 --out blow-up");
+    let answer = folder.run("resume blow-up --until 2");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    // x = 1/(1 − t): how near to t = 1 the last step comes is the step control's matter.
+    assert!((10..=11).contains(&folder.times("blow-up").len()));
+}
+
+/// A run that was stopped goes on to a later end as well, also one that never had a checkpoint.
+#[test]
+fn a_stopped_run_is_extended() {
+    let folder = Folder::new();
+    let run = "models/spherical-pendulum.holo --every 0.01";
+    folder.summary(&format!("run {run} --until 20 --out whole"));
+    for point in ["created 0", "checkpoint 300", "samples 700"] {
+        let here = folder.path("held");
+        let mut child = folder.command(&format!("run {run} --until 10 --out killed"));
+        let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
+        while !here.exists() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(&here).unwrap();
+        let summary = folder.summary("resume killed --until 20");
+        assert_eq!(number(&summary, "/t"), 20.0);
+        assert_eq!(chunks(&folder.path("killed")), chunks(&folder.path("whole")), "{point}");
+        fs::remove_dir_all(folder.path("killed")).unwrap();
+    }
+}
+
+/// An extension that is killed while it copies leaves the run that was there, and the next one clears up.
+#[test]
+fn a_killed_extension_leaves_the_run() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --until 2 --every 0.1 --out run");
+    folder.summary("run models/kepler.holo --until 3 --every 0.1 --out whole");
+    let before = chunks(&folder.path("run"));
+    let here = folder.path("held");
+    for write in [1, 5, 20] {
+        let mut child = folder.command("resume run --until 3");
+        let mut child = child.env("HOLONOME_HOLD", format!("write {write} {}", here.display())).spawn().unwrap();
+        while !here.exists() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(&here).unwrap();
+        assert_eq!(chunks(&folder.path("run")), before);
+        assert_eq!(folder.times("run").len(), 21);
+    }
+    folder.summary("resume run --until 3");
+    assert_eq!(chunks(&folder.path("run")), chunks(&folder.path("whole")));
+    assert_eq!(fs::read_dir(folder.path(".")).unwrap().count(), 3, "models, run, whole");
+}
