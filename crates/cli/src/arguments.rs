@@ -213,7 +213,7 @@ pub enum MetricName {
 /// How many cores are used.
 #[derive(Args)]
 pub struct ThreadArguments {
-    /// Threads to compute with [default: all cores]; results do not depend on them
+    /// Threads for ensembles and comparisons, whose results do not depend on them [default: all cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub threads: Option<usize>,
 }
@@ -464,7 +464,7 @@ pub struct ResumeArguments {
     /// The run's folder
     pub run: PathBuf,
     /// Go on to a later end than the run's own, also if it is finished
-    #[arg(long, value_name = "T", allow_hyphen_values = true)]
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     pub until: Option<f64>,
     #[command(flatten)]
     pub threads: ThreadArguments,

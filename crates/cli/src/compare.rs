@@ -4,8 +4,8 @@ use crate::INTERRUPTED;
 use crate::arguments::CompareArguments;
 use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
 use crate::run::{energies_first, show_warnings, stop_flag};
-use crate::table::{columns, count, exact, small};
-use holonome::compare::{COUNTED, Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
+use crate::table::{columns, count, exact, number, small};
+use holonome::compare::{COUNTED, Errors, Failed, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
@@ -66,12 +66,18 @@ fn describe(comparison: &Comparison) -> String {
     out.push_str(&columns(&errors(comparison)));
     for row in &comparison.rows {
         if let Err(failed) = &row.outcome {
-            out.push_str(&format!("  failed: {} at {}: {}\n", row.label(), steps(row), failed.message));
+            let how = how_it_ended(failed);
+            out.push_str(&format!("  {how}: {} at {}: {}\n", row.label(), steps(row), failed.message));
         }
     }
     out.push_str(&format!("  work: {COUNTED}\n"));
     out.push_str(&drifts(comparison));
     out
+}
+
+/// A word for a run that is not there.
+fn how_it_ended(failed: &Failed) -> &'static str {
+    if failed.kind == "interrupted" { "stopped" } else { "failed" }
 }
 
 /// What the errors are measured against.
@@ -105,6 +111,11 @@ fn steps(row: &Row) -> String {
     }
 }
 
+/// To two digits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.1e}").parse().unwrap_or(value)
+}
+
 /// As it was written, if that is short.
 fn short(value: f64) -> String {
     let exact = if (1e-3..1e4).contains(&value) { format!("{value}") } else { format!("{value:e}") };
@@ -130,7 +141,7 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     for row in &comparison.rows {
         let mut cells = vec![row.label(), steps(row)];
         match &row.outcome {
-            Err(_) => cells.push("failed".to_string()),
+            Err(failed) => cells.push(how_it_ended(failed).to_string()),
             Ok(m) => {
                 cells.push(count(m.steps));
                 if known {
@@ -187,7 +198,7 @@ fn drifts(comparison: &Comparison) -> String {
                 Some(drift.max / drift.relative.filter(|relative| relative.max > 0.0)?.max)
             };
             let largest = runs.iter().filter_map(|(_, measured)| of(measured)).max_by(f64::total_cmp);
-            largest.map_or(String::new(), small)
+            largest.map_or(String::new(), |terms| number(rounded(terms)))
         });
         rows.push(["terms that cancel".to_string(), String::new()].into_iter().chain(terms).collect());
         out.push_str(&columns(&rows));

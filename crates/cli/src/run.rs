@@ -1,7 +1,7 @@
 //! `run`, `resume` and `export`.
 
 use crate::INTERRUPTED;
-use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments};
+use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
 use crate::output::{coloured, keep_warning, moves_the_cursor, note, print_json, shell_word, show_result, warn};
 use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    arguments.integration.threads.start()?;
+    one_thread(&arguments.integration.threads, output);
     let options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
@@ -28,19 +28,27 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     start(simulation, output)
 }
 
+/// A trajectory is computed step by step.
+fn one_thread(threads: &ThreadArguments, output: OutputArguments) {
+    if threads.threads.is_some() {
+        warn("--threads has no effect: a single trajectory takes one", output);
+    }
+}
+
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    arguments.threads.start()?;
     if let Some(until) = arguments.until {
+        one_thread(&arguments.threads, output);
         let simulation = Simulation::extend(&arguments.run, until)?;
-        if !output.quiet {
-            say!("{} goes on from t = {} to t = {until}\n", arguments.run.display(), simulation.time());
-        }
+        let (from, to) = (exact(simulation.time()), exact(until));
+        note(&format!("{} goes on from t = {from} to t = {to}\n", arguments.run.display()), output);
         return start(simulation, output);
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
+        arguments.threads.start()?;
         return crate::sweep::resume(sweep, &arguments.run, output);
     }
+    one_thread(&arguments.threads, output);
     match Simulation::resume(&arguments.run)? {
         Ok(simulation) => {
             note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);

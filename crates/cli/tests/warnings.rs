@@ -99,6 +99,8 @@ fn an_energy_that_drifts_by_its_own_size_is_no_result() {
     let kepler = |options: &str| warnings(&folder.run(&format!("run models/kepler.holo {options} --json")).ok());
     assert!(mentions(&kepler("--method plain:euler --step 0.1 --until 6"), "the energy drifts"));
     assert!(kepler("--method plain:rk4 --step 0.01 --until 6").is_empty());
+    let sweep = "sweep models/kepler.holo --trajectories 3 --method plain:euler --step 0.5 --until 20 --json";
+    assert!(mentions(&warnings(&folder.run(sweep).ok()), "in the worst trajectory, the energy drifts"));
     // From rest at the bottom the energy is 0, and a drift of rounding is no drift by its own size.
     let rest = "run models/planar-pendulum.holo --set q=(0,-1) --set p=(1e-3,0) --method plain:rk4 --step 0.01 --json";
     assert!(warnings(&folder.run(rest).ok()).is_empty());
@@ -141,6 +143,23 @@ fn the_largest_drift_is_that_of_every_sample() {
     let few = folder.summary("run models/kepler.holo --method plain:tsit5 --rtol 1e-4 --until 70.25 --samples 2");
     let (many, few) = (number(&summary, "/drift/hamiltonian/max"), number(&few, "/drift/hamiltonian/max"));
     assert!(many >= largest && largest > few, "{many:e} {largest:e} {few:e}");
+}
+
+#[test]
+fn relative_drifts_have_a_size_where_the_ends_have_none() {
+    let folder = Folder::new();
+    // Each starts at rest at the height of its pivot, where all terms vanish, and a sweep keeps the ends only.
+    for steps in ["--rtol 1e-9", "--method rk4 --step 0.01", "--method corrected:rk4 --step 0.01 --every 5"] {
+        let sweep = "sweep models/planar-pendulum.holo --trajectories 40 --vary g=1+i/N --until 10";
+        let drift = folder.summary(&format!("{sweep} {steps}"))["drift"].clone();
+        for path in ["/hamiltonian", "/constraints/rod", "/hidden/rod"] {
+            let (max, relative) =
+                (number(&drift, &format!("{path}/max")), number(&drift, &format!("{path}/relative/max")));
+            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ... steps,
+            // they may be seen at a quarter of their largest size.
+            assert!(relative < 10.0 * max && relative > max / 100.0, "{steps}: {path}: {max:e} {relative:e}");
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use serde_json::{Map, Value, json};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Everything that can go wrong.
@@ -121,6 +122,15 @@ fn failure_message(
     message
 }
 
+/// Whether writing failed because of what was named.
+fn is_a_wrong_name(kind: ErrorKind) -> bool {
+    use ErrorKind::{
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    [AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem]
+        .contains(&kind)
+}
+
 impl Error {
     /// An option that makes no sense.
     pub fn option(message: impl Into<String>) -> Error {
@@ -153,8 +163,9 @@ impl Error {
     /// 2 where the input is wrong, 1 where the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            // A disk that is full or fails is no mistake in the input, whenever it shows.
-            Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } | StoreError::Write { .. } } => 1,
+            // A disk that is full or fails is no mistake in the input, whenever it shows; a name that leads nowhere is one.
+            Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } } => 1,
+            Error::Store { source: StoreError::Write { source, .. } } if !is_a_wrong_name(source.kind()) => 1,
             _ => 2,
         }
     }

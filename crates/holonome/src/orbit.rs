@@ -25,6 +25,9 @@ const TIGHTER: f64 = 0.01;
 /// Tolerances below are rounding.
 const FINEST: f64 = 1e-15;
 
+/// So many times as many steps the second run may take.
+const MORE_STEPS: u64 = 10;
+
 /// Runs have separated where their distance is this fraction of the motion's size.
 const SEPARATED: f64 = 0.1;
 
@@ -93,7 +96,9 @@ pub(crate) fn measure(
     path: &Path,
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Option<OrbitError>, Error> {
-    let first = &run.options;
+    // The second run takes more steps, which a budget for the first was not made for.
+    let max_steps = run.options.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
+    let first = &RunOptions { max_steps, ..run.options.clone() };
     let (options, second) = match first.step {
         Some(h) => (RunOptions { step: Some(h / 2.0), ..first.clone() }, Second::Step(h / 2.0)),
         None => {

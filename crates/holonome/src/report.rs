@@ -215,6 +215,8 @@ impl Report {
         }
         let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
         match names.is_empty() {
+            // Without a field nobody knows.
+            true if self.operations.is_none() => {}
             true => lines.push("  no invariants are known; state some with `integral`".to_string()),
             false => lines.push(listed("  invariants:", &names)),
         }

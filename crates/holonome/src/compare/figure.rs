@@ -215,7 +215,7 @@ fn grid(svg: &mut String, x: &Axis, y: &Axis, (left, right): (f64, f64)) {
 fn axes(svg: &mut String, label: &str) {
     let height = HEIGHT - BOTTOM - TOP;
     // How work is counted is said below its axis.
-    let (counted, more) = COUNTED.split_once(", ").unwrap_or((COUNTED, ""));
+    let (counted, more) = COUNTED.rsplit_once(", ").unwrap_or((COUNTED, ""));
     let names = [[format!("work: {counted},"), more.to_string()], ["time in seconds".to_string(), String::new()]];
     for ((left, right), lines) in PANELS.into_iter().zip(names) {
         let (width, middle) = (right - left, (left + right) / 2.0);

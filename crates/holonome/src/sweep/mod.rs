@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
-use crate::summary::{Drift, Relative, drift_json, is_varying};
+use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
 pub(crate) use batch::add_cost;
 use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
@@ -440,8 +440,13 @@ impl Sweep {
             max: tally.max[k],
             relative: Some(Relative { last: tally.relative_last[k], max: tally.relative_max[k] }),
         };
+        let drift: Vec<Drift> = simulation.groups.iter().enumerate().map(drift).collect();
         let t = simulation.plan.t_end();
         let mut warnings = self.warnings();
+        if reached > 0 {
+            let large = large_drifts(&drift, self.reference.is_some());
+            warnings.extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
+        }
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
             warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
@@ -456,7 +461,7 @@ impl Sweep {
             t,
             steps: self.tally.steps,
             hamiltonian: simulation.problem.model.is_hamiltonian(),
-            drift: simulation.groups.iter().enumerate().map(drift).collect(),
+            drift,
             cost: self.tally.cost.clone(),
             wall_seconds,
             failed: self.tally.failed,

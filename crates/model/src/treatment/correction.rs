@@ -98,9 +98,15 @@ pub fn corrected(
     scales: &CorrectionScales,
     mut target: impl FnMut(&mut Graph, usize) -> Node,
 ) -> Corrected {
-    let residual = deviation(field, &mut target);
+    let mut residual = deviation(field, &mut target);
     let g = &mut field.graph;
     let (m, constraints) = (residual.len(), field.constraints);
+    // A row without a gradient is watched only: whatever its residual, it says nothing of the step's error.
+    let held: Vec<bool> = field.jacobian.iter().map(|row| !row.is_empty()).collect();
+    for (residual, _) in residual.iter_mut().zip(&held).filter(|(_, held)| !**held) {
+        *residual = g.zero();
+    }
+    let rows = held.iter().skip(constraints).filter(|held| **held).count();
     let unit = g.constant(0.5 * f64::EPSILON);
     // W Dᵀ by rows of D.
     let mut weighted: Vec<Gradient> = Vec::with_capacity(m);
@@ -149,7 +155,7 @@ pub fn corrected(
             sum = g.add(sum, term);
         }
     }
-    let count = g.constant(1.0 / (m - constraints).max(1) as f64);
+    let count = g.constant(1.0 / rows.max(1) as f64);
     let innovation = g.mul(sum, count);
     if constraints < m {
         let limit = g.constant(scales.largest_innovation);
