@@ -197,6 +197,10 @@ pub struct RunArguments {
     pub atol: f64,
     #[command(flatten)]
     pub integration: IntegrationArguments,
+    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
+    /// everything]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub record: Option<Vec<String>>,
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -315,6 +319,7 @@ impl RunArguments {
             step: self.step,
             rtol: self.rtol,
             atol: self.atol,
+            record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             ..self.integration.options()?
         })

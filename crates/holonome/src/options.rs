@@ -80,6 +80,9 @@ pub struct RunOptions {
     /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
     #[serde(default)]
     pub sampled_until: Option<f64>,
+    /// What is stored at each sample, by the names of arrays; everything where nothing is said.
+    #[serde(default)]
+    pub record: Option<Vec<String>>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
     /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
@@ -119,6 +122,7 @@ impl Default for RunOptions {
             every: None,
             samples: None,
             sampled_until: None,
+            record: None,
             gain: None,
             reference: None,
             projection_tolerance: None,

@@ -7,7 +7,10 @@ use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, look_every, variables};
+use crate::recording::{
+    CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, Recorder, VariableLayout, initial_values, look_every,
+    variables,
+};
 use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
@@ -21,6 +24,7 @@ use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::elaborate::model::{Family, Parameter};
 use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -30,6 +34,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
+const LONGEST_PARAMETER: usize = 1000;
 
 /// A problem compiled for a method.
 pub struct Simulation {
@@ -125,7 +132,7 @@ impl Simulation {
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
-        let recorded = Recorded::new(&problem.model, field, multipliers);
+        let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
         let mut plan = plan(&options, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
@@ -323,6 +330,7 @@ impl Simulation {
             watch,
             plan: &self.plan,
             groups: &self.groups,
+            deviations: Deviations::new(&self.system, &self.state.target),
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],
@@ -433,6 +441,19 @@ impl Simulation {
         }
     }
 
+    /// The values of the parameters that `which` selects, by name; not of families that are long.
+    pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Value {
+        let model = &self.problem.model;
+        let short = |parameter: &&Parameter| parameter.family.len() <= LONGEST_PARAMETER && which(parameter);
+        let entry = |parameter: &Parameter| {
+            let Family { name, bounds, shape, .. } = parameter.family.clone();
+            let layout = VariableLayout { name, first: parameter.first, bounds, shape };
+            let values = &model.parameter_values[layout.first..layout.first + layout.len()];
+            (layout.name.clone(), layout.nested(values))
+        };
+        Value::Object(model.parameters.iter().filter(short).map(entry).collect())
+    }
+
     /// How many targets F₀ stand among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
         self.system.invariants().count - self.constraints
@@ -453,6 +474,7 @@ impl Simulation {
         set("settings", json!(self.problem.settings));
         set("options", json!(self.options));
         set("method", json!(self.plan.method.to_string()));
+        set("parameters", self.parameters(|_| true));
         layout
     }
 }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
+use crate::recording::Place;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
@@ -168,6 +169,15 @@ impl Sweep {
         }
         let reference = reference_state(&problem, &options)?;
         let mut simulation = Simulation::new(problem, options)?;
+        if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
+            && simulation.options.record.is_some()
+        {
+            let name = &array.name;
+            return Err(Error::option(format!(
+                "--record {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
+            )));
+        }
+        simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take()),
             None => starts,
@@ -300,6 +310,8 @@ impl Sweep {
         once("field_evaluations".into(), "evaluations of the field".into(), Vec::new());
         once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
         self.dimensions_of_varied(&mut layout);
+        let fixed = simulation.parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
+        layout.attributes.insert("parameters".to_string(), fixed);
         layout.attributes.insert("sweep".to_string(), json!(self.sweep));
         layout
     }
