@@ -121,6 +121,7 @@ pub fn show_warnings(problem: &Problem, output: OutputArguments) {
 }
 
 fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
+    simulation.warn_of_size();
     if !output.quiet {
         for warning in &simulation.warnings {
             say!("warning: {warning}\n");

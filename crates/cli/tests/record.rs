@@ -119,3 +119,41 @@ fn what_is_recorded_can_be_chosen() {
     }
     folder.run(&format!("sweep {run} --trajectories 3 --record drift.H")).refused(&["--record drift.H", "ensemble"]);
 }
+
+/// Sizes are told before a run, and what there is no memory for is refused in words.
+#[test]
+#[cfg(target_os = "linux")]
+fn sizes_are_foreseen() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    // 40001 samples of 5010 numbers. It is held at its start, as nobody wants to wait for it.
+    let here = folder.path("held");
+    let run = "run models/chain.holo --set n=1000 --method rattle --step 1e-3 --until 100 --samples 40001 --out large";
+    let mut command = folder.command(run);
+    let command = command.env("HOLONOME_HOLD", format!("created 0 {}", here.display())).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    while !here.exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    let said = common::Answer::new(child.wait_with_output().unwrap()).stderr;
+    assert!(said.contains("warning: this will store 1.6 GB"), "{said}");
+    assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
+    // A quiet run of the usual size says nothing.
+    assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));
+    // 450 MB of address space: the times can be listed (120 MB), but not three times and more.
+    for (samples, fragment) in
+        [("15000000", "of memory, which the system does not give"), ("400000000", "there is no memory")]
+    {
+        let mut bash = Command::new("bash");
+        let script = format!("ulimit -v 450000; exec \"$0\" run models/kepler.holo --samples {samples} --out none");
+        bash.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+        let answer = common::Answer::new(bash.output().unwrap());
+        assert!(answer.code == Some(2) && answer.stderr.contains(fragment), "{samples}: {answer:?}");
+        assert!(answer.stderr.contains("--samples") && !folder.path("none").exists(), "{answer:?}");
+    }
+    // With fixed steps there are no more samples than steps, whatever is asked for.
+    folder.summary("run models/kepler.holo --method rk4 --step 0.1 --until 1 --samples 400000000 --out few");
+    assert_eq!(folder.times("few").len(), 11);
+}

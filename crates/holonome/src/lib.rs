@@ -21,6 +21,7 @@ mod compiled;
 pub mod dump;
 pub mod error;
 mod feedback;
+mod footprint;
 pub mod gain;
 mod hold;
 pub mod options;
@@ -40,6 +41,7 @@ mod watched;
 
 pub use compare::{CompareOptions, Comparison};
 pub use error::Error;
+pub use footprint::Footprint;
 pub use holonome_integrate::method;
 pub use holonome_integrate::observer::Control;
 pub use holonome_model as model;

@@ -3,6 +3,7 @@
 use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::penalty::{self, MeanMultipliers, Penalised};
@@ -11,7 +12,7 @@ use crate::recording::{
     CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, Recorder, VariableLayout, initial_values, look_every,
     variables,
 };
-use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
+use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::Summary;
 use crate::watched::Watched;
@@ -282,6 +283,12 @@ impl Simulation {
         Ok(simulation)
     }
 
+    /// Adds to the warnings what a run that is going to be stored should say of its size.
+    pub fn warn_of_size(&mut self) {
+        let out = self.options.out.clone().unwrap_or_else(|| "runs".into());
+        self.warnings.extend(self.footprint().warnings(&out));
+    }
+
     /// Where the run stands.
     pub fn time(&self) -> f64 {
         self.state.t
@@ -303,6 +310,7 @@ impl Simulation {
     /// When it cannot be made.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
+            self.footprint().check()?;
             let layout = self.layout();
             let store = match &self.options.out {
                 Some(path) => Store::create(path, &layout),
@@ -312,6 +320,22 @@ impl Simulation {
             hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// What the run takes of disk and memory: the samples, the vectors of a step, and what holds samples until they are
+    /// stored.
+    pub fn footprint(&self) -> Footprint {
+        let samples = self.plan.sample_count() as f64;
+        let row: usize = self.recorded.arrays.iter().map(|array| array.len).sum();
+        let number = size_of::<f64>() as f64;
+        let stages = self.plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
+        // end: a dozen and three times half a dozen.
+        let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
+        // A chunk has a few hundred kilobytes of an array, or a row of it; times are listed by the plan and the store.
+        let chunks = self.recorded.arrays.iter().map(|array| array.len.max(CHUNK_NUMBERS_MAX)).sum::<usize>();
+        let memory = (vectors + row + chunks) as f64 + 3.0 * samples;
+        Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
     }
 
     /// Runs to the end, or until `watch` says stop; it is called every few hundredths of a second.

@@ -12,6 +12,7 @@ pub use merge::merge;
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
+use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
@@ -196,7 +197,10 @@ impl Sweep {
         }
         let groups = simulation.groups.len();
         let tally = Tally { last: vec![0.0; groups], max: vec![0.0; groups], ..Tally::default() };
-        Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })
+        let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None };
+        let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
+        made.simulation.warnings.extend(made.footprint().warnings(&out));
+        Ok(made)
     }
 
     /// Opens an interrupted ensemble; a finished one gives its summary instead. None where the folder holds a single
@@ -263,6 +267,7 @@ impl Sweep {
     /// When it cannot be made.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
+            self.footprint().check()?;
             let layout = self.layout();
             let store = match &self.simulation.options.out {
                 Some(path) => Store::create(path, &layout),
@@ -272,6 +277,17 @@ impl Sweep {
             hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// What the ensemble takes of disk and memory.
+    pub fn footprint(&self) -> Footprint {
+        let (row, number) = (self.widths().iter().sum::<usize>(), size_of::<f64>() as f64);
+        // What threads have computed and what is not yet stored of it: see [`Sweep::compute_all`].
+        let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as f64;
+        let task = (TASK_NUMBERS.max(row) as f64).min((self.range.end - self.range.start) as f64 * row as f64);
+        let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
+        let disk = number * row as f64 * (self.range.end - self.range.start) as f64;
+        Footprint { disk, memory: one + number * (tasks * task + row as f64) }
     }
 
     /// Numbers in a row of every stored array.
