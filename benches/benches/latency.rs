@@ -10,7 +10,7 @@ use holonome::model::graph::fuse::fuse;
 use holonome::model::graph::optimise::optimise;
 use holonome::model::graph::tape::Tape;
 use holonome::model::graph::{Graph, Node};
-use holonome::model::treatment::correction::corrected;
+use holonome::model::treatment::correction::{CorrectionScales, corrected};
 use holonome::{Problem, RunOptions, Settings, Simulation};
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -49,7 +49,11 @@ fn stages(criterion: &mut Criterion) {
     let (field, _) = problem.examined.field.as_ref().expect("a small model is written out");
     let mut correction = field.clone();
     let targets = problem.model.parameter_values.len();
-    let roots = corrected(&mut correction, |g, row| g.parameter(targets + row - field.constraints));
+    let weights: Vec<_> = (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
+    let vector_of: Vec<usize> = (0..field.dimension).collect();
+    let scales = CorrectionScales { vector_of: &vector_of, weights: &weights, largest_innovation: 10.0 };
+    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
+    let roots = corrected(&mut correction, &scales, target).x;
     let parameters = targets + field.invariants.len() - field.constraints;
     let formulas: [(&str, &Graph, &[Node]); 2] =
         [("field", &field.graph, &field.field), ("correction", &correction.graph, &roots)];
@@ -59,7 +63,7 @@ fn stages(criterion: &mut Criterion) {
         let (graph, roots) = optimise(graph, roots);
         group.bench_function("fuse", |bench| bench.iter(|| black_box(fuse(&graph, &roots))));
         let (graph, roots) = fuse(&graph, &roots);
-        let lay_out = || Tape::of_fused(&graph, &roots, field.dimension, parameters);
+        let lay_out = || Tape::of_fused(&graph, &roots, 2 * field.dimension, parameters);
         group.bench_function("lay out", |bench| bench.iter(|| black_box(lay_out())));
         let (tape, best) = (lay_out(), holonome_jit::best());
         group.bench_function("emit", |bench| bench.iter(|| black_box(best.backend.compile(&tape, 1).map(drop))));

@@ -1,7 +1,8 @@
 //! The flags of every command.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -16,6 +17,18 @@ use std::path::PathBuf;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    /// Colours in messages; auto: on a terminal that has them, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true)]
+    pub color: Colour,
+}
+
+/// When messages are coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Subcommand)]
@@ -55,6 +68,25 @@ pub enum Command {
         after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
     )]
     Resume(ResumeArguments),
+    /// Print a shell's completions of this command line.
+    #[command(
+        after_help = "Examples:\n  holonome completions bash > ~/.local/share/bash-completion/completions/holonome\n  holonome completions fish > ~/.config/fish/completions/holonome.fish"
+    )]
+    Completions(CompletionsArguments),
+}
+
+#[derive(Args)]
+pub struct CompletionsArguments {
+    /// Which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// The script that tells a shell the commands and options.
+pub fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "holonome", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// What changes the model.
@@ -121,11 +153,11 @@ impl PenaltyArguments {
 /// What every command that integrates takes, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
-    /// Time at the end
-    #[arg(long, value_name = "T", default_value_t = 100.0, allow_hyphen_values = true)]
+    /// Time at the end: a number or a constant formula, as 2*pi
+    #[arg(long, value_name = "T", default_value = "100", value_parser = constant, allow_hyphen_values = true)]
     pub until: f64,
     /// Output spacing (with a fixed step, a multiple of it)
-    #[arg(long, value_name = "DT", conflicts_with = "samples", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DT", value_parser = constant, conflicts_with = "samples", allow_hyphen_values = true)]
     pub every: Option<f64>,
     /// Number of outputs, first and last included [default: 1001, of a sweep 2]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
@@ -154,12 +186,38 @@ pub struct IntegrationArguments {
     /// Run gains that would be refused as unstable
     #[arg(long)]
     pub allow_unstable: bool,
+    /// Run although a claimed integral is none, or a field leaves its constraint: without holding it
+    #[arg(long)]
+    pub allow_unverified: bool,
+    #[command(flatten)]
+    pub threads: ThreadArguments,
+}
+
+/// How many cores are used.
+#[derive(Args)]
+pub struct ThreadArguments {
+    /// Threads to compute with [default: all cores]; results do not depend on them
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub threads: Option<usize>,
+}
+
+impl ThreadArguments {
+    /// Makes so many threads, before anything is computed.
+    pub fn start(&self) -> Result<(), Error> {
+        self.threads.map_or(Ok(()), holonome::set_threads)
+    }
 }
 
 impl IntegrationArguments {
     /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
-        Ok(Settings { start_off_set: self.reference.is_some(), stiff: self.stiff.clone(), ..model.settings()? })
+        Ok(Settings {
+            start_off_set: self.reference.is_some(),
+            stiff: self.stiff.clone(),
+            span: Some((0.0, self.until)),
+            allow_unverified: self.allow_unverified,
+            ..model.settings()?
+        })
     }
 
     /// These, with the defaults of a run.
@@ -187,20 +245,23 @@ pub struct RunArguments {
     #[arg(long, default_value = "corrected:dop853")]
     pub method: String,
     /// Fixed step; without it the step adapts to the tolerances
-    #[arg(long, value_name = "H", allow_hyphen_values = true)]
+    #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
     pub step: Option<f64>,
     /// Relative tolerance
     #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
     pub rtol: f64,
-    /// Absolute tolerance
-    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
-    pub atol: f64,
+    /// Absolute tolerance [default: that of --rtol]
+    #[arg(long, allow_hyphen_values = true)]
+    pub atol: Option<f64>,
     #[command(flatten)]
     pub integration: IntegrationArguments,
     /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
     /// everything]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub record: Option<Vec<String>>,
+    /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
+    #[arg(long)]
+    pub error: bool,
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -216,7 +277,7 @@ pub struct CompareArguments {
     #[arg(long = "method", value_name = "METHOD,…", value_delimiter = ',', required = true)]
     pub methods: Vec<String>,
     /// Fixed steps
-    #[arg(long = "step", value_name = "H,…", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long = "step", value_name = "H,…", value_delimiter = ',', value_parser = constant, allow_hyphen_values = true)]
     pub steps: Vec<f64>,
     /// Relative tolerances [default: 1e-9 where there is no --step]
     #[arg(long, value_name = "RTOL,…", value_delimiter = ',', allow_hyphen_values = true)]
@@ -224,8 +285,8 @@ pub struct CompareArguments {
     /// Absolute tolerances, one for each relative one or one for all [default: those of --rtol]
     #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
-    /// Budgets, 4 for each field evaluation and 1 for each gradient: every method takes the step or the tolerance that
-    /// spends them
+    /// Budgets, 4 for each field evaluation, Hessian or linear solve and 1 for each gradient or Newton iteration: every
+    /// method takes the step or the tolerance that spends them
     #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub budgets: Vec<u64>,
     #[command(flatten)]
@@ -318,9 +379,10 @@ impl RunArguments {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
-            atol: self.atol,
+            atol: self.atol.unwrap_or(self.rtol),
             record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
+            error: self.error,
             ..self.integration.options()?
         })
     }
@@ -330,6 +392,9 @@ impl RunArguments {
 pub struct CheckArguments {
     #[command(flatten)]
     pub model: ModelArguments,
+    /// Tell everything: constraints one by one, ranks, every method and why it does not apply
+    #[arg(long, short)]
+    pub verbose: bool,
     #[command(flatten)]
     pub output: OutputArguments,
 }
@@ -382,6 +447,8 @@ pub struct ResumeArguments {
     /// Go on to a later end than the run's own, also if it is finished
     #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub until: Option<f64>,
+    #[command(flatten)]
+    pub threads: ThreadArguments,
     #[command(flatten)]
     pub output: OutputArguments,
 }

@@ -1,16 +1,16 @@
 //! `compare`: several methods on one system.
 
+use crate::INTERRUPTED;
 use crate::arguments::CompareArguments;
+use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
 use crate::run::{energies_first, show_warnings, stop_flag};
-use crate::table::{columns, count, small};
-use crate::{INTERRUPTED, print_json};
-use holonome::compare::{Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
+use crate::table::{columns, count, exact, small};
+use holonome::compare::{COUNTED, Errors, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
 use holonome::{Comparison, Control, Error, Problem};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -19,13 +19,14 @@ const INVARIANTS_ABREAST: usize = 4;
 
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
+    arguments.integration.threads.start()?;
     let options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
     let stop = stop_flag();
-    let bar = (!output.quiet && std::io::stderr().is_terminal()).then(|| {
+    let bar = (!output.quiet && moves_the_cursor()).then(|| {
         let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len}  {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(0).with_style(style.progress_chars("=> "))
@@ -41,9 +42,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         bar.finish_and_clear();
     }
     let Some(comparison) = compared? else {
-        if !output.quiet {
-            say!("stopped; a comparison that is not complete is not stored\n");
-        }
+        note("stopped before any run was done: nothing is stored\n", output);
         if output.json {
             print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
         }
@@ -51,22 +50,18 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     };
     let path = folder.path().to_path_buf();
     folder.fill(&comparison)?;
-    if !output.quiet {
-        for warning in &comparison.warnings {
-            say!("warning: {warning}\n");
-        }
-        say!("{}  stored in {}\n", describe(&comparison), path.display());
-    }
+    comparison.warnings.iter().for_each(|warning| warn(warning, output));
+    show_result(&format!("{}  stored in {}\n", describe(&comparison), path.display()), output);
     if output.json {
         print_json(&comparison.to_json(&path));
     }
     let none = comparison.rows.iter().all(|row| row.outcome.is_err());
-    Ok(ExitCode::from(u8::from(none)))
+    Ok(ExitCode::from(if comparison.interrupted { INTERRUPTED } else { u8::from(none) }))
 }
 
 /// The tables.
 fn describe(comparison: &Comparison) -> String {
-    let mut out = format!("{} to t = {}\n", comparison.model, comparison.t);
+    let mut out = format!("{} to t = {}\n", comparison.model, exact(comparison.t));
     out.push_str(&reference(comparison));
     out.push_str(&columns(&errors(comparison)));
     for row in &comparison.rows {
@@ -74,7 +69,7 @@ fn describe(comparison: &Comparison) -> String {
             out.push_str(&format!("  failed: {} at {}: {}\n", row.label(), steps(row), failed.message));
         }
     }
-    out.push_str("  work: 4 for each field evaluation, 1 for each gradient\n");
+    out.push_str(&format!("  work: {COUNTED}\n"));
     out.push_str(&drifts(comparison));
     out
 }
@@ -185,6 +180,16 @@ fn drifts(comparison: &Comparison) -> String {
             });
             rows.push([row.method.clone(), steps(row)].into_iter().chain(cells).collect());
         }
+        // What drifts are small against: nearly the same for all runs.
+        let terms = part.iter().map(|&invariant| {
+            let of = |measured: &Measured| {
+                let (drift, _) = measured.of(invariant)?;
+                Some(drift.max / drift.relative.filter(|relative| relative.max > 0.0)?.max)
+            };
+            let largest = runs.iter().filter_map(|(_, measured)| of(measured)).max_by(f64::total_cmp);
+            largest.map_or(String::new(), small)
+        });
+        rows.push(["terms that cancel".to_string(), String::new()].into_iter().chain(terms).collect());
         out.push_str(&columns(&rows));
     }
     if secular {

@@ -12,18 +12,19 @@ mod arguments;
 mod check;
 mod compare;
 mod methods;
+mod output;
 mod progress;
 mod run;
 mod show;
 mod sweep;
 mod table;
 
-use arguments::{Cli, Command};
-use clap::Parser;
+use arguments::{Cli, Colour, Command};
 use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use holonome::Error;
-use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
+use output::{coloured, print_json, print_text, shell_word};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// Stopped by Ctrl-C.
@@ -32,7 +33,7 @@ const INTERRUPTED: u8 = 130;
 fn main() -> ExitCode {
     let json = std::env::args_os().any(|a| a == "--json");
     report_panics(json);
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error, json),
     };
@@ -46,11 +47,37 @@ fn main() -> ExitCode {
         Command::Methods(arguments) => methods::methods(arguments),
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),
+        Command::Completions(arguments) => {
+            print_text(&arguments::completions(arguments.shell));
+            Ok(ExitCode::SUCCESS)
+        }
     };
     match result {
         Ok(code) => code,
         Err(error) => fail(&error, json),
     }
+}
+
+/// Reads the command line. What `--color` says holds for what is wrong with it, too.
+fn parse() -> Result<Cli, clap::Error> {
+    let words: Vec<_> = std::env::args_os().collect();
+    let said = |(k, word): (usize, &std::ffi::OsString)| {
+        let word = word.to_str()?;
+        let value = match word {
+            "--color" => words.get(k + 1)?.to_str()?,
+            word => word.strip_prefix("--color=")?,
+        };
+        <Colour as clap::ValueEnum>::from_str(value, false).ok()
+    };
+    let choice = match words.iter().enumerate().find_map(said).unwrap_or_default() {
+        Colour::Auto => ColorChoice::Auto,
+        Colour::Always => ColorChoice::Always,
+        Colour::Never => ColorChoice::Never,
+    };
+    let matches = Cli::command().color(choice).try_get_matches_from(words)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    output::choose_colour(cli.color);
+    Ok(cli)
 }
 
 /// A mistake of the program itself is said as such, and is an error like any other for who called it.
@@ -84,32 +111,14 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
 /// Tells the user what went wrong; programs get the same as JSON.
 fn fail(error: &Error, json: bool) -> ExitCode {
     match error {
-        Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, std::io::stderr().is_terminal())),
+        Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, coloured())),
         other => say!("error: {other}\n"),
     }
     if let Error::Failed { out: Some(path), samples: 1.., .. } = error {
-        say!("  look at it:  holonome export {} --csv FILE\n", path.display());
+        say!("  look at it:  holonome export {} --csv FILE\n", shell_word(&path.display().to_string()));
     }
     if json {
         print_json(&error.to_json());
     }
     ExitCode::from(error.exit_code())
-}
-
-/// One JSON object on stdout.
-fn print_json(value: &Value) {
-    print_text(&format!("{value}\n"));
-}
-
-/// Text that is the command's result, on stdout.
-fn print_text(text: &str) {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever closed the pipe has read enough.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            say!("error: cannot write to stdout: {error}\n");
-            std::process::exit(1);
-        }
-        _ => {}
-    }
 }

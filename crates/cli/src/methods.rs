@@ -1,8 +1,8 @@
 //! `methods`: the registry as a table.
 
 use crate::arguments::MethodsArguments;
+use crate::output::{print_json, print_text};
 use crate::table::columns;
-use crate::{print_json, print_text};
 use holonome::Error;
 use holonome::method::{COMPOSITIONS, SCHEMES, TREATMENTS};
 use serde_json::json;

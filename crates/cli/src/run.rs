@@ -1,15 +1,17 @@
 //! `run`, `resume` and `export`.
 
+use crate::INTERRUPTED;
 use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments};
+use crate::output::{coloured, keep_warning, moves_the_cursor, note, print_json, shell_word, show_result, warn};
 use crate::progress::Bar;
-use crate::table::{columns, count, small};
-use crate::{INTERRUPTED, print_json};
+use crate::table::{columns, count, exact, number, small};
 use holonome::model::treatment::InvariantKind;
+use holonome::orbit::{OrbitError, Second};
 use holonome::simulation::open_run;
 use holonome::store::{StoreError, csv};
-use holonome::summary::{Cost, Drift};
+use holonome::summary::{Cost, Drift, Relative};
 use holonome::{Control, Error, Penalised, Problem, Progress, Simulation, Summary, Sweep};
-use std::io::{ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
+    arguments.integration.threads.start()?;
     let options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
@@ -26,33 +29,32 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
 }
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
+    let output = arguments.output;
+    arguments.threads.start()?;
     if let Some(until) = arguments.until {
         let simulation = Simulation::extend(&arguments.run, until)?;
-        if !arguments.output.quiet {
+        if !output.quiet {
             say!("{} goes on from t = {} to t = {until}\n", arguments.run.display(), simulation.time());
         }
-        return start(simulation, arguments.output);
+        return start(simulation, output);
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
-        return crate::sweep::resume(sweep, &arguments.run, arguments.output);
+        return crate::sweep::resume(sweep, &arguments.run, output);
     }
     match Simulation::resume(&arguments.run)? {
         Ok(simulation) => {
-            if !arguments.output.quiet {
-                say!("{} goes on at t = {}\n", arguments.run.display(), simulation.time());
-            }
-            start(simulation, arguments.output)
+            note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
+            start(simulation, output)
         }
         Err(summary) => {
-            if !arguments.output.quiet {
-                let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
-                say!(
-                    "{} is finished (t = {t} after {} steps): there is nothing to resume\n",
-                    arguments.run.display(),
-                    count(steps)
-                );
-            }
-            if arguments.output.json {
+            let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
+            let text = format!(
+                "{} is finished (t = {t} after {} steps): there is nothing to resume\n",
+                arguments.run.display(),
+                count(steps)
+            );
+            note(&text, output);
+            if output.json {
                 print_json(&summary);
             }
             Ok(ExitCode::SUCCESS)
@@ -95,9 +97,9 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         };
     }
     csv::export(&run, &arguments.csv).map_err(Error::store)?;
-    if !arguments.output.quiet {
-        say!("{} samples of {} in {}\n", count(run.samples() as u64), arguments.run.display(), arguments.csv.display());
-    }
+    let samples = count(run.samples() as u64);
+    let text = format!("{samples} samples of {} in {}\n", arguments.run.display(), arguments.csv.display());
+    note(&text, arguments.output);
     if arguments.output.json {
         print_json(
             &serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}),
@@ -107,46 +109,44 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
 }
 
 pub fn show_warnings(problem: &Problem, output: OutputArguments) {
-    if output.quiet {
-        return;
+    let findings = problem.warnings();
+    for finding in &findings {
+        keep_warning(&problem.source.line(finding));
     }
-    say!("{}", problem.source.render(&problem.warnings(), std::io::stderr().is_terminal()));
+    note(&problem.source.render(&findings, coloured()), output);
     if let Some(moved) = &problem.projected {
-        say!(
+        let text = format!(
             "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
             small(moved.position),
             small(moved.momentum)
         );
+        note(&text, output);
+    }
+    if let Some(far) = &problem.far {
+        warn(far, output);
     }
 }
 
 fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
     simulation.warn_of_size();
-    if !output.quiet {
-        for warning in &simulation.warnings {
-            say!("warning: {warning}\n");
-        }
-        if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
-            say!("gain {gain}\n");
-        }
-        if let Some(penalty) = simulation.penalty() {
-            say!("{}", describe_penalty(penalty));
-        }
+    simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
+    if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
+        note(&format!("gain {gain}\n"), output);
+    }
+    if let Some(penalty) = simulation.penalty() {
+        note(&describe_penalty(penalty), output);
     }
     let stop = stop_flag();
-    let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
+    let mut bar = Bar::new(!output.quiet && moves_the_cursor());
     let result = simulation.run(&mut |progress| {
         show_progress(&mut bar, progress);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     });
     bar.clear();
     let summary = result?;
-    if !output.quiet {
-        say!("{}", describe(&summary));
-        for warning in &summary.warnings {
-            say!("warning: {warning}\n");
-        }
-    }
+    show_result(&describe(&summary), output);
+    summary.warnings.iter().for_each(|warning| warn(warning, output));
+    note(&next(&summary, &summary.out), output);
     if output.json {
         print_json(&summary.to_json());
     }
@@ -189,13 +189,18 @@ fn describe(summary: &Summary) -> String {
             "{} by {}: stopped at t = {} after {} steps\n",
             summary.model,
             summary.method,
-            summary.t,
+            exact(summary.t),
             count(summary.steps)
         )
     } else {
-        format!("{} by {}: t = {} after {} steps\n", summary.model, summary.method, summary.t, count(summary.steps))
+        let (t, steps) = (exact(summary.t), count(summary.steps));
+        format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
     };
     out.push_str(&drift_table(&summary.drift));
+    out.push_str(&match &summary.error {
+        Some(error) => error_table(error),
+        None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n".to_string(),
+    });
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
     if let Some((max, mean)) = summary.stability {
         out.push_str(&format!(
@@ -204,7 +209,6 @@ fn describe(summary: &Summary) -> String {
         ));
     }
     out.push_str(&format!("  stored in {}\n", summary.out.display()));
-    out.push_str(&next(summary, &summary.out));
     out
 }
 
@@ -223,8 +227,7 @@ pub fn drift_table(drift: &[Drift]) -> String {
     if drift.is_empty() {
         return "  no invariants are known of this model; state some with `integral`\n".to_string();
     }
-    let mut rows =
-        vec![vec!["".to_string(), "initial".to_string(), "final drift".to_string(), "largest drift".to_string()]];
+    let mut rows = vec![["", "initial", "final drift", "relative", "largest", "relative"].map(String::from).to_vec()];
     let mut drift: Vec<_> = drift.iter().collect();
     drift.sort_by_key(|d| energies_first(d.kind));
     for d in drift {
@@ -236,13 +239,39 @@ pub fn drift_table(drift: &[Drift]) -> String {
             InvariantKind::ModifiedEnergy => "modified energy".to_string(),
             InvariantKind::Integral => format!("integral {}", d.name),
         };
+        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
         let initial = match &d.initial {
             serde_json::Value::Null => String::new(),
             value => shorten(value),
         };
-        rows.push(vec![label, initial, small(d.last), small(d.max)]);
+        let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
+        rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
+    }
+    // An ensemble has no one initial value.
+    if rows[1..].iter().all(|row| row[1].is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
     }
     columns(&rows)
+}
+
+/// The orbit's error, a line for each variable.
+fn error_table(error: &OrbitError) -> String {
+    let second = match error.second {
+        Second::Step(h) => format!("h = {}", exact(h)),
+        Second::Tolerance(rtol) => format!("rtol {}", number(rtol)),
+    };
+    let mut rows = vec![["error", "at the end", "largest", "relative"].map(String::from).to_vec()];
+    for f in &error.families {
+        rows.push(vec![f.name.clone(), small(f.last), small(f.max), small(f.relative())]);
+    }
+    let mut out = format!("{}  by a second run with {second}\n", columns(&rows));
+    if let Some(t) = error.separated {
+        out.push_str(&format!(
+            "  the two orbits separate at t = {}: beyond, this is one motion of many\n  (`holonome compare` tells how far any can be computed)\n",
+            number(t)
+        ));
+    }
+    out
 }
 
 /// What a run or an ensemble has cost.
@@ -267,23 +296,18 @@ pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
 }
 
 fn next(summary: &Summary, path: &Path) -> String {
+    let run = shell_word(&path.display().to_string());
     if summary.interrupted {
-        format!("  go on:  holonome resume {}\n", path.display())
+        format!("  go on:  holonome resume {run}\n")
     } else {
-        format!("  next:   holonome export {} --csv {}.csv\n", path.display(), summary.model)
+        format!("  next:   holonome export {run} --csv {}\n", shell_word(&format!("{}.csv", summary.model)))
     }
 }
 
-/// A value for a table cell: numbers to six digits.
+/// A value for a table cell.
 fn shorten(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
-        other => other.as_f64().map_or_else(
-            || other.to_string(),
-            |v| {
-                let text = format!("{v:.6}");
-                text.trim_end_matches('0').trim_end_matches('.').to_string()
-            },
-        ),
+        other => other.as_f64().map_or_else(|| other.to_string(), number),
     }
 }

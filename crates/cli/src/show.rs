@@ -1,7 +1,7 @@
 //! `show`: a readable dump of each stage.
 
 use crate::arguments::{ShowArguments, Stage};
-use crate::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use holonome::problem::parse_file;
 use holonome::{Error, Problem};
 use serde_json::json;

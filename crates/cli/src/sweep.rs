@@ -1,19 +1,20 @@
 //! `sweep` and `merge`.
 
+use crate::INTERRUPTED;
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
+use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, warn};
 use crate::progress::Bar;
 use crate::run::{cost_line, drift_table, show_warnings, stop_flag};
-use crate::table::count;
-use crate::{INTERRUPTED, print_json};
+use crate::table::{count, exact};
 use holonome::{Control, Error, Sweep, SweepProgress, SweepSummary};
 use serde_json::Value;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
+    run.integration.threads.start()?;
     let settings = run.integration.settings(&run.model)?;
     let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
     show_warnings(&sweep.simulation.problem, run.output);
@@ -24,16 +25,13 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
 pub fn resume(opened: Result<Sweep, Value>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
     match opened {
         Ok(sweep) => {
-            if !output.quiet {
-                say!("{} goes on after {} trajectories\n", path.display(), count(sweep.progress().done));
-            }
+            note(&format!("{} goes on after {} trajectories\n", path.display(), count(sweep.progress().done)), output);
             start(sweep, output)
         }
         Err(summary) => {
-            if !output.quiet {
-                let done = summary["trajectories"].as_u64().unwrap_or_default();
-                say!("{} is finished ({} trajectories): there is nothing to resume\n", path.display(), count(done));
-            }
+            let done = count(summary["trajectories"].as_u64().unwrap_or_default());
+            let text = format!("{} is finished ({done} trajectories): there is nothing to resume\n", path.display());
+            note(&text, output);
             if output.json {
                 print_json(&summary);
             }
@@ -44,24 +42,22 @@ pub fn resume(opened: Result<Sweep, Value>, path: &Path, output: OutputArguments
 
 pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
     let summary = holonome::sweep::merge(&arguments.out, &arguments.parts)?;
-    if !arguments.output.quiet {
-        let done = summary["trajectories"].as_u64().unwrap_or_default();
-        say!("{} trajectories of {} parts in {}\n", count(done), arguments.parts.len(), arguments.out.display());
-    }
-    if arguments.output.json {
+    let output = arguments.output;
+    let done = count(summary["trajectories"].as_u64().unwrap_or_default());
+    let text = format!("{done} trajectories of {} parts in {}\n", arguments.parts.len(), arguments.out.display());
+    note(&text, output);
+    let warnings = summary["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    warnings.for_each(|warning| warn(warning, output));
+    if output.json {
         print_json(&summary);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(u8::from(summary["failed"].as_u64().is_some_and(|failed| failed > 0))))
 }
 
 fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
-    if !output.quiet {
-        for warning in sweep.warnings() {
-            say!("warning: {warning}\n");
-        }
-    }
+    sweep.warnings().iter().for_each(|warning| warn(warning, output));
     let stop = stop_flag();
-    let mut bar = Bar::new(!output.quiet && std::io::stderr().is_terminal());
+    let mut bar = Bar::new(!output.quiet && moves_the_cursor());
     show_progress(&mut bar, &sweep.progress());
     let result = sweep.run(&mut |progress| {
         show_progress(&mut bar, progress);
@@ -69,13 +65,15 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
     });
     bar.clear();
     let summary = result?;
-    if !output.quiet {
-        say!("{}", describe(&summary));
+    show_result(&describe(&summary), output);
+    summary.warnings.iter().for_each(|warning| warn(warning, output));
+    if summary.interrupted {
+        note(&format!("  go on:  holonome resume {}\n", shell_word(&summary.out.display().to_string())), output);
     }
     if output.json {
         print_json(&summary.to_json());
     }
-    Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(ExitCode::from(if summary.interrupted { INTERRUPTED } else { u8::from(summary.failed > 0) }))
 }
 
 fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
@@ -88,29 +86,30 @@ fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
 
 /// The closing table.
 fn describe(summary: &SweepSummary) -> String {
-    let how = if summary.interrupted { "stopped after" } else { "by" };
+    let (model, done, t) = (&summary.model, count(summary.trajectories), exact(summary.t));
     let mut out = match summary.interrupted {
-        true => format!("{}: {how} {} trajectories\n", summary.model, count(summary.trajectories)),
-        false => format!(
-            "{} {how} {}: {} trajectories to t = {}, {} steps\n",
-            summary.model,
-            summary.method,
-            count(summary.trajectories),
-            summary.t,
-            count(summary.steps)
-        ),
+        true => format!("{model}: stopped after {done} trajectories\n"),
+        false => {
+            let steps = count(summary.steps);
+            format!("{model} by {}: {done} trajectories to t = {t}, {steps} steps\n", summary.method)
+        }
     };
-    out.push_str(&drift_table(&summary.drift));
-    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
+    let reached = summary.reached();
     if summary.failed > 0 {
-        out.push_str(&format!("warning: {} trajectories ended early:\n", count(summary.failed)));
+        let failed = count(summary.failed);
+        out.push_str(&format!("  {} of {done} reached t = {t}, {failed} failed:\n", count(reached)));
         for (number, reason) in &summary.failures {
-            out.push_str(&format!("  trajectory {number}: {reason}\n"));
+            out.push_str(&format!("    trajectory {number}: {reason}\n"));
+        }
+        if summary.failed > summary.failures.len() as u64 {
+            out.push_str("    …\n");
         }
     }
-    out.push_str(&format!("  stored in {}\n", summary.out.display()));
-    if summary.interrupted {
-        out.push_str(&format!("  go on:  holonome resume {}\n", summary.out.display()));
+    match reached {
+        0 => out.push_str("  no drifts: they are those of trajectories that reach the end\n"),
+        _ => out.push_str(&drift_table(&summary.drift)),
     }
+    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
+    out.push_str(&format!("  stored in {}\n", summary.out.display()));
     out
 }

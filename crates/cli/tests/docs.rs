@@ -12,8 +12,8 @@
 //!   the commands that follow;
 //! - `<!-- $ command -->` above a block: it is what this command prints.
 //!
-//! All blocks of a page share one folder, in their order. Numbers may differ from those printed, words may not. After a
-//! change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the pages.
+//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock. After
+//! a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the pages.
 
 mod common;
 
@@ -23,6 +23,7 @@ use holonome::model;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 const PAGES: [&str; 7] = [
@@ -99,39 +100,31 @@ fn arguments(line: &str) -> Option<Vec<String>> {
 #[track_caller]
 fn run(folder: &Folder, line: &str, code: i32) -> String {
     let arguments = arguments(line).unwrap_or_else(|| panic!("`{line}` is no command of holonome"));
-    let output = folder.command("").args(arguments).output().unwrap();
-    let text = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(code), "`{line}` printed\n{text}");
+    // Both streams in one pipe keep their order, as on a terminal.
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = folder.command("");
+    command.args(arguments).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command); // and with it this end of the pipe
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(code), "`{line}` printed\n{text}");
     text.trim_end().lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The words of a line, with `#` for numbers and groups of digits.
+/// The words of a line, with `#` for times of a clock: numbers before a lone `s`.
 fn words(line: &str) -> String {
-    let mut out = String::new();
-    let mut rest = line.trim();
-    while let Some(c) = rest.chars().next() {
-        let signed = rest.strip_prefix('-').filter(|_| !out.ends_with(char::is_alphanumeric)).unwrap_or(rest);
-        if signed.starts_with(|c: char| c.is_ascii_digit()) && !out.ends_with(char::is_alphabetic) {
-            let number = |c: char| c.is_ascii_digit() || c == '.';
-            rest = signed.trim_start_matches(number);
-            let exponent = rest.strip_prefix("e-").or_else(|| rest.strip_prefix('e'));
-            if let Some(digits) = exponent.filter(|e| e.starts_with(|c: char| c.is_ascii_digit())) {
-                rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-            }
-            if !out.ends_with("# ") && !out.ends_with('#') {
-                out.push('#');
-            }
-        } else {
-            rest = &rest[c.len_utf8()..];
-            match c {
-                ' ' if out.ends_with(' ') => {}
-                // How long an underline is depends on numbers.
-                '-' | '^' if out.ends_with(c) => {}
-                c => out.push(c),
-            }
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split_whitespace() {
+        let seconds = word.trim_end_matches([',', ';', ')']) == "s";
+        if let Some(last) = words.last_mut().filter(|last| seconds && last.parse::<f64>().is_ok()) {
+            *last = "#".to_string();
         }
+        // How long an underline or a rule is depends on the numbers beside it.
+        let rule = word.chars().all(|c| c == '-') || word.chars().all(|c| c == '^');
+        words.push(if rule { word[..1].to_string() } else { word.to_string() });
     }
-    out.trim().to_string()
+    words.join(" ")
 }
 
 /// Whether a page shows what a command printed; `…` stands for any lines, or for the rest of its line.
@@ -164,12 +157,16 @@ fn pretty(value: &Value, depth: usize, indent: usize) -> String {
     }
 }
 
-/// Keys with their nesting; numbers and texts do not count.
-fn skeleton(value: &Value) -> Value {
+/// What is compared of an object: everything but times.
+fn without_times(value: &Value) -> Value {
+    let kept = |(key, value): (&String, &Value)| match key.as_str() {
+        "wall_seconds" => (key.clone(), Value::Null),
+        _ => (key.clone(), without_times(value)),
+    };
     match value {
-        Value::Object(object) => Value::Object(object.iter().map(|(k, v)| (k.clone(), skeleton(v))).collect()),
-        Value::Array(list) => Value::Array(list.iter().map(skeleton).collect()),
-        _ => Value::Null,
+        Value::Object(object) => Value::Object(object.iter().map(kept).collect()),
+        Value::Array(list) => Value::Array(list.iter().map(without_times).collect()),
+        other => other.clone(),
     }
 }
 
@@ -193,7 +190,7 @@ fn check_page(page: &str) {
             ("json", Some(command), _) => {
                 let printed: Value = serde_json::from_str(&run(&folder, command, code)).unwrap();
                 let shown: Value = serde_json::from_str(&block.text).unwrap_or_default();
-                if skeleton(&shown) != skeleton(&printed) {
+                if without_times(&shown) != without_times(&printed) {
                     assert!(bless, "{place}: `{command}` printed\n{}", pretty(&printed, 2, 0));
                     replaced.push((block.lines, pretty(&printed, 2, 0) + "\n"));
                 }

@@ -1,5 +1,6 @@
 //! Which backend runs the tapes: machine code where it can be had, else an interpreter. All give the same bits.
 
+use crate::error::Error;
 use holonome_jit::{Best, BlockInterpreter, best};
 use holonome_model::graph::interpret::{Backend, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
@@ -50,6 +51,20 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     let compiled = chosen().backend.compile(tape, lanes);
     // A tape may be too long for machine code; others are not.
     compiled.or_else(|_| Interpreter.compile(tape, lanes)).expect("the interpreter never refuses")
+}
+
+/// Makes so many threads for ensembles and comparisons, once and before anything is computed; without it there are as many
+/// as cores.
+///
+/// # Errors
+/// When the number makes no sense, or there are threads already.
+pub fn set_threads(count: usize) -> Result<(), Error> {
+    const MOST: usize = 4096;
+    if !(1..=MOST).contains(&count) {
+        return Err(Error::option(format!("--threads must be from 1 to {MOST}, but it is {count}")));
+    }
+    let made = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
+    made.map_err(|error| Error::option(format!("--threads {count}: {error}")))
 }
 
 /// How many lanes an ensemble is best run in.

@@ -1,6 +1,6 @@
 //! The feedback term of a run: its field compiled with its gains, and what its stability allows.
 
-use crate::compiled::CompiledSystem;
+use crate::compiled::{CompiledSystem, StateVectors};
 use crate::error::Error;
 use crate::gain;
 use crate::options::{Gains, RunOptions};
@@ -15,6 +15,7 @@ use holonome_model::numeric::positive_definite;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::evaluate;
+use std::sync::Arc;
 
 /// A gain is reported as near its limit from this mean of h λmax/r on.
 const NEAR_LIMIT: f64 = 0.8;
@@ -35,7 +36,7 @@ pub(crate) struct FeedbackSystem {
 
 /// The feedback field's system.
 pub(crate) fn feedback_system(
-    base: &Field,
+    (base, vectors): (&Field, &Arc<StateVectors>),
     plain: &dyn System,
     plan: &Plan,
     state: &StepState,
@@ -95,7 +96,7 @@ pub(crate) fn feedback_system(
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
     Ok(FeedbackSystem {
-        system: CompiledSystem::new(&treated, &all, false, false),
+        system: CompiledSystem::new(&treated, vectors, &all, false, false),
         gain,
         text,
         field: treated,

@@ -16,9 +16,23 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
+    /// Times of the run, in which claims are tested; those of a run by default where absent.
+    #[serde(default)]
+    pub span: Option<(f64, f64)>,
+    /// `--allow-unverified`: run although a claimed integral, or a constraint of a field, is not kept by the motion, without
+    /// holding it.
+    #[serde(default)]
+    pub allow_unverified: bool,
     /// `--stiff NAME`: the term of the potential energy that is stiff, a `let`.
     #[serde(default)]
     pub stiff: Option<String>,
+}
+
+impl Settings {
+    /// Start and end of the run, as far as they are known.
+    pub(crate) fn span(&self) -> (f64, f64) {
+        self.span.unwrap_or(holonome_model::consistency::SPAN)
+    }
 }
 
 /// The gains of a feedback term.
@@ -106,6 +120,9 @@ pub struct RunOptions {
     pub beta: Option<f64>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
+    /// Measure the orbit's error by a second run.
+    #[serde(default)]
+    pub error: bool,
     /// The run's folder; `runs/STEM-k` where absent.
     #[serde(skip)]
     pub out: Option<PathBuf>,
@@ -132,6 +149,7 @@ impl Default for RunOptions {
             slow_manifold: None,
             beta: None,
             allow_unstable: false,
+            error: false,
             out: None,
         }
     }

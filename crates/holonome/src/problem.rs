@@ -6,8 +6,8 @@ use crate::source::Source;
 use crate::starts::{Ensemble, Starts, drawn};
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, Projected};
-use holonome_model::elaborate::expression::Draw;
-use holonome_model::elaborate::model::Model;
+use holonome_model::elaborate::expression::{Draw, MOMENTUM};
+use holonome_model::elaborate::model::{Model, Role};
 use holonome_model::elaborate::{Environment, Variations, elaborate};
 use holonome_model::syntax::ast::StatementKind;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
@@ -42,6 +42,8 @@ pub struct Problem {
     pub examined: Examined,
     /// How far `--project-initial` moved the start.
     pub projected: Option<Projected>,
+    /// What is to be said of that, where it is far.
+    pub far: Option<String>,
 }
 
 /// A file that could be read, with its syntax tree: for `holonome show syntax`.
@@ -232,15 +234,20 @@ impl Problem {
             return Err(Error::Model { text: Box::new(source), diagnostics });
         };
         let start = model.initial.clone();
-        let mut projected = None;
+        let (mut projected, mut far) = (None, None);
         if settings.project_initial {
             let moved = consistency::project_initial(&model)
                 .map_err(|reason| Error::option(format!("--project-initial: {reason}")))?;
+            far = far_move(&model, &moved.initial);
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
-        let mut examined = consistency::examine(&model);
+        let mut examined = consistency::examine_during(&model, settings.span());
+        if settings.allow_unverified {
+            examined.leave_out_unverified();
+        }
         examined.diagnostics.splice(0..0, diagnostics);
+        examined.diagnostics.extend(not_rolling(&model));
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
         examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| {
             match settings.start_off_set {
@@ -254,13 +261,93 @@ impl Problem {
             return Err(Error::Model { text: Box::new(source), diagnostics: all });
         }
         let tables = tables.into_inner();
-        Ok(Checked(Problem { name, source, tables, settings, model, examined, projected }, start))
+        Ok(Checked(Problem { name, source, tables, settings, model, examined, projected, far }, start))
+    }
+
+    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
+    fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
+        let parameters = 0..self.model.parameter_values.len();
+        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
+            return Ok(());
+        }
+        let last = starts.trajectories() - 1;
+        let mut tested = vec![last / 2, last];
+        tested.dedup();
+        for i in tested.into_iter().filter(|&i| i > 0) {
+            let mut model = self.model.clone();
+            // Where a trajectory cannot start, the ensemble says so when it comes to it.
+            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
+                continue;
+            }
+            let examined = consistency::examine_during(&model, self.settings.span());
+            for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
+                if !self.examined.varying.contains(&name) {
+                    let message = format!("in trajectory {i}, {}", finding.message);
+                    let finding = Diagnostic { message, ..finding };
+                    self.examined.varying.push(name);
+                    self.examined.unverified.push(finding);
+                }
+            }
+        }
+        if self.settings.allow_unverified {
+            self.examined.leave_out_unverified();
+        }
+        Ok(())
     }
 
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        self.examined.diagnostics.iter().chain(&self.examined.redundant).cloned().collect()
+        // A run that is refused for them says so itself.
+        let refuses = self.settings.span.is_some() && !self.settings.allow_unverified;
+        let unverified = self.examined.unverified.iter().filter(|_| !refuses);
+        let mut all: Vec<Diagnostic> =
+            self.examined.diagnostics.iter().chain(&self.examined.redundant).chain(unverified).cloned().collect();
+        all.sort_by_key(|d| d.span.start);
+        all
     }
+
+    /// The same in a line each, and what `--project-initial` did, if that is far.
+    pub fn warning_lines(&self) -> Vec<String> {
+        self.warnings().iter().map(|finding| self.source.line(finding)).chain(self.far.clone()).collect()
+    }
+}
+
+/// Says of constraints on momenta what they are: the same equation is often written for a rolling body, which moves
+/// otherwise.
+fn not_rolling(model: &Model) -> Option<Diagnostic> {
+    let constraint = model.constraints.iter().find(|c| c.depends & MOMENTUM != 0).filter(|_| model.is_hamiltonian())?;
+    let message = format!(
+        "constraint '{}' holds momenta: it is taken as a constraint on phase space (Dirac, vakonomic), not as rolling",
+        constraint.name
+    );
+    let label = "not nonholonomic: no Lagrange-d'Alembert forces";
+    Some(Diagnostic::warning(message, constraint.span, label))
+}
+
+/// A start that is moved by more than this fraction of its size may be in another assembly mode than was meant.
+const FAR: f64 = 0.1;
+
+/// What is to be said of positions that `--project-initial` moves far, from `model.initial` to `moved`.
+fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
+    let (name, way, size) = farthest_move(model, &model.initial, moved)?;
+    Some(format!(
+        "--project-initial moved '{name}' by {way:.2e}, of a size of {size:.2e}: {}",
+        "the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set"
+    ))
+}
+
+/// The variable whose move is farthest for its size, its way and its size, if any is moved far.
+pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64]) -> Option<(&'m str, f64, f64)> {
+    let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
+    let positions = model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
+    let moves = positions.filter_map(|v| {
+        let range = v.first..v.first + v.family.len();
+        let (from, to) = (&before[range.clone()], &after[range]);
+        let way = largest(&mut from.iter().zip(to).map(|(a, b)| a - b));
+        let size = largest(&mut from.iter().chain(to).copied());
+        (way > FAR * size).then_some((v.family.name.as_str(), way, size))
+    });
+    moves.max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))
 }
 
 /// A checked model, and its initial state before `--project-initial` moved it.
@@ -268,8 +355,9 @@ struct Checked(Problem, Vec<f64>);
 
 impl Checked {
     fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
-        let Checked(problem, initial) = self;
+        let Checked(mut problem, initial) = self;
         let starts = Starts::new(&problem, initial, ensemble)?;
+        problem.test_claims(&starts)?;
         Ok((problem, starts))
     }
 }

@@ -194,6 +194,13 @@ pub(crate) struct RecordedArray {
     pub(crate) len: usize,
 }
 
+impl RecordedArray {
+    /// Whether it is a variable of the model.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.place == Place::State && self.role != "multiplier"
+    }
+}
+
 /// What a sample stores: the variables, H, the integrals, the observables, the multipliers, the residuals and drifts.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,

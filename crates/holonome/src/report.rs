@@ -3,14 +3,16 @@
 use crate::compiled::Formula;
 use crate::gain::is_imposed;
 use crate::problem::Problem;
-use crate::structured::survey;
+use crate::structured::{self, survey};
 use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::{Gram, Row};
+use holonome_model::numeric::{self, Gram, Row};
 use holonome_model::rows::RowField;
+use holonome_model::scales::{Scales, in_units};
 use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
 use holonome_model::treatment::unrolled::{self, TooLarge};
 use holonome_model::treatment::{Field, InvariantGroup};
@@ -32,6 +34,58 @@ struct Mass {
     constant: bool,
     diagonal: bool,
     separable: bool,
+}
+
+impl Mass {
+    fn line(&self) -> String {
+        let mass = match (self.constant, self.diagonal) {
+            (true, true) => "constant and diagonal",
+            (true, false) => "constant",
+            (false, _) => "depends on the state",
+        };
+        format!("  mass matrix {mass}; {}", if self.separable { "separable, H = T(p) + V(q)" } else { "not separable" })
+    }
+}
+
+/// Columns of a terminal.
+const COLUMNS: usize = 80;
+
+/// Lines of the short report at most.
+const SHORT: usize = 10;
+
+/// As many of the names after `head` as fit a line, and how many more there are.
+fn listed(head: &str, names: &[&str]) -> String {
+    let mut line = head.to_string();
+    for (k, name) in names.iter().enumerate() {
+        let rest = names.len() - k - 1;
+        let more = if rest > 0 { format!(" … ({} more)", rest) } else { String::new() };
+        let separator = if k == 0 { " " } else { ", " };
+        if line.chars().count() + separator.len() + name.chars().count() + more.chars().count() > COLUMNS {
+            line.push_str(&format!(" … ({} more)", rest + 1));
+            break;
+        }
+        line.push_str(&format!("{separator}{name}"));
+    }
+    line
+}
+
+/// A line broken between words, so that it fits a terminal; what follows is indented further than its beginning.
+fn wrapped(line: &str) -> Vec<String> {
+    let own = line.len() - line.trim_start().len();
+    let indent = " ".repeat(own + 2);
+    let mut out = Vec::new();
+    let mut current = " ".repeat(own);
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let begun = !current.trim().is_empty();
+        if begun && current.chars().count() + 1 + word.chars().count() > COLUMNS {
+            out.push(std::mem::replace(&mut current, indent.clone()));
+        } else if begun {
+            current.push(' ');
+        }
+        current.push_str(word);
+    }
+    out.push(current);
+    out
 }
 
 /// Rank of DF at the initial state and at a few points of the set.
@@ -91,9 +145,6 @@ impl Report {
         if let Some(too_large) = &problem.examined.too_large {
             notes.push(format!("{too_large}; constraints and numbers at the start were checked row by row, hidden constraints and ranks were not"));
         }
-        if structure.is_some_and(|s| s.kind != Kind::Holonomic && s.kind != Kind::Free) {
-            notes.push("a constraint that holds momenta is taken as a Hamiltonian (vakonomic) constraint, not as nonholonomic rolling".to_string());
-        }
         if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
             notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
         }
@@ -101,8 +152,8 @@ impl Report {
             notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
         }
         let survey = survey(model);
-        let known = rank.zip(field).map(|(rank, (f, _))| rank.least.saturating_sub(f.constraints));
         let degrees = degrees_of_freedom(model, structure, problem.examined.redundant.is_empty());
+        let held = field.and_then(|(field, _)| Held::new(model, field));
         Report {
             name: problem.name.clone(),
             hamiltonian: model.is_hamiltonian(),
@@ -144,12 +195,63 @@ impl Report {
             notes,
             methods: method_rows(problem),
             structured: structured_rows(&survey, problem),
-            advice: advice(problem, &survey, known, degrees),
+            advice: advice(problem, &survey, held, degrees),
         }
     }
 
-    /// For people.
+    /// The verdict and the advice, in ten lines of a terminal.
     pub fn to_text(&self) -> String {
+        let mut lines = wrapped(&self.title());
+        let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+        for c in &self.constraints {
+            let kind = self.kind_of(c);
+            match kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, names)) => names.push(&c.name),
+                None => kinds.push((kind, vec![&c.name])),
+            }
+        }
+        for (kind, names) in kinds {
+            lines.push(listed(&format!("  constraints ({kind}):"), &names));
+        }
+        let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
+        match names.is_empty() {
+            true => lines.push("  no invariants are known; state some with `integral`".to_string()),
+            false => lines.push(listed("  invariants:", &names)),
+        }
+        if self.explicit_time {
+            lines.push("  the Hamiltonian depends on time: it is no invariant".to_string());
+        }
+        let applies =
+            |rows: &[MethodRow]| rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>();
+        let mut methods = Vec::new();
+        let (treatments, structured) = (applies(&self.methods), applies(&self.structured).join(" "));
+        if !treatments.is_empty() {
+            let of_all = treatments.len() == self.methods.len();
+            methods.push(if of_all { "TREATMENT:BASE".to_string() } else { treatments.join(" ") });
+        }
+        methods.extend(structured.split_whitespace().map(String::from));
+        let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+        if !methods.is_empty() {
+            lines.push(listed("  methods:", &methods));
+        }
+        lines.extend(self.mass.as_ref().map(Mass::line));
+        let advice = self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(PENALTY));
+        let advice: Vec<String> = advice
+            .flat_map(|line| wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " })))
+            .collect();
+        // What is said last matters least.
+        lines.truncate(SHORT.saturating_sub(advice.len() + 1).max(1));
+        lines.extend(advice);
+        let notes = match self.notes.len() {
+            0 => String::new(),
+            1 => ", a note".to_string(),
+            n => format!(", {n} notes"),
+        };
+        lines.push(format!("  --verbose tells the rest: ranks, what does not apply and why{notes}"));
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    fn title(&self) -> String {
         let mut out = format!("{}: ", self.name);
         out.push_str(if self.hamiltonian { "a Hamiltonian model" } else { "a vector field" });
         out.push_str(&format!(" with {} variables", self.dimension));
@@ -161,7 +263,25 @@ impl Report {
                 format!(" on a manifold of dimension {dof}")
             });
         }
-        out.push('\n');
+        out
+    }
+
+    fn kind_of(&self, c: &ConstraintRow) -> &'static str {
+        match (self.hamiltonian, c.holonomic) {
+            (false, _) => "the state's manifold",
+            (true, true) if c.rheonomic => "holonomic, rheonomic",
+            (true, true) => "holonomic",
+            (true, false) => "on phase space",
+        }
+    }
+
+    /// Everything, for people.
+    pub fn to_long_text(&self) -> String {
+        self.long_text().lines().flat_map(wrapped).map(|line| line + "\n").collect()
+    }
+
+    fn long_text(&self) -> String {
+        let mut out = format!("{}\n", self.title());
         for (name, role, len) in &self.variables {
             let components = if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
             out.push_str(&match role.split_once(' ') {
@@ -170,12 +290,7 @@ impl Report {
             });
         }
         for c in &self.constraints {
-            let kind = match (self.hamiltonian, c.holonomic) {
-                (false, _) => "the state's manifold",
-                (true, true) if c.rheonomic => "holonomic, rheonomic",
-                (true, true) => "holonomic",
-                (true, false) => "on phase space",
-            };
+            let kind = self.kind_of(c);
             let members = if c.members == 1 {
                 String::new()
             } else {
@@ -192,15 +307,8 @@ impl Report {
             out.push('\n');
         }
         if let Some(m) = &self.mass {
-            let mass = match (m.constant, m.diagonal) {
-                (true, true) => "constant and diagonal",
-                (true, false) => "constant",
-                (false, _) => "depends on the state",
-            };
-            out.push_str(&format!(
-                "  mass matrix {mass}; {}\n",
-                if m.separable { "separable, H = T(p) + V(q)" } else { "not separable" }
-            ));
+            out.push_str(&m.line());
+            out.push('\n');
         }
         if self.explicit_time {
             out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
@@ -389,8 +497,11 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let gradients: Vec<_> = field.jacobian.iter().collect();
     let all = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
     let points = points_on_set(model, field, 3, 0xca11);
-    let ranks: Vec<usize> =
-        points.iter().map(|x| count - Gram::new(&all.at(0.0, x).1, 0.0).dependent().len()).collect();
+    let scales = Scales::new(model);
+    let ranks: Vec<usize> = points
+        .iter()
+        .map(|x| count - Gram::new(&in_units(&all.at(0.0, x).1, &scales.units(x)), 0.0).dependent().len())
+        .collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
     Rank {
         least: least.copied().unwrap_or(count),
@@ -409,6 +520,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     }
     let points: Vec<Vec<f64>> =
         std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
+    let scales = Scales::new(model);
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate(0.0, x, &model.parameter_values);
         let row = |i: usize| {
@@ -416,7 +528,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
             field.column[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
         };
         let rows: Vec<Row> = (0..count).map(row).collect();
-        count - Gram::new(&rows, 0.0).dependent().len()
+        count - Gram::new(&in_units(&rows, &scales.units(x)), 0.0).dependent().len()
     };
     let ranks: Vec<usize> = points.iter().map(rank).collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
@@ -441,8 +553,8 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
 fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
-        let solves = redundant && scheme.needs == Needs::Coisotropic;
-        (*scheme, if solves { Some(REDUNDANT.to_string()) } else { reason.clone() })
+        let constrained = redundant && (scheme.needs == Needs::Coisotropic || reason.is_some());
+        (*scheme, if constrained { Some(REDUNDANT.to_string()) } else { reason.clone() })
     };
     let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();
     let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
@@ -459,77 +571,188 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Probl
     reasons.into_iter().map(row).collect()
 }
 
-/// Why a redundant model has no multipliers.
-const REDUNDANT: &str = "it solves for multipliers, and the constraints are redundant";
+/// How advice begins.
+const ADVICE: &str = "advice:";
 
-/// Which method to take, from what is known: a correction holds all actions if it knows as many independent integrals as
-/// there are degrees of freedom, and then errors grow like T; otherwise that takes a symplectic method.
+/// How the advice on penalties begins.
+const PENALTY: &str = "--penalty is for";
+
+/// Why a redundant model has no multipliers.
+const REDUNDANT: &str = "the constraints are redundant, so that they determine no multipliers; make them a potential with --penalty, or leave some out";
+
+/// The integrals that are held on the constraint set, at a random point of it.
+#[derive(Clone, Copy)]
+struct Held {
+    /// How many are independent.
+    independent: usize,
+    /// The rank of their brackets: Dirac brackets where there are constraints. 0 of a field, which has none.
+    brackets: usize,
+}
+
+impl Held {
+    /// Of many rows it takes too long.
+    fn new(model: &Model, field: &Field) -> Option<Held> {
+        const MOST_ROWS: usize = 300;
+        let watched: Vec<usize> =
+            field.groups.iter().filter(|g| g.watched).flat_map(|g| &g.members).flatten().map(|&(row, _)| row).collect();
+        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !watched.contains(row)).collect();
+        if rows.len() > MOST_ROWS {
+            return None;
+        }
+        let constraints = rows.iter().filter(|&&row| row < field.constraints).count();
+        let gradients: Vec<_> = rows.iter().map(|&row| &field.jacobian[row]).collect();
+        let probe = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
+        let scales = Scales::new(model);
+        let points = points_on_set(model, field, 5, 0xb7ac);
+        let random = if points.len() > 1 { &points[1..] } else { &points };
+        let at = |x: &Vec<f64>| {
+            let df = probe.at(0.0, x).1;
+            let gram = Gram::new(&in_units(&df, &scales.units(x)), 0.0);
+            let brackets = if model.is_hamiltonian() { rank_of_brackets(&df, model.degrees()) } else { constraints };
+            // {F, F} = (C, B; −Bᵀ, D) with regular C among the constraints: its Schur complement has the Dirac brackets.
+            Held {
+                independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
+                brackets: brackets.saturating_sub(constraints),
+            }
+        };
+        // Ranks fall at special points only.
+        random.iter().map(at).max_by_key(|held| (held.independent, held.brackets))
+    }
+
+    /// Whether errors grow like T if these are held: the motion is conditionally periodic, with frequencies that are
+    /// functions of them (Mishchenko, Fomenko 1978; n commuting ones are Liouville's case).
+    fn all_actions(&self, degrees: usize) -> bool {
+        2 * self.independent >= 2 * degrees + self.brackets
+    }
+}
+
+/// The rank of the Poisson brackets of functions with these gradients.
+fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
+    // Brackets that vanish on the set are known there to the precision to which points are on it.
+    const ROUNDING: f64 = 1e-9;
+    let (n, m) = (degrees as u32, gradients.len());
+    let conjugate = |row: &Row| -> Row {
+        let (q, p) = row.split_at(row.partition_point(|&(i, _)| i < n));
+        let (q, p) = (q.iter().map(|&(i, d)| (i + n, -d)), p.iter().map(|&(i, d)| (i - n, d)));
+        p.chain(q).collect()
+    };
+    let conjugates: Vec<Row> = gradients.iter().map(conjugate).collect();
+    let mut brackets: Vec<f64> = (0..m * m).map(|k| numeric::dot(&gradients[k / m], &conjugates[k % m])).collect();
+    let size = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i, d.abs())).collect() };
+    let (left, right): (Vec<Row>, Vec<Row>) = gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
+    numeric::drop_rounding(&mut brackets, |i, j| numeric::dot(&left[i], &right[j]), m, ROUNDING);
+    numeric::rank_in_any_units(&brackets, m, ROUNDING)
+}
+
+/// Which method to take, from what is known: a correction that holds all actions lets errors grow like T; otherwise that
+/// takes a symplectic method. What is advised suits the model.
 fn advice(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
-    known: Option<usize>,
+    held: Option<Held>,
     degrees: Option<usize>,
 ) -> Vec<String> {
+    let model = &problem.model;
+    let penalised = || penalise(model, 1.0).is_ok_and(|model| suited(&structured::survey(&model), "stormer-verlet-a"));
     if !problem.examined.redundant.is_empty() {
-        return vec![
-            "advice: a penalty: the constraints are redundant, so they determine no multipliers".to_string(),
-            "        --method stormer-verlet-a --step H --penalty auto, or leave out those that say what others say"
-                .to_string(),
-        ];
+        let leave_out = "leave out those that say what others say";
+        return match penalised() {
+            true => vec![
+                "advice: a penalty: the constraints are redundant, so they determine no multipliers".to_string(),
+                format!("        --method stormer-verlet-a --step H --penalty auto, or {leave_out}"),
+            ],
+            false => vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")],
+        };
     }
-    let mut advice = advice_on_methods(problem, survey, known, degrees);
+    if problem.examined.too_large.is_some() {
+        return vec!["advice: make the model smaller with --set, or split it".to_string()];
+    }
+    let mut advice = Vec::new();
+    if !problem.examined.varying.is_empty() && !problem.settings.allow_unverified {
+        advice.push(format!(
+            "advice: correct or leave out {} first, or run with --allow-unverified: what varies is not held",
+            problem.examined.varying.join(", ")
+        ));
+    }
+    advice.extend(advice_on_methods(problem, survey, held, degrees));
+    let penalty =
+        format!("        {PENALTY} redundant or singular constraints, stiff potentials, or a fixed cost per step");
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
-    if problem.model.is_hamiltonian()
-        && !problem.model.constraints.is_empty()
-        && problem.model.constraints.iter().all(holonomic)
+    if model.is_hamiltonian() && !model.constraints.is_empty() && model.constraints.iter().all(holonomic) && penalised()
     {
-        advice.push(
-            "        --penalty is for redundant or singular constraints, stiff potentials, or a fixed cost per step"
-                .to_string(),
-        );
+        advice.push(penalty);
     }
     advice
 }
 
-/// The same of a model whose constraints determine multipliers.
+fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
+    survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
+}
+
+/// The explicit method that suits a model best, with the names of what it holds; `None` where none does.
+fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
+    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
+    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
+        return None; // the forces of constraints that move are written out
+    }
+    let held: Vec<String> = groups(problem).iter().filter(|g| !g.watched).map(|g| gain_name(&g.name, g.kind)).collect();
+    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
+}
+
+/// The same of a model that can be run.
 fn advice_on_methods(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
-    known: Option<usize>,
+    held: Option<Held>,
     degrees: Option<usize>,
 ) -> Vec<String> {
-    let suits = |name: &str| survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none());
-    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suits(name));
-    // Of a rigid body that is written as a field, the manifold is its phase space.
-    let degrees = degrees.map(|d| if problem.model.is_hamiltonian() { d } else { d / 2 });
-    let Some(symplectic) = symplectic else {
-        let invariants = groups(problem);
-        let what = if invariants.is_empty() { "plain:dop853" } else { "corrected:dop853" };
-        let held: Vec<String> = invariants.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+    let hamiltonian = problem.model.is_hamiltonian();
+    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suited(survey, name));
+    let explicit = explicit(problem);
+    let count = |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
+    let known = held.zip(degrees).map(|(held, degrees)| {
+        let mut integrals = count(held.independent, "independent integral", "independent integrals");
+        if held.brackets > 0 {
+            integrals.push_str(&format!(" (their brackets have rank {})", held.brackets));
+        }
+        if hamiltonian {
+            let freedom = count(degrees, "degree of freedom", "degrees of freedom");
+            return (held.all_actions(degrees), format!("{integrals} of {freedom}"));
+        }
+        // On a curve there is nothing but time to err in. A rigid body's field keeps a volume, so that it is
+        // conditionally periodic on a surface, too (Jacobi's last multiplier).
+        let left = degrees.saturating_sub(held.independent);
+        let all = left <= 1 || left == 2 && symplectic.is_some();
+        (all, format!("{integrals} on a manifold of dimension {degrees}"))
+    });
+    if let (Some((name, held)), Some((true, integrals))) = (&explicit, &known)
+        && !held.is_empty()
+    {
         return vec![
-            format!("advice: {what}: no method for long runs of Hamiltonian models suits this one"),
+            format!("advice: {name}, for short runs and for long ones"),
+            format!("        it holds {integrals}: all actions, so that errors grow like T"),
+        ];
+    }
+    let growth = "a correction's error grows like T², a symplectic method's like T";
+    match (symplectic, explicit) {
+        (None, None) => vec!["advice: no method suits this model: make it smaller with --set".to_string()],
+        (Some(symplectic), None) => vec![format!("advice: suzuki4({symplectic})")],
+        (None, Some((name, held))) => vec![
+            format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),
             match held.is_empty() {
                 true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
                 false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
             },
-        ];
-    };
-    let both = format!("advice: suzuki4({symplectic}) for long runs, corrected:dop853 for short or very accurate ones");
-    let growth = "a correction's error grows like T², a symplectic method's like T";
-    // Of many constraints the rank is not determined.
-    let (Some(known), Some(degrees)) = (known, degrees) else {
-        return vec![both, format!("        unless it holds all actions, {growth}")];
-    };
-    let count = |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
-    let integrals = count(known, "independent integral", "independent integrals");
-    let freedom = count(degrees, "degree of freedom", "degrees of freedom");
-    if known >= degrees {
-        return vec![
-            "advice: corrected:dop853, for short runs and for long ones".to_string(),
-            format!("        it holds {integrals} of {freedom}: all actions, so that errors grow like T"),
-        ];
+        ],
+        (Some(symplectic), Some((name, _))) => vec![
+            format!("advice: suzuki4({symplectic}) for long runs, {name} for short or very accurate ones"),
+            // Of many constraints the rank is not determined.
+            match known {
+                Some((_, integrals)) => format!("        {integrals} cannot hold all actions: {growth}"),
+                None => format!("        unless it holds all actions, {growth}"),
+            },
+        ],
     }
-    vec![both, format!("        {integrals} of {freedom} cannot hold all actions: {growth}")]
 }
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {

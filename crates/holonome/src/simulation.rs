@@ -1,20 +1,21 @@
 //! A problem compiled for a method, and its run.
 
-use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem};
+use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
+use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{
-    CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, Recorder, VariableLayout, initial_values, look_every,
-    variables,
+    CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, RecordedArray, Recorder, VariableLayout, initial_values,
+    look_every, variables,
 };
 use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
-use crate::summary::Summary;
+use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
@@ -27,13 +28,14 @@ use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::elaborate::model::{Family, Parameter};
 use holonome_model::rows::RowField;
-use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
@@ -45,8 +47,10 @@ pub struct Simulation {
     pub problem: Problem,
     /// The choices.
     pub options: RunOptions,
-    /// What the user should know before it starts.
+    /// What the user should know before it starts, besides what the model's own findings say.
     pub warnings: Vec<String>,
+    /// The findings on the model as it was read, in a line each.
+    model_warnings: Vec<String>,
     /// The field without a feedback term, where it is written out.
     pub(crate) field: Option<Field>,
     /// What the rows of F mean.
@@ -58,6 +62,7 @@ pub struct Simulation {
     /// What the treated field has for parameters, after the model's and the targets.
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
+    pub(crate) vectors: Arc<StateVectors>,
     pub(crate) system: Compiled,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
@@ -101,11 +106,12 @@ impl Simulation {
         formulas: Option<(&Potential, &Transport)>,
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
+        let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
+        refuse_unverified(&problem)?;
         let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
         if let Some(redundant) = problem.examined.redundant.first() {
-            let first =
-                Diagnostic { severity: holonome_model::syntax::diagnostic::Severity::Error, ..redundant.clone() };
+            let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
         }
         if let Some(too_large) = &problem.examined.too_large {
@@ -134,6 +140,9 @@ impl Simulation {
             refuse_multipliers(&problem, &method)?;
         }
         let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
+        if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
+            return Err(Error::option("--error compares the variables that are stored: put some into --record"));
+        }
         let mut plan = plan(&options, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
@@ -146,12 +155,15 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let (feeds_back, corrects) =
             (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let vectors = StateVectors::of(&problem.model);
         let plain = match &form {
-            Form::Straight(field) => Compiled::Straight(CompiledSystem::new(field, &parameters, feeds_back, corrects)),
+            Form::Straight(field) => {
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, corrects))
+            }
             Form::Rows(field) => {
                 let imposed = !problem.model.constraints.is_empty();
                 let extended = imposed && method.scheme.runge_kutta().is_some();
-                Compiled::Rows(RowSystem::new(field, &parameters, extended))
+                Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
             }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
@@ -161,18 +173,19 @@ impl Simulation {
         let (mut gains, mut with_feedback) = (Vec::new(), None);
         let (system, step) = match field {
             Some(base) if feeds_back => {
-                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                let treated =
+                    feedback_system((base, &vectors), &plain, &plan, &state, &parameters, &options, formulas)?;
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let step = CompiledStep::new(&plan, &treated.field, targets, &treated.parameters);
+                let step = CompiledStep::new(&plan, &treated.field, &vectors, targets, &treated.parameters);
                 gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
                 with_feedback = Some(treated.field);
                 (Compiled::Straight(treated.system), step)
             }
             Some(base) => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = CompiledStep::new(&plan, base, targets, &all);
+                let step = CompiledStep::new(&plan, base, &vectors, targets, &all);
                 (plain, step)
             }
             None => (plain, CompiledStep::default()),
@@ -197,12 +210,14 @@ impl Simulation {
             problem,
             options,
             warnings,
+            model_warnings,
             field,
             groups,
             constraints,
             treated: with_feedback,
             gains,
             plan,
+            vectors,
             system,
             step,
             program,
@@ -231,6 +246,11 @@ impl Simulation {
         }
         simulation.store = Some(store);
         Ok(Ok(simulation))
+    }
+
+    /// All that the user should know before it starts.
+    pub fn all_warnings(&self) -> Vec<String> {
+        self.model_warnings.iter().chain(&self.warnings).cloned().collect()
     }
 
     /// Opens a run, finished or not, to go on to a later end. What it makes is what a run to `until` would have made, whose
@@ -371,6 +391,7 @@ impl Simulation {
         let path = store.path().to_path_buf();
         let finished = matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), wall_seconds, !finished);
+        summary.warnings.extend(large_drifts(&summary.drift, self.options.reference.is_some()));
         for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
             summary
                 .warnings
@@ -388,6 +409,16 @@ impl Simulation {
                 // What a later end goes on from.
                 store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
                 store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
+                if self.options.error {
+                    match orbit::measure(self, &path, watch) {
+                        Ok(Some(error)) => summary.error = Some(error),
+                        Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
+                        Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
+                    }
+                    store
+                        .finish(Status::Finished, summary.to_json())
+                        .map_err(|error| unstored(error, store.stored()))?;
+                }
                 Ok(summary)
             }
             Ok(Outcome::Stopped) => {
@@ -453,15 +484,16 @@ impl Simulation {
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
             hamiltonian: self.problem.model.is_hamiltonian(),
-            drift: Summary::drift_of(&self.groups, &self.initial, &self.state),
+            drift: Summary::drift_of(&self.groups, &self.problem.examined.varying, &self.initial, &self.state),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
             stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
+            error: None,
             interrupted,
-            warnings: Vec::new(),
+            warnings: self.all_warnings(),
         }
     }
 
@@ -573,7 +605,9 @@ impl Form<'_> {
                 ),
             })
         })?;
-        let (field, _) = dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        let (mut field, _) =
+            dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        field.watch_only(&problem.examined.varying);
         Ok(Form::Straight(field))
     }
 
@@ -597,6 +631,16 @@ impl Form<'_> {
             Form::Rows(field) => &field.groups,
         }
     }
+}
+
+/// Refuses claims that are not true, unless they may be left out of what is held.
+fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
+    if problem.settings.allow_unverified || problem.examined.unverified.is_empty() {
+        return Ok(());
+    }
+    let error = |d: &Diagnostic| Diagnostic { severity: Severity::Error, ..d.clone() };
+    let diagnostics = problem.examined.unverified.iter().map(error).collect();
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
 }
 
 /// Refuses observables that use multipliers, for a method that has none.
@@ -665,11 +709,20 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
     warnings
 }
 
+/// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
+const FINEST: f64 = 1e-15;
+
 fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
         Some(h) => Plan::fixed(method, 0.0, options.until, h)?,
         None => Plan::adaptive(method, 0.0, options.until, options.rtol, options.atol)?,
     };
+    if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
+        warnings.push(format!(
+            "--rtol {:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            options.rtol
+        ));
+    }
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,

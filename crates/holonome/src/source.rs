@@ -67,6 +67,13 @@ impl Source {
         (&segment.name, line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
     }
 
+    /// A finding in one line: its place, what is wrong, what to do.
+    pub fn line(&self, diagnostic: &Diagnostic) -> String {
+        let (file, line, column) = self.place(diagnostic.span);
+        let help = diagnostic.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        format!("{file}:{line}:{column}: {}{help}", diagnostic.message)
+    }
+
     /// Findings as text with source excerpts.
     pub fn render(&self, diagnostics: &[Diagnostic], colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };

@@ -17,12 +17,13 @@
 use crate::backend::backend;
 use crate::error::Error;
 use crate::penalty::SlowManifold;
-use crate::problem::Problem;
+use crate::problem::{Problem, farthest_move};
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{Constraints, HiddenConstraints, Miss, Projection};
 use holonome_model::elaborate::expression::Draw;
 use holonome_model::elaborate::model::Model;
 use holonome_model::start::{CompiledStart, NoStart};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most trajectories: each has a stream of random numbers of its own.
 const MOST_TRAJECTORIES: u64 = 1 << 32;
@@ -67,6 +68,8 @@ pub struct Starts {
     checks: Option<Checks>,
     /// Moves every start of a penalised ensemble that differs from the first.
     slow: Option<SlowManifold>,
+    /// How many starts were projected far from where they were.
+    far: AtomicU64,
 }
 
 /// What every start is checked for.
@@ -163,13 +166,18 @@ impl Starts {
             diagnostics: vec![diagnostic],
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
-        Ok(Starts { model, start, trajectories, seed, projection, checks, slow: None })
+        Ok(Starts { model, start, trajectories, seed, projection, checks, slow: None, far: AtomicU64::new(0) })
     }
 
     /// The same starts of a penalised model, moved onto its slow manifold if that is given. Parameter values are followed
     /// by ω then.
     pub(crate) fn penalised(self, slow: Option<SlowManifold>) -> Starts {
         Starts { slow, ..self }
+    }
+
+    /// How many starts `--project-initial` has moved far since this was last asked.
+    pub(crate) fn take_far(&self) -> u64 {
+        self.far.swap(0, Ordering::Relaxed)
     }
 
     /// How many there are.
@@ -216,6 +224,8 @@ impl Starts {
             let moved = projection
                 .project(&parameters[..own], x)
                 .map_err(|reason| StartError::NotProjected { trajectory: i, reason })?;
+            let far = farthest_move(&self.model, x, &moved.initial).is_some();
+            self.far.fetch_add(u64::from(far), Ordering::Relaxed);
             x.copy_from_slice(&moved.initial);
         }
         let miss = self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));

@@ -1,5 +1,6 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
+use crate::orbit::OrbitError;
 use crate::recording::VariableLayout;
 pub use holonome_integrate::state::Cost;
 use holonome_integrate::state::StepState;
@@ -14,12 +15,68 @@ pub struct Drift {
     pub name: String,
     /// What it is.
     pub kind: InvariantKind,
+    /// Whether it is a claim that the motion does not keep, so that nothing holds it.
+    pub varying: bool,
     /// Its value at the start; nothing for constraints, whose value should be 0.
     pub initial: Value,
     /// Deviation at the end.
     pub last: f64,
-    /// Largest deviation over all accepted steps.
+    /// Largest deviation over all accepted steps and stored samples.
     pub max: f64,
+    /// Both over the size of the terms that cancel in the quantity (see [`holonome_integrate::terms`]); `None` if that is
+    /// not known.
+    pub relative: Option<Relative>,
+}
+
+/// A drift over the size of the terms that cancel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Relative {
+    /// At the end.
+    pub last: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Relative {
+    /// Deviations at the end and at most over `terms`.
+    pub(crate) fn new(last: f64, max: f64, terms: f64) -> Option<Relative> {
+        if max == 0.0 {
+            return Some(Relative { last: 0.0, max: 0.0 });
+        }
+        (terms > 0.0).then(|| Relative { last: last / terms, max: max / terms })
+    }
+}
+
+/// Drifts above this fraction of a quantity's terms are as large as the quantity itself, for whoever reads a result.
+const LARGE: f64 = 0.1;
+
+/// So are drifts of energies above half their value, unless that is near 0 by chance: near a centre of force the terms
+/// are many times as large as their sum. Smaller fractions of the terms than this are not looked at.
+const NOTABLE: f64 = 0.01;
+
+/// What is to be said of energies that drift by their own size, and of constraints that are violated by theirs. Where
+/// the run starts away from its targets, the end counts.
+pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
+    let large = |d: &Drift| {
+        let relative = d.relative?;
+        let of_end = off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+        let size = if of_end { relative.last } else { relative.max };
+        let what = match d.kind {
+            InvariantKind::Hamiltonian => "the energy drifts".to_string(),
+            InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
+            InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
+            InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
+            InvariantKind::ModifiedEnergy | InvariantKind::Integral => return None,
+        };
+        let drift = if of_end { d.last } else { d.max };
+        let large = match d.initial.as_f64() {
+            Some(initial) if size > NOTABLE && drift > 0.5 * initial.abs() => true,
+            _ => size > LARGE,
+        };
+        let how = format!("{what} by {drift:.1e}, {:.0} % of the terms that it is the sum of", 100.0 * size);
+        large.then(|| format!("{how}: the motion is not that of the model; take a shorter step or a smaller tolerance"))
+    };
+    drift.iter().filter_map(large).collect()
 }
 
 /// A run's result.
@@ -51,18 +108,34 @@ pub struct Summary {
     pub penalty: Option<(f64, bool)>,
     /// Maximum and mean of h λmax/r, where a gain acts.
     pub stability: Option<(f64, f64)>,
+    /// The orbit's error, where that was asked for.
+    pub error: Option<OrbitError>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// What the user should know of the results.
+    /// What the user should know: of the model, of the options, of the results.
     pub warnings: Vec<String>,
+}
+
+/// Whether a group is one of the claims that the motion does not keep.
+pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
+    group.watched
+        && matches!(group.kind, InvariantKind::Constraint | InvariantKind::Integral)
+        && varying.contains(&group.name)
 }
 
 /// The drifts by kind and name.
 pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
     let mut drift = Map::new();
-    let entry = |d: &Drift| match d.initial {
-        Value::Null => json!({"final": d.last, "max": d.max}),
-        _ => json!({"initial": d.initial, "final": d.last, "max": d.max}),
+    let entry = |d: &Drift| {
+        let relative = d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
+        let mut entry = match d.initial {
+            Value::Null => json!({"final": d.last, "max": d.max, "relative": relative}),
+            _ => json!({"initial": d.initial, "final": d.last, "max": d.max, "relative": relative}),
+        };
+        if d.varying {
+            entry["held"] = json!(false);
+        }
+        entry
     };
     let group = |kind: InvariantKind| -> Map<String, Value> {
         list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
@@ -107,19 +180,36 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    pub(crate) fn drift_of(groups: &[InvariantGroup], initial: &[Value], state: &StepState) -> Vec<Drift> {
-        groups
-            .iter()
-            .zip(&state.drift)
-            .zip(initial)
-            .map(|((g, d), initial)| Drift {
+    /// The drifts of a run; `varying` names claims that are not held.
+    pub(crate) fn drift_of(
+        groups: &[InvariantGroup],
+        varying: &[String],
+        initial: &[Value],
+        state: &StepState,
+    ) -> Vec<Drift> {
+        // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty
+        // is added to is watched without its gradient.
+        let is_energy = |g: &InvariantGroup| {
+            matches!(g.kind, InvariantKind::Hamiltonian | InvariantKind::Penalised | InvariantKind::ModifiedEnergy)
+        };
+        let energies = groups.iter().zip(&state.terms).filter(|(g, _)| is_energy(g)).map(|(_, &terms)| terms);
+        let energy = energies.fold(0.0, f64::max);
+        let terms = |k: usize| if is_energy(&groups[k]) { energy } else { state.terms.get(k).copied().unwrap_or(0.0) };
+        let all = groups.iter().zip(&state.drift).zip(initial).enumerate();
+        all.map(|(k, ((g, d), initial))| {
+            // Where a run is stopped between blocks of steps, the next block would have counted the state now.
+            let (last, max) = (d.now, if d.max.is_nan() { d.max } else { d.max.max(d.now) });
+            Drift {
                 name: g.name.clone(),
                 kind: g.kind,
+                varying: is_varying(g, varying),
                 initial: initial.clone(),
-                last: d.now,
-                max: d.max,
-            })
-            .collect()
+                last,
+                max,
+                relative: Relative::new(last, max, terms(k)),
+            }
+        })
+        .collect()
     }
 
     /// The object that `run --json` prints.
@@ -145,12 +235,13 @@ impl Summary {
         if let Some((max, mean)) = self.stability {
             object.insert("stability".to_string(), json!({"max": max, "mean": mean}));
         }
-        if !self.warnings.is_empty() {
-            object.insert("warnings".to_string(), json!(self.warnings));
+        if let Some(error) = &self.error {
+            object.insert("orbit_error".to_string(), error.to_json());
         }
         if self.interrupted {
             object.insert("interrupted".to_string(), json!(true));
         }
+        object.insert("warnings".to_string(), json!(self.warnings));
         all
     }
 }

@@ -183,10 +183,28 @@ fn a_run_that_fails_is_a_row() {
     assert_eq!(comparison.rows[0].outcome.as_ref().err().unwrap().kind, "gain");
 }
 
+fn last_error(row: &Row) -> f64 {
+    match measured(row).errors.unwrap().last {
+        Size::Known(size) | Size::AtMost(size) => size,
+    }
+}
+
 #[test]
 fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
     let text = "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
-    let comparison = run(&text_model(text), &options(&["rk4"], &[0.01], 10.0));
+    let options = options(&["rk4", "corrected:rk4"], &[0.01], 10.0);
+    let refused = compare(&text_model(text), &options, &|_| Control::Continue).err().expect("a claim that is not true");
+    assert_eq!(refused.exit_code(), 2);
+    assert!(refused.to_string().contains("'bad' is not a first integral"), "{refused}");
+    let settings = Settings { allow_unverified: true, ..Settings::default() };
+    let problem = Problem::from_text("inline", text, &BTreeMap::new(), &settings).unwrap();
+    let comparison = run(&problem, &options);
+    // What is left out does not bend the corrected run either: its error is that of the scheme.
+    let errors: Vec<f64> = comparison.rows.iter().map(last_error).collect();
+    // h⁴ t /120 for rk4 and an oscillator.
+    assert!(errors.iter().all(|e| *e < 2e-9), "{errors:?}");
+    let held = |row: usize| measured(&comparison.rows[row]).drift.iter().find(|d| d.name == "bad").map(|d| d.varying);
+    assert_eq!((held(0), held(1)), (Some(true), Some(true)));
     assert_eq!((&*comparison.reference.method, &*comparison.reference.checked_by), ("dop853", "tsit5"));
     let error = distance(comparison.reference.at(10.0).unwrap(), &[10f64.cos(), -10f64.sin()]);
     assert!(error <= comparison.reference.error + 1e-15, "{error:e}, claimed are {:e}", comparison.reference.error);
@@ -207,8 +225,8 @@ fn budgets_are_spent_and_not_exceeded() {
             assert!((steps - m.steps as f64).abs() < 1e-9 * steps, "T/h is the number of steps: {steps}");
         }
     }
-    // An adaptive run takes fewer or more whole steps of 12 fields, the tolerance is found to 0.3 % of a decade: a few
-    // steps of 48 are what may be left.
+    // An adaptive run takes fewer or more whole steps of 12 fields and a solve, the tolerance is found to 0.3 % of a
+    // decade: a few steps of 52 are what may be left.
     for (row, budget) in comparison.rows[4..].iter().zip([small, large]) {
         let (m, tolerance) = (measured(row), row.tolerance.unwrap());
         let spent = budget_of(&m.cost);
@@ -219,7 +237,7 @@ fn budgets_are_spent_and_not_exceeded() {
     let error = |k: usize| measured(&comparison.rows[k]).errors.unwrap().last.number();
     assert!(error(5) < error(3) && error(3) < error(1));
     // Newton iterations depend on the step, so what is left may be more than a step's price; it is hardly a tenth.
-    let options = CompareOptions { methods: vec!["suzuki4(rattle)".into()], budgets: vec![1000, 20_000], ..options };
+    let options = CompareOptions { methods: vec!["suzuki4(rattle)".into()], budgets: vec![5000, 50_000], ..options };
     for row in run(&model("planar-pendulum", &[]), &options).rows {
         let (spent, budget) = (budget_of(&measured(&row).cost), row.budget.unwrap());
         assert!(spent <= budget && spent > budget / 10 * 9, "{spent} of {budget}");
@@ -240,7 +258,30 @@ fn costs_hold_no_samples_and_stopping_stops() {
         measured(&run(&problem, &options).rows[0]).cost.clone()
     };
     assert_eq!(cost(None), cost(Some(2)), "interpolated samples do not count");
+    // A run of so few steps may be done before anybody looks.
+    options.run.until = 5000.0;
     assert!(compare(&problem, &options, &|_| Control::Stop).unwrap().is_none());
+}
+
+#[test]
+fn what_is_done_is_kept_where_it_is_stopped() {
+    let problem = model("kepler", &[]);
+    // Ten thousand million steps would take minutes; both computations of the reference and the run before it do not.
+    let all = options(&["rk4", "plain:euler"], &[1e-2], 1.0);
+    let slow = CompareOptions { steps: vec![1e-2, 1e-10], methods: vec!["rk4".into()], ..all.clone() };
+    let watch = |progress: holonome::compare::CompareProgress| match progress.done {
+        ..3 => Control::Continue,
+        _ => Control::Stop,
+    };
+    let stopped = compare(&problem, &slow, &watch).unwrap().expect("a run is done");
+    assert!(stopped.interrupted && stopped.rows.len() == 2);
+    let failed = stopped.rows[1].outcome.as_ref().err().map(|failed| failed.kind);
+    assert_eq!(failed, Some("interrupted"));
+    let whole = run(&problem, &CompareOptions { steps: vec![1e-2], ..slow });
+    let (kept, made) = (measured(&stopped.rows[0]), measured(&whole.rows[0]));
+    assert_eq!((kept.errors, kept.steps, kept.wall_seconds > 0.0), (made.errors, made.steps, true));
+    assert!(stopped.warnings.iter().any(|warning| warning.contains("1 of 2 rows")), "{:?}", stopped.warnings);
+    assert!(!whole.interrupted && whole.warnings.is_empty());
 }
 
 #[test]
@@ -269,9 +310,15 @@ fn json_csv_and_figure_have_every_row() {
     let at = lines[0].split(',').position(|name| name == "error").unwrap();
     let error: f64 = lines[1].split(',').nth(at).unwrap().parse().unwrap();
     assert_eq!(Some(error), json["rows"][0]["error"]["final"].as_f64());
-    // Four runs have a point, and each of three methods one in the legend.
-    assert_eq!(svg.matches("stroke-width=\"1.6\"").count(), 4 + 3, "{svg}");
-    for text in ["spherical-pendulum, T = 1<", ">error in (q, p) at T<", ">work: 4 for", ">feedback:euler<"] {
+    // Four runs have a point over their work and one over their time, and each of three methods one in the legend.
+    assert_eq!(svg.matches("stroke-width=\"1.6\"").count(), 2 * 4 + 3, "{svg}");
+    for text in [
+        "spherical-pendulum, T = 1<",
+        ">error in (q, p) at T<",
+        ">work: 4 for",
+        ">time in seconds<",
+        ">feedback:euler<",
+    ] {
         assert!(svg.contains(text), "no {text} in {svg}");
     }
 }

@@ -11,6 +11,7 @@ mod adaptive;
 mod fixed;
 
 use crate::plan::{Plan, Stepping};
+use crate::scales::{Kept, Vectors};
 use crate::state::Cost;
 use crate::tableau::Tableau;
 
@@ -37,22 +38,38 @@ pub trait LaneSteps: Sync {
     /// Whether steps end with a correction.
     fn corrects(&self) -> bool;
 
+    /// The vectors of a state.
+    fn vectors(&self) -> &Vectors;
+
+    /// The scales that a trajectory keeps.
+    fn kept(&self) -> Kept;
+
     /// X(t, x) in every lane.
     fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
     /// The equal steps of number `first` to `first + count` in every lane; `largest` receives the largest deviation of
     /// every group after any of them but the last.
-    fn steps(&self, bound: &Self::Bound, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]);
+    fn steps(
+        &self,
+        bound: &Self::Bound,
+        steps: std::ops::Range<u64>,
+        x: &mut [f64],
+        carry: LaneCarry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    );
 
     /// An attempted step of length h from t to t₁ in every lane, with what follows where it is accepted: x₁, corrected
     /// where the method does that, the deviations there, and the error in units of the tolerance, NaN where the step
-    /// gave no finite x₁. `first` holds X(t, x) on entry if the scheme takes it from the step before, and then the last
+    /// gave no finite x₁. `norms` are S² of the vectors; what is carried becomes what it is after the step. `first` holds X(t, x) on entry if the scheme takes it from the step before, and then the last
     /// stage.
     fn attempt(
         &self,
         bound: &Self::Bound,
         span: LaneSpans,
         x: &[f64],
+        norms: &[f64],
+        carry: LaneCarry,
         first: &mut [f64],
         result: &mut LaneResults,
         work: &mut [f64],
@@ -60,6 +77,14 @@ pub trait LaneSteps: Sync {
 
     /// The groups' deviations at (t, x) in every lane.
     fn watch(&self, bound: &Self::Bound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]);
+}
+
+/// What outlives a step beside the state, in every lane.
+pub struct LaneCarry<'a> {
+    /// The scales of the state's vectors.
+    pub scales: &'a mut [f64],
+    /// The largest square of an innovation of these steps.
+    pub innovation: &'a mut [f64],
 }
 
 /// The attempted step of every lane.
@@ -85,12 +110,15 @@ pub struct LaneResults<'a> {
 
 /// Where trajectories come from and where their results go.
 pub trait Trajectories<B> {
-    /// Puts the next trajectory into a lane and its initial state into `x` (of one trajectory); its number, counted from
-    /// 0, or none where there are no more.
-    fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64]) -> Option<usize>;
+    /// Puts the next trajectory into a lane, its initial state into `x` and the masses of its vectors into `masses`, if
+    /// that is not empty (both of one trajectory); its number, counted from 0, or none where there are no more.
+    fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize>;
 
     /// State number `sample` of trajectory `number`.
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
+
+    /// The state of trajectory `number` at `t`, now and then: after 1, 2, 4, 8, … steps.
+    fn pass(&mut self, _number: usize, _t: f64, _x: &[f64]) {}
 
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
@@ -107,6 +135,8 @@ pub struct End {
     pub deviations: Vec<f64>,
     /// The largest.
     pub largest: Vec<f64>,
+    /// The largest innovation of a correction (see [`StepState`](crate::state::StepState)).
+    pub innovation: f64,
     /// What it cost.
     pub cost: Cost,
     /// Why it ended early.
@@ -124,7 +154,8 @@ pub enum Stopped {
     TooManySteps,
 }
 
-/// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step.
+/// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step. Trajectories start on the level set
+/// that their corrections aim at.
 pub fn suits(plan: &Plan) -> bool {
     match &plan.stepping {
         Stepping::Fixed(fixed) => fixed.shorter_last.is_none(),
@@ -166,13 +197,14 @@ fn finite(all: &[f64], lanes: usize, lane: usize) -> bool {
 impl End {
     fn new(t: f64, groups: usize) -> End {
         let zeros = vec![0.0; groups];
-        End { t, steps: 0, deviations: zeros.clone(), largest: zeros, cost: Cost::default(), failure: None }
+        let (deviations, largest) = (zeros.clone(), zeros);
+        End { t, steps: 0, deviations, largest, innovation: 0.0, cost: Cost::default(), failure: None }
     }
 
     /// The same memory for another trajectory.
     fn restart(&mut self, t: f64) {
         (self.t, self.steps, self.failure) = (t, 0, None);
-        self.cost = Cost::default();
+        (self.cost, self.innovation) = (Cost::default(), 0.0);
         self.largest.fill(0.0);
         self.deviations.fill(0.0);
     }

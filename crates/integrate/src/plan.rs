@@ -1,6 +1,5 @@
 //! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
 
-use crate::controller::Tolerance;
 use crate::method::Method;
 use crate::stability::Gain;
 
@@ -17,8 +16,22 @@ pub struct Plan {
     pub step_limit: u64,
     /// Largest residual, as a distance in state space, that projections accept; round-off where absent.
     pub projection_tolerance: Option<f64>,
+    /// The metric in which `projection` moves a state.
+    pub metric: Metric,
     /// The gain whose h·λmax/r is watched, where the field carries a feedback term.
     pub gain: Option<Gain>,
+}
+
+/// The metric in which `projection` moves a state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// That of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
+    #[default]
+    Auto,
+    /// That of the step's error: parts of the state that err little move little.
+    Error,
+    /// Every component moves alike (HLW IV.4.2).
+    Euclidean,
 }
 
 /// How a run steps.
@@ -168,7 +181,15 @@ impl Plan {
     }
 
     fn new(method: Method, t0: f64, stepping: Stepping) -> Plan {
-        Plan { method, t0, stepping, step_limit: u64::MAX, projection_tolerance: None, gain: None }
+        Plan {
+            method,
+            t0,
+            stepping,
+            step_limit: u64::MAX,
+            projection_tolerance: None,
+            metric: Metric::Auto,
+            gain: None,
+        }
     }
 
     /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the
@@ -305,9 +326,9 @@ impl Plan {
 }
 
 impl AdaptiveSteps {
-    /// Both tolerances.
-    pub fn tolerance(&self) -> Tolerance {
-        Tolerance { relative: self.rtol, absolute: self.atol }
+    /// The square of the scale below which `atol` counts instead of `rtol`.
+    pub fn square_of_least_scale(&self) -> f64 {
+        (self.atol / self.rtol).powi(2)
     }
 }
 

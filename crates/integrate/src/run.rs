@@ -7,6 +7,7 @@
 
 pub(crate) mod attempt;
 mod checks;
+mod estimate;
 mod output;
 mod symmetric;
 
@@ -16,12 +17,14 @@ use crate::controller::pi::Controller;
 use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
+use crate::scales::{Kept, Scales};
 use crate::scheme::explicit_rk::{Stages, stage_count};
-use crate::scheme::map::{Blocks, StepMap, TableauMap};
+use crate::scheme::map::{Blocks, Carry, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite, max_or_nan};
 use crate::tableau::Tableau;
+use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
@@ -103,6 +106,19 @@ struct Engine<'a> {
     largest: Vec<f64>,
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
+    /// Which scales the run keeps.
+    kept: Kept,
+    /// The scales after the step; the state's own stay until the step is accepted for good.
+    scales: Scales,
+    /// |x₁|² of every vector, and the square of its estimated error.
+    sizes: Vec<f64>,
+    errors: Vec<f64>,
+    /// An error estimate.
+    estimate: Vec<f64>,
+    /// S² where vectors that have always been 0 are left aside.
+    norms: Vec<f64>,
+    /// The square of the innovation at x1.
+    innovation: f64,
     /// The field at x1, where `field_known`.
     field: Vec<f64>,
     field_known: bool,
@@ -110,6 +126,7 @@ struct Engine<'a> {
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
+    terms: Terms,
     weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
@@ -128,15 +145,18 @@ impl<'a> Engine<'a> {
             monitor.prepare(&mut state.stability.direction);
         }
         state.memory.resize(map.memory_len(), 0.0);
+        let kept = Treatment::kept(plan, system);
+        let vectors = if kept.sizes { system.vectors().count() } else { 0 };
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
+        state.terms.resize(groups, 0.0);
         Engine {
             plan,
             system,
             map,
             tableau,
             groups,
-            treatment: Treatment::new(plan.method.treatment, system, plan.projection_tolerance),
+            treatment: Treatment::new(plan, system),
             monitor,
             stages: tableau.map_or(Stages::none(), |tableau| Stages::new(tableau, || vec![0.0; n])),
             x1: vec![0.0; n],
@@ -144,11 +164,19 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
+            kept,
+            scales: state.scales.clone(),
+            sizes: vec![0.0; vectors],
+            errors: vec![0.0; vectors],
+            estimate: vec![0.0; if kept.weights { n } else { 0 }],
+            norms: Vec::new(),
+            innovation: 0.0,
             field: vec![0.0; n],
             field_known: false,
             sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
+            terms: Terms::new(system.invariants()),
             weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
             work: vec![0.0; system.work_len().max(map.work_len())],
@@ -166,6 +194,9 @@ impl<'a> Engine<'a> {
             let StepState { t, x, memory, cost, .. } = &mut *self.state;
             let t = *t;
             self.map.begin((t, h), x, memory, cost, &mut self.work).map_err(|reason| self.no_step(t, reason))?;
+        }
+        if self.kept.lagged && self.state.step == 0 {
+            self.rehearse(fixed)?;
         }
         while self.state.step < fixed.count() {
             if self.state.step == fixed.free_steps() {
@@ -205,6 +236,7 @@ impl<'a> Engine<'a> {
                 .map_err(|reason| self.no_step(t, reason))?;
         }
         self.field_known = false;
+        self.measure_equal_step(fixed.h, h);
         self.treat(t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
@@ -232,9 +264,12 @@ impl<'a> Engine<'a> {
             if settled {
                 self.check_settled(t1)?;
             } else {
+                self.scales.carried.copy_from_slice(&self.state.scales.carried);
+                self.scales.take(&self.sizes, &self.errors);
                 self.treat(t1)?;
             }
             self.sample_adaptive(adaptive, h, t1, observer)?;
+            self.renew_norms(adaptive);
             self.accept(t1, h);
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
@@ -255,11 +290,12 @@ impl<'a> Engine<'a> {
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
+        let to_terms = steps_to_measurement(state.step);
         let to_last = match fixed.free_steps().saturating_sub(state.step) {
             0 => u64::MAX,
             to_last => to_last,
         };
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_last]
+        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms, to_last]
             .into_iter()
             .min()
             .unwrap_or(0)
@@ -276,7 +312,15 @@ impl<'a> Engine<'a> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
-        if !blocks.steps(first, count, &mut self.x1, &mut self.memory, &mut self.largest, &mut self.work) {
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
+        self.innovation = 0.0;
+        let carry =
+            Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
+        if !blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work) {
+            // It does not look at the state that it began with, either.
+            for drift in &mut self.state.drift {
+                drift.max = max_or_nan(drift.max, drift.now);
+            }
             for _ in 0..count {
                 self.single(fixed, observer)?;
             }
@@ -343,11 +387,19 @@ impl<'a> Engine<'a> {
         std::mem::swap(&mut state.values, &mut self.values);
         std::mem::swap(&mut state.x, &mut self.x1);
         std::mem::swap(&mut state.memory, &mut self.memory);
+        std::mem::swap(&mut state.scales.carried, &mut self.scales.carried);
+        let innovation = self.innovation.sqrt();
+        if innovation > state.innovation {
+            (state.innovation, state.innovation_at) = (innovation, t1);
+        }
         state.first_stage.known = self.field_known;
         if self.field_known {
             std::mem::swap(&mut state.first_stage.value, &mut self.field);
         }
         state.t = t1;
         state.step = step;
+        if step.is_power_of_two() {
+            self.terms.raise(self.system, t1, &state.x, &mut state.terms, &mut self.work);
+        }
     }
 }

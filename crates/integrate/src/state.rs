@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exact;
-use crate::plan::Plan;
+use crate::plan::{Plan, Stepping};
+use crate::scales::Scales;
 use crate::system::System;
+use crate::treatment::Treatment;
 
 /// The state of a run between two steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +23,8 @@ pub struct StepState {
     pub first_stage: FirstStage,
     /// Memory of the step-size controller.
     pub controller: ControllerMemory,
+    /// The scales of the state's vectors.
+    pub scales: Scales,
     /// F₀: what F is to be; 0 for constraint rows.
     #[serde(with = "exact::list")]
     pub target: Vec<f64>,
@@ -32,8 +36,18 @@ pub struct StepState {
     pub values: Vec<f64>,
     /// Deviation from the target of each group of invariants.
     pub drift: Vec<Drift>,
+    /// Size of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
+    #[serde(default, with = "exact::list")]
+    pub terms: Vec<f64>,
     /// What the run has cost.
     pub cost: Cost,
+    /// The largest innovation of a correction: by how many standard deviations of a step's error H and the integrals were
+    /// off after it.
+    #[serde(with = "exact::number")]
+    pub innovation: f64,
+    /// The time at which it had reached that.
+    #[serde(with = "exact::number")]
+    pub innovation_at: f64,
     /// The next output to be written.
     pub next_sample: usize,
     /// The feedback term's stability along the run.
@@ -74,7 +88,7 @@ pub struct Drift {
     /// Now.
     #[serde(with = "exact::number")]
     pub now: f64,
-    /// The largest over all accepted steps and the start.
+    /// The largest over all accepted steps, all outputs and the start.
     #[serde(with = "exact::number")]
     pub max: f64,
 }
@@ -155,6 +169,7 @@ impl StepState {
             }
         };
         target[..invariants.constraints].fill(0.0);
+        let scales = start_scales(plan, system, x0, (&initial, &target), &mut work);
         let drift_of = |now: f64| Drift { now, max: now };
         StepState {
             step: 0,
@@ -162,7 +177,11 @@ impl StepState {
             x: x0.to_vec(),
             first_stage: FirstStage { known: false, value: vec![0.0; n] },
             controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
+            scales,
+            innovation: 0.0,
+            innovation_at: plan.t0,
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
+            terms: vec![0.0; invariants.groups.len()],
             target,
             values: initial.clone(),
             initial,
@@ -188,4 +207,51 @@ impl StepState {
             None => self,
         }
     }
+}
+
+/// The scales with which a run begins at `x0`, where F is `initial` and ought to be `target`.
+fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f64]), work: &mut [f64]) -> Scales {
+    let (kept, vectors) = (Treatment::kept(plan, system), system.vectors());
+    let mut masses = Vec::new();
+    if plan.fixed_step().is_none() {
+        masses.resize(vectors.count(), 0.0);
+        system.masses(plan.t0, x0, &mut masses, work);
+    }
+    let mut scales = Scales::new(vectors, kept, masses, x0);
+    if kept.weights {
+        let distance = relative_distance(plan, system, x0, off, work);
+        if distance > START_ROUND_OFF {
+            scales.start_off(vectors.count(), distance);
+        }
+    }
+    if let Stepping::Adaptive(adaptive) = &plan.stepping {
+        scales.renew_norms(vectors, adaptive.square_of_least_scale());
+    }
+    scales
+}
+
+/// A start is on the level set if F is off by less than this part of the terms that cancel in it: a thousand of their
+/// roundings, which a start that was computed elsewhere may have.
+const START_ROUND_OFF: f64 = 2e-13;
+
+/// How far `x0` is from F = target: the largest |ΔF_i|/(Σ_j |∂_jF_i x_j| + |F₀_i|).
+fn relative_distance(
+    plan: &Plan,
+    system: &dyn System,
+    x0: &[f64],
+    (initial, target): (&[f64], &[f64]),
+    work: &mut [f64],
+) -> f64 {
+    let invariants = system.invariants();
+    let mut jacobian = vec![0.0; invariants.nonzeros()];
+    system.invariant_jacobian(plan.t0, x0, &mut jacobian, work);
+    let corrected = invariants.corrected_rows();
+    let relative = |row: usize| {
+        let terms: f64 = invariants.row(row).map(|p| (jacobian[p] * x0[invariants.column[p] as usize]).abs()).sum();
+        let off = (initial[row] - target[row]).abs();
+        if off > 0.0 { off / (terms + target[row].abs()) } else { 0.0 }
+    };
+    let off = (0..invariants.count).filter(|&row| corrected[row]).map(relative);
+    // Where nothing cancels the distance is the state itself.
+    off.fold(0.0, f64::max).min(1.0)
 }

@@ -7,6 +7,8 @@ mod closures;
 
 pub use closures::FnSystem;
 
+use crate::scales::Vectors;
+
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
 /// `work` is at least [`System::work_len`] long and holds nothing on entry. The functions take `&self`, so that one
@@ -23,6 +25,14 @@ pub trait System: Sync {
     /// The vector field X(t, x).
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
+    /// The vectors that make up the state.
+    fn vectors(&self) -> &Vectors;
+
+    /// The mass of every vector of positions and momenta at (t, x), 0 where nothing is known of it.
+    fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
+        masses.fill(0.0);
+    }
+
     /// Static description of the invariants F; it may describe none.
     fn invariants(&self) -> &Invariants;
 
@@ -35,20 +45,20 @@ pub trait System: Sync {
         self.invariants().deviations(values, target, deviations);
     }
 
-    /// One Gauss–Newton correction of `x` towards F = `target`, and then [`System::monitor`], if this system can do that
-    /// by itself, faster than [`Correction`] does from F and DF; it says whether it has. The definition is the same.
+    /// One Gauss–Newton correction of `x` towards F = `target` with the weights w² of the vectors, and then
+    /// [`System::monitor`], if this system can do that by itself, faster than [`Correction`] does from F and DF: gives the
+    /// square of the innovation then. The definition is the same.
     ///
     /// [`Correction`]: crate::treatment::correction::Correction
     fn correct(
         &self,
-        _t: f64,
-        _target: &[f64],
+        (_t, _target, _weights): (f64, &[f64], &[f64]),
         _x: &mut [f64],
         _values: &mut [f64],
         _deviations: &mut [f64],
         _work: &mut [f64],
-    ) -> bool {
-        false
+    ) -> Option<f64> {
+        None
     }
 
     /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
@@ -132,17 +142,22 @@ impl Group {
             let rows = rows.start as usize..rows.end as usize;
             return farthest(&f[rows.clone()], &target[rows]);
         }
+        self.largest_member(|row| f[row] - target[row])
+    }
+
+    /// The largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
+    pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
         let mut largest = 0.0;
         for member in &self.members {
             let size = match member.as_slice() {
                 // One scalar needs no square root, and its square could underflow.
-                [(row, 1.0)] => (f[*row as usize] - target[*row as usize]).abs(),
-                [(row, weight)] => weight.sqrt() * (f[*row as usize] - target[*row as usize]).abs(),
+                [(row, 1.0)] => value(*row as usize).abs(),
+                [(row, weight)] => weight.sqrt() * value(*row as usize).abs(),
                 rows => rows
                     .iter()
                     .fold(0.0, |sum: f64, &(row, weight)| {
-                        let deviation = f[row as usize] - target[row as usize];
-                        (weight * deviation).mul_add(deviation, sum)
+                        let value = value(row as usize);
+                        (weight * value).mul_add(value, sum)
                     })
                     .sqrt(),
             };

@@ -22,6 +22,9 @@ pub struct Definition {
     pub b: &'static [f64],
     /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
     pub error: &'static [(&'static [f64], u32)],
+    /// Of a scheme without error estimates the weights of a rough one, good enough to say which parts of a state err
+    /// most: those of its stages and of the field at x₁, with the order of the method b − e.
+    pub lagged: Option<(&'static [f64], u32)>,
     /// Dense output.
     pub dense: Option<DenseDefinition>,
 }
@@ -52,6 +55,9 @@ pub struct Tableau {
     pub b: Vec<f64>,
     /// Error estimates.
     pub error: Vec<ErrorWeights>,
+    /// What equal steps estimate their error by, where that takes the field at x₁, which they do not evaluate: it is
+    /// known when the next step begins.
+    pub lagged: Option<Lagged>,
     /// Dense output.
     pub dense: Option<Dense>,
     /// Whether the last stage is the field at the new point: the first stage of the next step.
@@ -69,6 +75,15 @@ pub struct ErrorWeights {
     pub weights: Vec<f64>,
     /// Order of the method b − e.
     pub order: u32,
+}
+
+/// The error estimate h·(Σ e_i k_i + e X(x₁)) of a step, known at the beginning of the next one.
+#[derive(Debug)]
+pub struct Lagged {
+    /// e_i of the stages of the step.
+    pub weights: Vec<f64>,
+    /// e.
+    pub next: f64,
 }
 
 /// Why coefficients were refused.
@@ -134,6 +149,7 @@ impl Tableau {
             order,
             c: a.iter().map(|row| exact_sum(row)).collect(),
             error: Vec::new(),
+            lagged: None,
             dense: None,
             first_same_as_last,
             stages_of_step: 1 + b.iter().rposition(|&b| b != 0.0).unwrap_or(0),
@@ -145,6 +161,20 @@ impl Tableau {
             check_length(name, "error", row, weights.len(), stages)?;
             tableau.error.push(ErrorWeights { weights: padded(weights, stages), order: *order });
         }
+        let split = |weights: &[f64]| Lagged { weights: weights[..stages].to_vec(), next: weights[stages] };
+        tableau.lagged = match (definition.lagged, tableau.error.first()) {
+            (Some((weights, order)), _) => {
+                check_length(name, "the lagged estimate", 0, weights.len(), stages + 1)?;
+                tableau.check_lagged(weights, order)?;
+                Some(split(&padded(weights, stages + 1)))
+            }
+            // The last stage of such a scheme is the field at x₁.
+            (None, Some(error)) if first_same_as_last => {
+                let (next, weights) = error.weights.split_last().expect("one a stage");
+                Some(Lagged { weights: weights.to_vec(), next: *next })
+            }
+            _ => None,
+        };
         if let Some(dense) = &definition.dense {
             tableau.dense = Some(Dense::new(&tableau, dense)?);
         }
@@ -184,6 +214,22 @@ impl Tableau {
             if stable(middle) { inside = middle } else { outside = middle }
         }
         inside
+    }
+
+    /// Verifies the order of an estimate that takes the field at x₁ as one more stage.
+    fn check_lagged(&self, weights: &[f64], order: u32) -> Result<(), TableauError> {
+        let rows = [&self.a[..self.stages], std::slice::from_ref(&self.b)].concat();
+        let weights = padded(weights, rows.len());
+        let phi = StageWeights::new(&rows, order);
+        let magnitude: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
+        for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order) {
+            let excess = phi.excess(tree, &weights, &magnitude, 0.0);
+            if excess > 1.0 || excess.is_nan() {
+                let (name, part) = (self.name, "the lagged estimate");
+                return Err(TableauError::OrderCondition { name, part, tree, order: facts.order, excess });
+            }
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), TableauError> {

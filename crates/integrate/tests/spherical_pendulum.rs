@@ -58,8 +58,9 @@ fn corrected_dop853_meets_the_promise() {
     );
     // The acceptance criterion: the default method at its default tolerance.
     assert!(error < 1e-7 && max_drift(&state) < 1e-14, "{error} {:?}", state.drift);
-    // scipy's DOP853, the same controller on the plain field, takes 531 steps; round-off may move a few.
-    assert!((525..538).contains(&state.step), "{}", state.step);
+    // scipy's DOP853, with the same controller on the plain field and the norm of HNW, takes 531 steps. The norm of
+    // vectors asks for 5 % more here; round-off may move a few.
+    assert!((545..566).contains(&state.step), "{}", state.step);
     // Samples between steps are corrected too: Gauss–Newton squares the interpolant's error of about 1e-8, and ε of it
     // is left, so round-off of F remains, below 1e-14 as above.
     for x in &recorder.x {

@@ -3,7 +3,7 @@
 
 use crate::elaborate::expression::{MULTIPLIER, TIME};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
-use crate::functional::{Source, Template, work_len};
+use crate::functional::{Source, Template, Term, work_len};
 use crate::graph::aligned::Aligned;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
@@ -11,23 +11,27 @@ use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::numeric::{self, Gram, Row};
 use crate::rows::{self, RowField};
+use crate::scales::{Scales, in_units, with_sizes};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
-use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac, watch_only};
 use std::fmt::{self, Display};
 
 /// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
 const TYPED: f64 = 1e-9;
 
-/// A claimed integral whose rate of change is below this fraction of |DI| |X| is one.
+/// A claimed integral whose rate of change is below this fraction of the terms that should cancel in it is one.
 const CONSTANT: f64 = 1e-8;
+
+/// Rounding of a rate beside the largest that its components could have: some ten thousand roundings of a double.
+const ROUNDED: f64 = 1e-11;
 
 /// A model looked at with its numbers.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// Findings: errors, and warnings about integrals and observables.
+    /// Findings: errors, and warnings about observables.
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
@@ -40,8 +44,10 @@ pub struct Examined {
     /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
     /// set on purpose.
     pub off_set: Vec<Diagnostic>,
-    /// Claimed invariants that vary along the flow.
+    /// Claimed invariants that vary along the flow: integrals, and constraints of a field that leaves them.
     pub varying: Vec<String>,
+    /// The findings that say so.
+    pub unverified: Vec<Diagnostic>,
     /// Invariants that are constant on the constraint set only, and whose V grows somewhere off it.
     pub weak_integrals: Vec<String>,
 }
@@ -51,10 +57,29 @@ impl Examined {
     pub fn is_sound(&self) -> bool {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
+
+    /// Takes the claims that are none out of what is held: they are watched only.
+    pub fn leave_out_unverified(&mut self) {
+        if let Some((field, _)) = &mut self.field {
+            field.watch_only(&self.varying);
+        }
+        if let Some(field) = &mut self.rows {
+            watch_only(&mut field.groups, &self.varying, &mut |_| {});
+        }
+    }
 }
 
-/// Examines `model` at its initial state.
+/// Times in which claims are tested where no run is known: those of a run by default.
+pub const SPAN: (f64, f64) = (0.0, 100.0);
+
+/// [`examine_during`] for a run over [`SPAN`].
 pub fn examine(model: &Model) -> Examined {
+    examine_during(model, SPAN)
+}
+
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
+/// from `span.0` to `span.1`.
+pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
@@ -63,6 +88,7 @@ pub fn examine(model: &Model) -> Examined {
         too_large: None,
         off_set: Vec::new(),
         varying: Vec::new(),
+        unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
     finite_values(model, &mut found.diagnostics);
@@ -72,7 +98,7 @@ pub fn examine(model: &Model) -> Examined {
         return found; // derivatives of what does not exist say nothing
     }
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &off, &mut found);
+        examine_rows(model, &off, span, &mut found);
         return found;
     }
     let unrolled = match unroll(model) {
@@ -110,14 +136,14 @@ pub fn examine(model: &Model) -> Examined {
         field_is_finite(model, &values, &mut found.diagnostics);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
-        integrals_hold(model, &extended.0, &mut found);
+        integrals_hold(model, &extended.0, span, &mut found);
     }
     found.field = Some(extended);
     found
 }
 
 /// Examines a model that is run row by row.
-fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
+fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
     let field = RowField::new(model);
     let at = |program: &rows::RowProgram| program.evaluate(0.0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
@@ -130,35 +156,76 @@ fn examine_rows(model: &Model, off: &[String], found: &mut Examined) {
         let gradients: Vec<Row> = (0..field.constraints / 2).map(row).collect();
         redundancy(model, &gradients, off.is_empty(), &mut found.redundant);
         row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
-        // Their rates need the forces of constraint, which nobody asks for here.
-        found.rows = Some(field);
-        return;
     }
-    if found.is_sound() && !model.integrals.is_empty() {
-        let (points, ambient) = looked_at(model, None);
-        let explicit = field.explicit_rates(model);
-        let rates = |x: &Vec<f64>| -> Vec<Rate> {
-            let at = |program: &rows::RowProgram| program.evaluate(0.0, x, &model.parameter_values);
-            let (v, values, explicit, entries) =
-                (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
-            let row = |i: usize| {
-                let range = field.row_start[i]..field.row_start[i + 1];
-                field.column[range.clone()].iter().copied().zip(entries[range].iter().copied())
-            };
-            let speed = length(&v);
-            (0..field.count()).map(|i| Rate::new(values[i], explicit[i], row(i), (&v, speed))).collect()
-        };
-        let (points, ambient): (Vec<_>, Vec<_>) =
-            (points.iter().map(&rates).collect(), ambient.iter().map(&rates).collect());
-        for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
-            let of_group = |all: &[Vec<Rate>]| -> Vec<Vec<Rate>> {
-                let rows = |rates: &Vec<Rate>| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
-                all.iter().map(rows).collect()
-            };
-            judge(model, group, &of_group(&points), &of_group(&ambient), found);
-        }
+    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
+        rows_hold(model, &field, span, found);
     }
     found.rows = Some(field);
+}
+
+/// [`integrals_hold`] for a model that is run row by row.
+fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
+    // Points of the set, and the forces there, take factorisations.
+    const MOST_CONSTRAINTS: usize = 10_000;
+    // Hidden constraints that move have rates which rows do not know.
+    let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
+    if field.constraints > MOST_CONSTRAINTS || moves {
+        return;
+    }
+    let parameters = &model.parameter_values;
+    let explicit = field.explicit_rates(model);
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let row = |entries: &[f64], i: usize| -> Row {
+        let range = field.row_start[i]..field.row_start[i + 1];
+        field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
+    };
+    let constraints = |t: f64, x: &[f64]| {
+        let mut values = field.invariants.evaluate(t, x, parameters);
+        values.truncate(field.constraints);
+        let entries = field.jacobian.evaluate(t, x, parameters);
+        (values, (0..field.constraints).map(|i| row(&entries, i)).collect::<Vec<Row>>())
+    };
+    let rates = |(t, x): &(f64, Vec<f64>)| -> Vec<Rate> {
+        let at = |program: &rows::RowProgram| program.evaluate(*t, x, parameters);
+        let (mut v, values, explicit, entries) =
+            (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
+        let half = field.constraints / 2;
+        if half > 0 {
+            let (g, h): (Vec<Row>, Vec<Row>) = (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
+            add_constraint_forces(&g, &h, model.degrees(), &mut v);
+        }
+        let speeds = Speeds::new(model, &units, v);
+        let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
+        (0..field.count()).map(rate).collect()
+    };
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        _ => structure::onto_zeros(&constraints, t, x, &units),
+    };
+    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
+    // The forces off the set are not those of the Dirac extension.
+    let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
+    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
+        let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
+            let rows = |rates: &[Rate]| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
+            all.iter().map(|(t, rates)| (*t, rows(rates))).collect()
+        };
+        judge(model, group, &of_group(&points), &of_group(&ambient), found);
+    }
+}
+
+/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: on the set the motion stays in it.
+fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
+    let n = degrees as u32;
+    let over_momenta = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i + n, d)).collect() };
+    let forces: Vec<Row> = g.iter().map(over_momenta).collect();
+    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+    let lambda = Gram::of_products(h, &forces).solve(&right);
+    for (row, lambda) in forces.iter().zip(lambda) {
+        row.iter().for_each(|&(i, d)| v[i as usize] -= lambda * d);
+    }
 }
 
 /// [`hidden_met`] for a model that is run row by row: `values` are F at the initial state, `row` gives rows of DF.
@@ -170,12 +237,12 @@ fn row_hidden_met(
     off: &[String],
     out: &mut Vec<Diagnostic>,
 ) {
+    let scale = Scales::new(model).sizes(&model.initial);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
         let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
         let missed = |row_number: usize| {
-            let size = || row(row_number).iter().map(|&(i, d)| (d * model.initial[i as usize]).abs()).sum::<f64>();
-            let value = values[row_number].abs();
-            value.is_nan() || value > TYPED && value > TYPED * size()
+            let size = || row(row_number).iter().map(|&(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
         // The first of the largest; the total order puts what is no number last.
@@ -338,8 +405,9 @@ impl Display for Miss {
 
 /// The constraints of a model, compiled to be looked at in many states.
 pub struct Constraints {
-    /// Number and templates of those that are looked at.
+    /// Number and templates of those that are looked at; beside every value the size of its terms.
     list: Vec<(usize, Vec<Template>)>,
+    scales: Scales,
     work: usize,
 }
 
@@ -362,10 +430,16 @@ impl Constraints {
     }
 
     fn of(model: &Model, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
-        let functional = |k: usize| &model.constraints[k].functional;
-        let list: Vec<_> = list.into_iter().map(|k| (k, functional(k).templates(backend))).collect();
-        let work = list.iter().map(|(k, templates)| functional(*k).outputs + work_len(templates)).max().unwrap_or(0);
-        Constraints { list, work }
+        let template = |term: &Term| {
+            let (graph, roots) = with_sizes(term);
+            Template::new(&graph, &roots, 2 * term.slots.len(), backend)
+        };
+        let terms = |k: usize| &model.constraints[k].functional.terms;
+        let list: Vec<(usize, Vec<Template>)> =
+            list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
+        let outputs = |k: usize| model.constraints[k].functional.outputs;
+        let work = list.iter().map(|(k, templates)| 2 * outputs(*k) + work_len(templates)).max().unwrap_or(0);
+        Constraints { list, scales: Scales::new(model), work: work + model.dimension() }
     }
 
     /// Scratch needed by [`Constraints::misses`], in numbers.
@@ -373,43 +447,53 @@ impl Constraints {
         self.work
     }
 
-    /// Gives every constraint that x does not meet, or that is not a number there: beside the squares of what its
-    /// member reads, which a large model's other members may exceed by far. Nothing is allocated where all are small.
+    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small beside
+    /// what cancels in it. Nothing is allocated where all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
         for (constraint, templates) in &self.list {
             let quantity = &model.constraints[*constraint];
-            let (values, work) = work.split_at_mut(quantity.functional.outputs);
-            quantity.functional.run(templates, 0.0, x, parameters, values, work);
-            let width = quantity.shape.len();
-            let entries = |member: usize| &values[member * width..(member + 1) * width];
-            let residual = |member: usize| entries(member).iter().map(|v| v * v).sum::<f64>().sqrt();
-            let exceeds = |member: usize, scale: f64| {
-                let residual = residual(member);
-                residual > TYPED * scale * scale || residual.is_nan()
-            };
-            if !(0..quantity.members).any(|member| exceeds(member, 1.0)) {
-                continue;
+            let functional = &quantity.functional;
+            let (values, work) = work.split_at_mut(functional.outputs);
+            let (sizes, work) = work.split_at_mut(functional.outputs);
+            values.fill(0.0);
+            sizes.fill(0.0);
+            for (term, template) in functional.terms.iter().zip(templates) {
+                for (row, &first) in term.first_output.iter().enumerate() {
+                    let both = template.row_beside(term, row, 0.0, (x, scale), parameters, work);
+                    let (value, size) = both.split_at(term.roots.len());
+                    let outputs = first as usize..first as usize + value.len();
+                    values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
+                    sizes[outputs].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
+                }
             }
-            let read = quantity.functional.largest_read(x);
-            let scale =
-                |member: usize| read[member * width..(member + 1) * width].iter().fold(1.0f64, |s, &v| s.max(v));
+            let width = quantity.shape.len();
+            let entries = |member: usize| member * width..(member + 1) * width;
+            let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
+            let residual = |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
             // The total order puts what is no number last.
-            let missed = (0..quantity.members).filter(|&member| exceeds(member, scale(member)));
+            let missed = (0..quantity.members).filter(missed);
             let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
-            let output = (worst * width..(worst + 1) * width)
-                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
-                .unwrap_or(worst * width);
+            let output =
+                entries(worst).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
             found(Miss {
                 constraint: *constraint,
                 member: quantity.member_name(worst),
-                residual: match entries(worst) {
+                residual: match &values[entries(worst)] {
                     [difference] => Residual::Difference(*difference),
                     _ => Residual::Norm(residual(worst)),
                 },
-                reads: quantity.functional.reads(output),
+                reads: functional.reads(output),
             });
         }
     }
+}
+
+/// Whether a value is more than rounding in the numbers a user types, beside the size of the terms that should cancel.
+fn is_missed(value: f64, size: f64) -> bool {
+    // A size that is no number excuses nothing.
+    value != 0.0 && (value.abs() > TYPED * size || value.is_nan() || size.is_nan())
 }
 
 const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p + g_t";
@@ -418,6 +502,7 @@ const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p 
 pub struct HiddenConstraints {
     /// For each constraint that has one the rows of its members.
     list: Vec<(usize, Vec<Vec<usize>>)>,
+    scales: Scales,
     /// The state components that each row reads.
     columns: Vec<Vec<u32>>,
     /// What they are.
@@ -453,6 +538,7 @@ impl HiddenConstraints {
         let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         HiddenConstraints {
             list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
+            scales: Scales::new(model),
             columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
                 (Kind::Holonomic, false) => VELOCITY_ALONG,
@@ -467,12 +553,14 @@ impl HiddenConstraints {
 
     /// Scratch needed by [`HiddenConstraints::misses`], in numbers, for states of `model`.
     pub fn work_len(&self, model: &Model) -> usize {
-        model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
+        2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
     }
 
     /// Gives every hidden constraint that x does not meet, or that is not a number there. Nothing is allocated where
     /// all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
         let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
         inputs[..x.len()].copy_from_slice(x);
         for (input, &k) in inputs[x.len()..].iter_mut().zip(&self.varying) {
@@ -481,12 +569,12 @@ impl HiddenConstraints {
         let (out, work) = work.split_at_mut(self.kernel.outputs());
         self.kernel.run(&self.bound, &[0.0], inputs, out, work);
         let (values, mut entries) = out.split_at_mut(self.columns.len());
-        // A row that is small beside Σ |∂h/∂x_i| |x_i|, the terms that should cancel, counts as 0.
+        // A row that is small beside Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
         for (value, columns) in values.iter_mut().zip(&self.columns) {
             let (row, rest) = entries.split_at_mut(columns.len());
             entries = rest;
-            let size: f64 = row.iter().zip(columns).map(|(d, &i)| (d * x[i as usize]).abs()).sum::<f64>().max(1.0);
-            if value.abs() <= TYPED * size {
+            let size: f64 = row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
+            if !is_missed(*value, size) {
                 *value = 0.0;
             }
         }
@@ -534,11 +622,12 @@ fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnosti
         .enumerate()
         .flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len())))
         .collect();
+    let rows = in_units(rows, &Scales::new(model).units(&model.initial));
     // In their own order, the constraints of a tree fill the factor.
-    if Gram::new(rows, 0.0).dependent().is_empty() {
+    if Gram::new(&rows, 0.0).dependent().is_empty() {
         return;
     }
-    let gram = Gram::in_order(rows);
+    let gram = Gram::in_order(&rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
         let (k, member) = owner[row];
@@ -595,68 +684,113 @@ fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
     model.constraints.iter().skip(1).fold(diagnostic, |d, c| d.related(c.span, "with this"))
 }
 
-/// An invariant at a point: its value, its rate of change along the field, and what the rate could be at most.
+/// An invariant at a point: its value, its rate of change along the field, the size of the terms that should cancel in
+/// the rate, and the rate that is rounding.
 #[derive(Clone, Copy)]
 struct Rate {
     value: f64,
     rate: f64,
     size: f64,
+    noise: f64,
 }
 
 impl Rate {
-    /// From ∂I/∂t, the entries of DI, and the field `v` with its length.
-    fn new(
-        value: f64,
-        explicit: f64,
-        gradient: impl Iterator<Item = (u32, f64)> + Clone,
-        (v, speed): (&[f64], f64),
-    ) -> Rate {
-        let length = gradient.clone().map(|(_, d)| d * d).sum::<f64>().sqrt();
-        let along: f64 = gradient.map(|(i, d)| d * v[i as usize]).sum();
-        Rate { value, rate: explicit + along, size: length * speed + explicit.abs() }
+    /// From ∂I/∂t, the entries of DI, and the field.
+    fn new(value: f64, explicit: f64, gradient: impl Iterator<Item = (u32, f64)>, field: &Speeds) -> Rate {
+        let (mut rate, mut size, mut wide) = (explicit, explicit.abs(), 0.0);
+        for (i, d) in gradient {
+            let along = d * field.v[i as usize];
+            rate += along;
+            size += along.abs();
+            wide += d.abs() * field.wide[i as usize];
+        }
+        Rate { value, rate, size, noise: CONSTANT * size + ROUNDED * wide }
+    }
+
+    fn varies(&self) -> bool {
+        self.rate.is_finite() && self.rate.abs() > self.noise
     }
 }
 
-fn length(v: &[f64]) -> f64 {
-    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast beside
+/// its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
+struct Speeds {
+    v: Vec<f64>,
+    wide: Vec<f64>,
 }
 
-/// Where integrals are looked at: points of the constraint set, the initial state first, and points off it.
-fn looked_at(model: &Model, field: Option<&Field>) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-    let points = match field {
-        Some(field) => structure::points_on_set(model, field, 6, 0x1e57),
-        None => std::iter::once(model.initial.clone()).chain(structure::ambient_points(model, 6, 0x1e57)).collect(),
+impl Speeds {
+    fn new(model: &Model, units: &[f64], v: Vec<f64>) -> Speeds {
+        let families = || model.variables.iter().map(|f| f.first..f.first + f.family.len());
+        let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0f64, |s, v| s.max(v.abs()));
+        let fastest = largest(&mut v.iter().zip(units).map(|(v, unit)| v / unit));
+        let mut wide = vec![0.0; v.len()];
+        for family in families() {
+            let speed = largest(&mut v[family.clone()].iter().copied());
+            let size = largest(&mut units[family.clone()].iter().copied());
+            wide[family].fill(speed.max(fastest * size));
+        }
+        Speeds { v, wide }
+    }
+}
+
+/// A time and a state.
+type Point = (f64, Vec<f64>);
+
+/// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
+/// time of the run. `onto` moves a point onto the set of its time.
+fn looked_at(
+    model: &Model,
+    scales: &Scales,
+    span: (f64, f64),
+    onto: &dyn Fn(f64, &[f64]) -> Option<Vec<f64>>,
+) -> (Vec<Point>, Vec<Point>) {
+    let mut times = numeric::Points::new(0x71fe);
+    let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
+    let drawn = structure::points_around(scales, &model.initial, 8, 0x1e57);
+    let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
+    let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
+    let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
+    (points, ambient.into_iter().map(|x| (time(), x)).collect())
+}
+
+/// Finds the integrals (and the constraints of a state model) that the flow does not keep.
+fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Examined) {
+    let claimed = |kind: InvariantKind| {
+        kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
     };
-    (points, structure::ambient_points(model, 4, 0xa3b1))
-}
-
-/// Warns of integrals (and of a state model's constraints) that the flow does not keep.
-fn integrals_hold(model: &Model, field: &Field, found: &mut Examined) {
-    let imposed = |kind: InvariantKind| matches!(kind, InvariantKind::Constraint) && !model.is_hamiltonian();
-    if !field.groups.iter().any(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
+    // What a penalty watches in the place of the constraints is no claim.
+    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
+    if claims().next().is_none() {
         return;
     }
-    let (points, ambient) = looked_at(model, Some(field));
-    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral || imposed(g.kind)) {
-        let quantity = quantity_of(model, group);
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let set = structure::set_probe(model, field);
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        _ => structure::onto_set(&set, t, x, &units),
+    };
+    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    for group in claims() {
         let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
-        // X, the values and, where time is explicit, ∂I/∂t beside DI.
+        // X, the values and ∂I/∂t beside DI.
         let mut graph = field.graph.clone();
         let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
-        let explicit: Vec<Node> = match quantity.depends & TIME {
+        let explicit: Vec<Node> = match quantity_of(model, group).depends & TIME {
             0 => vec![graph.zero(); rows.len()],
             _ => values.iter().map(|&v| graph.time_derivative(v)).collect(),
         };
         let nodes = [field.field.clone(), values, explicit].concat();
         let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
         let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
-        let rates = |x: &Vec<f64>| -> Vec<Rate> {
-            let (mut v, jacobian) = probe.at(0.0, x);
+        let rates = |(t, x): &Point| -> (f64, Vec<Rate>) {
+            let (mut v, jacobian) = probe.at(*t, x);
             let mut values = v.split_off(field.dimension);
             let explicit = values.split_off(rows.len());
-            let speed = length(&v);
-            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), (&v, speed));
-            jacobian.iter().enumerate().map(row).collect()
+            let speeds = Speeds::new(model, &units, v);
+            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), &speeds);
+            (*t, jacobian.iter().enumerate().map(row).collect())
         };
         let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
         judge(model, group, &points, &ambient, found);
@@ -668,36 +802,51 @@ fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
     list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
 }
 
-/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it.
-fn judge(model: &Model, group: &InvariantGroup, points: &[Vec<Rate>], ambient: &[Vec<Rate>], found: &mut Examined) {
-    let varies = |r: &&Rate| r.rate.is_finite() && r.rate.abs() > CONSTANT * r.size;
-    let largest = |a: (f64, f64), r: &Rate| if r.rate.abs() > a.0 { (r.rate.abs(), r.rate.abs() / r.size) } else { a };
-    let worst = points.iter().flatten().filter(varies).fold((0.0, 0.0), largest);
+/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it. Points
+/// where the model has no value say nothing.
+fn judge(
+    model: &Model,
+    group: &InvariantGroup,
+    points: &[(f64, Vec<Rate>)],
+    ambient: &[(f64, Vec<Rate>)],
+    found: &mut Examined,
+) {
+    let all = points.iter().flat_map(|(t, rates)| rates.iter().map(move |rate| (*t, rate)));
+    let worst = all.filter(|(_, r)| r.varies()).max_by(|a, b| a.1.rate.abs().total_cmp(&b.1.rate.abs()));
     // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
     let target = |k: usize| match group.kind {
-        InvariantKind::Integral => points[0][k].value,
+        InvariantKind::Integral => points[0].1[k].value,
         _ => 0.0,
     };
-    let potential_varies = |rates: &Vec<Rate>| {
-        let (mut rate, mut size) = (0.0, 0.0);
+    let potential_varies = |(_, rates): &(f64, Vec<Rate>)| {
+        let (mut rate, mut noise) = (0.0, 0.0);
         for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
             let deviation = r.value - target(k);
             rate += weight * deviation * r.rate;
-            size += weight * deviation.abs() * r.size;
+            noise += weight * deviation.abs() * r.noise;
         }
-        rate.is_finite() && rate > CONSTANT * size
+        rate.is_finite() && rate > noise
     };
-    if worst.0 > 0.0 {
+    if let Some((t, rate)) = worst {
         let what = if group.kind == InvariantKind::Integral {
             ("integral", "is not a first integral")
         } else {
             ("constraint", "is not kept by the field")
         };
-        found.varying.push(group.name.clone());
-        found.diagnostics.push(
-            Diagnostic::warning(format!("{} '{}' {}: it changes at the rate {:.3e} ({:.1e} of what its gradient and the field's size allow)", what.0, group.name, what.1, worst.0, worst.1), quantity_of(model, group).span, "varies along the flow")
-                .help("methods that hold it constant would bend the trajectory; record it with `observe` instead, or correct the formula"),
+        let message = format!(
+            "{} '{}' {}: at a random point and t = {} it changes at the rate {:.3e} ({:.1e} of the terms that should cancel in it)",
+            what.0,
+            group.name,
+            what.1,
+            shown(t),
+            rate.rate.abs(),
+            rate.rate.abs() / rate.size
         );
+        let finding = Diagnostic::warning(message, quantity_of(model, group).span, "varies along the flow").help(
+            "correct the formula, or record it with `observe` instead; --allow-unverified runs without holding it",
+        );
+        found.varying.push(group.name.clone());
+        found.unverified.push(finding);
     } else if ambient.iter().any(potential_varies) {
         found.weak_integrals.push(group.name.clone());
     }
@@ -726,11 +875,12 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
 }
 
 /// How states are moved onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes
-/// in the kinetic metric; other constraints by the least Euclidean change.
+/// in the kinetic metric; other constraints by the least change in units of the state's own size.
 pub struct Projection {
     degrees: usize,
+    scales: Scales,
     constraints: Formulas,
-    /// The rows of H_pp and their numbers in the state; none where the metric is Euclidean.
+    /// The rows of H_pp and their numbers in the state; none where the metric is not the kinetic one.
     metric: (Vec<u32>, Formulas),
     hidden: Option<Formulas>,
     /// Constraints and hidden constraints, where they are solved for together.
@@ -767,6 +917,7 @@ impl Projection {
         let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
         Ok(Projection {
             degrees: n,
+            scales: Scales::new(model),
             constraints: formulas(&nodes, &gradients),
             metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
             hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
@@ -799,9 +950,11 @@ impl Projection {
             }
             dense.into_iter().collect()
         };
-        let direction = |row: &Row| if momenta.is_empty() { row.clone() } else { raise(row) };
+        let units = self.scales.units(start);
+        let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
+        let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
         let bound = self.constraints.bind(parameters);
-        newton(&self.constraints, &bound, &direction, &mut x)?;
+        newton(&self.constraints, &bound, &direction, &units, &mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
             let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
@@ -813,7 +966,7 @@ impl Projection {
             }
         }
         if let Some(both) = &self.both {
-            newton(both, &both.bind(parameters), &Row::clone, &mut x)?;
+            newton(both, &both.bind(parameters), &least, &units, &mut x)?;
         }
         let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
         let split = if n == 0 { x.len() } else { n };
@@ -825,51 +978,65 @@ impl Projection {
 const REDUNDANT: &str = "the constraints are redundant there";
 
 /// Moves x along `direction` of each formula's gradient to where all of them vanish.
-fn newton(formulas: &Formulas, bound: &[f64], direction: &dyn Fn(&Row) -> Row, x: &mut [f64]) -> Result<(), String> {
-    let scale = x.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-    let mut residual = f64::INFINITY;
+fn newton(
+    formulas: &Formulas,
+    bound: &[f64],
+    direction: &dyn Fn(&Row) -> Row,
+    units: &[f64],
+    x: &mut [f64],
+) -> Result<(), String> {
     for _ in 0..100 {
         let (f, rows) = formulas.at(bound, 0.0, x);
-        residual = f.iter().fold(0.0f64, |s, v| s.max(v.abs()));
         let directions: Vec<Row> = rows.iter().map(direction).collect();
-        let size = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
-        if !size.is_finite() {
+        let step = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        if step.iter().any(|&(_, v)| !v.is_finite()) {
             break;
         }
-        if size <= 4.0 * f64::EPSILON * scale {
+        if step.iter().all(|&(i, v)| v.abs() <= 4.0 * f64::EPSILON * units[i].max(x[i].abs())) {
             return Ok(());
         }
     }
     // Newton stalls at rounding; anything more is a failure.
-    if residual <= 1e-13 * scale * scale {
-        Ok(())
-    } else {
-        Err(format!("Newton's iteration stopped at a residual of {residual:.3e}"))
+    let (f, rows) = formulas.at(bound, 0.0, x);
+    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
+    let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
+    match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
+        Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
+            "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
+        )),
+        _ => Ok(()),
     }
 }
 
-/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the largest change.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<f64> {
-    let step = solve(rows, directions, f)?;
-    let mut size = 0.0f64;
-    for (d, y) in directions.iter().zip(&step) {
+/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<Vec<(usize, f64)>> {
+    let y = solve(rows, directions, f)?;
+    let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
+    for (d, y) in directions.iter().zip(&y) {
         for &(i, v) in d {
-            x[i as usize] -= y * v;
-            size = size.max((y * v).abs());
+            *step.entry(i as usize).or_default() += y * v;
         }
     }
-    Some(size)
+    step.iter().for_each(|(&i, v)| x[i] -= v);
+    Some(step.into_iter().collect())
 }
 
-/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting.
+/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after rows and columns are scaled.
 fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
+    // Pivots of a matrix with a unit diagonal that are rounding.
+    const SINGULAR: f64 = 1e-13;
     let m = f.len();
-    let mut a: Vec<Vec<f64>> =
-        (0..m).map(|i| directions.iter().map(|d| numeric::dot(&rows[i], d)).chain([f[i]]).collect()).collect();
+    let inverse_root = |i: usize| {
+        let own = numeric::dot(&rows[i], &directions[i]).abs();
+        (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
+    };
+    let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
+    let entry = |i: usize, j: usize| numeric::dot(&rows[i], &directions[j]) * scale[i] * scale[j];
+    let mut a: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
     for k in 0..m {
         let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
         a.swap(k, pivot);
-        if a[k][k] == 0.0 || a[k][k].is_nan() {
+        if a[k][k].abs() <= SINGULAR || a[k][k].is_nan() {
             return None;
         }
         for i in k + 1..m {
@@ -886,5 +1053,5 @@ fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
         let rest: f64 = (k + 1..m).map(|j| a[k][j] * y[j]).sum();
         y[k] = (a[k][m] - rest) / a[k][k];
     }
-    Some(y)
+    Some(y.iter().zip(&scale).map(|(y, s)| y * s).collect())
 }

@@ -106,14 +106,32 @@ impl Template {
         parameters: &[f64],
         work: &'w mut [f64],
     ) -> &'w [f64] {
+        self.row_beside(term, row, t, (x, &[]), parameters, work)
+    }
+
+    /// [`Template::row`] of a template with twice the slots of `term`: those behind read what `beside` has in the places
+    /// of the state, or 0.
+    pub fn row_beside<'w>(
+        &self,
+        term: &Term,
+        row: usize,
+        t: f64,
+        (x, beside): (&[f64], &[f64]),
+        parameters: &[f64],
+        work: &'w mut [f64],
+    ) -> &'w [f64] {
         let (local, work) = work.split_at_mut(self.slots);
         let (value, work) = work.split_at_mut(self.kernel.outputs());
-        for ((local, source), &entry) in local.iter_mut().zip(&term.slots).zip(term.row(row)) {
+        let (local_x, local_beside) = local.split_at_mut(term.slots.len());
+        for ((local, source), &entry) in local_x.iter_mut().zip(&term.slots).zip(term.row(row)) {
             *local = match source {
                 Source::State => x[entry as usize],
                 Source::Parameter => parameters[entry as usize],
                 Source::Number => term.numbers[entry as usize],
             };
+        }
+        for ((local, source), &entry) in local_beside.iter_mut().zip(&term.slots).zip(term.row(row)) {
+            *local = if *source == Source::State { beside[entry as usize] } else { 0.0 };
         }
         self.kernel.run(&self.bound, &[t], local, value, work);
         value
@@ -201,22 +219,6 @@ impl Functional {
             }
         }
         reads
-    }
-
-    /// For every output the largest |x_i| that it reads, at least 1.
-    pub fn largest_read(&self, x: &[f64]) -> Vec<f64> {
-        let mut largest = vec![1.0f64; self.outputs];
-        for term in &self.terms {
-            let slots = term.slots_of_roots();
-            for (row, &first) in term.first_output.iter().enumerate() {
-                let entries = term.row(row);
-                for (output, slots) in largest[first as usize..].iter_mut().zip(&slots) {
-                    let read = slots.iter().filter(|&&k| term.slots[k] == Source::State);
-                    *output = read.fold(*output, |s, &k| s.max(x[entries[k] as usize].abs()));
-                }
-            }
-        }
-        largest
     }
 
     /// The state components that output `output` reads, increasing.

@@ -15,6 +15,7 @@ pub mod functional;
 pub mod graph;
 pub mod numeric;
 pub mod rows;
+pub mod scales;
 pub mod start;
 pub mod syntax;
 pub mod treatment;

@@ -39,19 +39,31 @@ pub const DEPENDENT: f64 = 1e-12;
 impl Gram {
     /// Factors the Gram matrix of `rows` in their own order, so that of dependent rows the later is found.
     pub fn in_order(rows: &[Row]) -> Gram {
-        Gram::factor(rows, (0..rows.len()).collect(), &neighbours(rows), 0.0)
+        Gram::factor((rows, rows), (0..rows.len()).collect(), &neighbours(rows), 0.0)
     }
 
     /// Factors the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
     pub fn new(rows: &[Row], shift: f64) -> Gram {
         let neighbours = neighbours(rows);
-        Gram::factor(rows, minimum_degree(&neighbours), &neighbours, shift)
+        Gram::factor((rows, rows), minimum_degree(&neighbours), &neighbours, shift)
     }
 
-    fn factor(rows: &[Row], order: Vec<usize>, neighbours: &[Vec<usize>], shift: f64) -> Gram {
-        let n = rows.len();
-        let scale: Vec<f64> =
-            rows.iter().map(|r| dot(r, r).sqrt()).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
+    /// Factors the symmetric positive definite matrix of the products leftᵢ · rightⱼ.
+    pub fn of_products(left: &[Row], right: &[Row]) -> Gram {
+        let both = |(a, b): (&Row, &Row)| -> Row {
+            let mut columns: Row = a.iter().chain(b).map(|&(c, _)| (c, 1.0)).collect();
+            columns.sort_unstable_by_key(|&(c, _)| c);
+            columns.dedup_by_key(|(c, _)| *c);
+            columns
+        };
+        let neighbours = neighbours(&left.iter().zip(right).map(both).collect::<Vec<_>>());
+        Gram::factor((left, right), minimum_degree(&neighbours), &neighbours, 0.0)
+    }
+
+    fn factor((left, right): (&[Row], &[Row]), order: Vec<usize>, neighbours: &[Vec<usize>], shift: f64) -> Gram {
+        let n = left.len();
+        let square = |(a, b): (&Row, &Row)| dot(a, b).sqrt();
+        let scale: Vec<f64> = left.iter().zip(right).map(square).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
         let mut place = vec![0; n];
         for (k, &row) in order.iter().enumerate() {
             place[row] = k;
@@ -64,7 +76,7 @@ impl Gram {
             let mut partners: std::collections::BTreeMap<usize, f64> = neighbours[row]
                 .iter()
                 .filter(|&&other| place[other] < i)
-                .map(|&other| (place[other], dot(&rows[row], &rows[other]) * scale[row] * scale[other]))
+                .map(|&other| (place[other], dot(&left[row], &right[other]) * scale[row] * scale[other]))
                 .collect();
             let mut diagonal = if scale[row] > 0.0 { 1.0 + shift } else { 0.0 };
             let mut finished: Vec<(usize, f64)> = Vec::new();
@@ -224,6 +236,40 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
         }
     }
     rows.min(columns)
+}
+
+/// Sets the entries of an n × n matrix to 0 that are rounding: below `tolerance` times the size of what cancels in them.
+pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize, tolerance: f64) {
+    for (k, v) in a.iter_mut().enumerate().filter(|(_, v)| **v != 0.0) {
+        if v.abs() <= tolerance * size(k / n, k % n) {
+            *v = 0.0;
+        }
+    }
+}
+
+/// An n × n matrix with rows and columns scaled so that the largest entry of each tends to 1 (Ruiz 2001): whatever the
+/// units of rows and columns, the same matrix but for rounding.
+pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
+    let mut m = a.to_vec();
+    // Converges like 2^-k in the logarithms of the scales.
+    for _ in 0..60 {
+        let largest = |entries: &mut dyn Iterator<Item = f64>| {
+            let largest = entries.fold(0.0f64, |s, v| s.max(v.abs()));
+            if largest > 0.0 && largest.is_finite() { 1.0 / largest.sqrt() } else { 1.0 }
+        };
+        let rows: Vec<f64> = (0..n).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
+        let columns: Vec<f64> = (0..n).map(|j| largest(&mut (0..n).map(|i| m[i * n + j]))).collect();
+        m.iter_mut().enumerate().for_each(|(k, v)| *v = *v * rows[k / n] * columns[k % n]);
+        if rows.iter().chain(&columns).all(|s| (s - 1.0).abs() < 1e-3) {
+            break;
+        }
+    }
+    m
+}
+
+/// [`rank`] of an n × n matrix in which the units of rows and columns change nothing; rounding has to be dropped before.
+pub fn rank_in_any_units(a: &[f64], n: usize, tolerance: f64) -> usize {
+    rank(&equilibrated(a, n), n, n, tolerance)
 }
 
 /// Reproducible test points: a 64-bit mixing generator (Steele, Lea, Flood 2014), uniform on (−1, 1).

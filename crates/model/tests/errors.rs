@@ -48,6 +48,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
         all.extend(examined.diagnostics);
         all.extend(examined.off_set);
         all.extend(examined.redundant);
+        all.extend(examined.unverified);
     } else {
         assert!(all.iter().any(|d| d.severity == Severity::Error), "neither a model nor an error");
     }

@@ -32,6 +32,11 @@ impl Answer {
         answer
     }
 
+    /// What a terminal shows, results after the rest.
+    pub fn shown(&self) -> String {
+        format!("{}{}", self.stderr, self.stdout)
+    }
+
     /// The one JSON object on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -50,7 +55,7 @@ impl Answer {
     #[track_caller]
     pub fn refused(self, fragments: &[&str]) -> Answer {
         assert_eq!(self.code, Some(2), "{self:?}");
-        assert!(self.stderr.starts_with("error"), "{self:?}");
+        assert!(self.stderr.lines().any(|line| line.starts_with("error")), "{self:?}");
         for fragment in fragments {
             assert!(self.stderr.contains(fragment), "no {fragment:?} in {}", self.stderr);
         }

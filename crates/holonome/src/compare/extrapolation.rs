@@ -50,8 +50,8 @@ fn extrapolated(
     let extrapolate =
         |(one, two): (&Vec<f64>, &Vec<f64>)| one.iter().zip(two).map(|(a, b)| (4.0 * b - a) / 3.0).collect();
     let extrapolated = Samples { t: samples.t.clone(), x: pairs.map(extrapolate).collect(), deviations: Vec::new() };
-    let (seconds, state) = trial::time(run, monitor)?;
-    let (more_seconds, more) = trial::time(&stiffer, monitor)?;
+    let timed = |simulation| trial::time(simulation, monitor)?.ok_or_else(|| Failed::stopped(run.plan.t_end()));
+    let ((seconds, state), (more_seconds, more)) = (timed(run)?, timed(&stiffer)?);
     let mut cost = state.cost;
     add_cost(&mut cost, &more.cost);
     Ok(Measured {

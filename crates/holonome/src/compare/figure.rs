@@ -1,18 +1,19 @@
 //! The work–precision diagram, as SVG.
 
 use super::errors::Size;
-use super::{Comparison, Measured, budget_of};
+use super::{COUNTED, Comparison, Measured, budget_of};
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::feedback::gain_name;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 const HEIGHT: f64 = 500.0;
-const LEFT: f64 = 84.0;
-/// The right edge of the plot; the legend stands beside it.
-const RIGHT: f64 = 580.0;
+/// Left and right edges of the panels: over the work, and over the time. The legend stands beside the second.
+const PANELS: [(f64, f64); 2] = [(84.0, 500.0), (528.0, 944.0)];
+const LEFT: f64 = PANELS[0].0;
+const RIGHT: f64 = PANELS[1].1;
 const TOP: f64 = 52.0;
-const BOTTOM: f64 = 64.0;
+const BOTTOM: f64 = 76.0;
 
 /// Colours that colour-blind readers can tell apart (Okabe, Ito 2008), without the yellow, which is too pale for lines.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
@@ -34,14 +35,14 @@ enum Marker {
     Down,
 }
 
-/// A method's points: work, and what is drawn over it.
+/// A method's points: work and seconds, and what is drawn over them.
 struct Series {
     name: String,
-    points: Vec<(f64, Size)>,
+    points: Vec<([f64; 2], Size)>,
 }
 
 impl Comparison {
-    /// Error over work, or the largest drift of the energy where no error is known; none where there is neither.
+    /// Error over work and over time, or the largest drift of the energy where no error is known; none where there is neither.
     pub fn to_svg(&self) -> Option<String> {
         let error = |m: &Measured| Some(m.errors?.last);
         let (label, mut series) = (self.error_label(), self.series(&error));
@@ -73,7 +74,7 @@ impl Comparison {
         for row in &self.rows {
             let Ok(measured) = &row.outcome else { continue };
             let Some(value) = value(measured).filter(|v| v.number() > 0.0 && v.number().is_finite()) else { continue };
-            let point = (budget_of(&measured.cost) as f64, value);
+            let point = ([budget_of(&measured.cost) as f64, measured.wall_seconds.max(1e-9)], value);
             let name = row.label();
             match all.iter_mut().find(|s| s.name == name) {
                 Some(series) => series.points.push(point),
@@ -152,7 +153,7 @@ fn power_label(value: f64) -> String {
 fn draw(title: &str, label: &str, series: &[Series], floor: Option<f64>) -> Option<String> {
     let points = || series.iter().flat_map(|s| &s.points);
     points().next()?;
-    let x = Axis::around(points().map(|p| p.0), (LEFT, RIGHT));
+    let x = [0, 1].map(|panel| Axis::around(points().map(|p| p.0[panel]), PANELS[panel]));
     let y = Axis::around(points().map(|p| p.1.number()), (HEIGHT - BOTTOM, TOP));
     // A letter is up to 0.6 em wide in most fonts.
     let letters = series.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).max(FLOOR_LABEL.len());
@@ -164,27 +165,33 @@ fn draw(title: &str, label: &str, series: &[Series], floor: Option<f64>) -> Opti
          <text x=\"{LEFT}\" y=\"30\" font-size=\"16\" font-weight=\"bold\">{0}</text>\n",
         escape(title)
     );
-    grid(&mut svg, &x, &y);
+    for (x, panel) in x.iter().zip(PANELS) {
+        grid(&mut svg, x, &y, panel);
+    }
     let floor = floor.filter(|f| *f > 0.0 && f.log10() > y.from);
     if let Some(floor) = floor {
         let (at, bottom) = (y.at(floor), HEIGHT - BOTTOM);
-        let (width, height) = (RIGHT - LEFT, bottom - at);
-        _ = writeln!(
-            svg,
-            "<rect x=\"{LEFT}\" y=\"{at:.1}\" width=\"{width}\" height=\"{height:.1}\" fill=\"#000000\" fill-opacity=\"0.09\"/>"
-        );
+        for (left, right) in PANELS {
+            let (width, height) = (right - left, bottom - at);
+            _ = writeln!(
+                svg,
+                "<rect x=\"{left}\" y=\"{at:.1}\" width=\"{width}\" height=\"{height:.1}\" fill=\"#000000\" fill-opacity=\"0.09\"/>"
+            );
+        }
     }
     axes(&mut svg, label);
     for (k, one) in series.iter().enumerate() {
-        curve(&mut svg, k, one, &x, &y);
+        for (panel, x) in x.iter().enumerate() {
+            curve(&mut svg, k, one, panel, x, &y);
+        }
     }
     legend(&mut svg, series, floor.is_some());
     svg.push_str("</svg>\n");
     Some(svg)
 }
 
-fn grid(svg: &mut String, x: &Axis, y: &Axis) {
-    let (bottom, right) = (HEIGHT - BOTTOM, RIGHT);
+fn grid(svg: &mut String, x: &Axis, y: &Axis, (left, right): (f64, f64)) {
+    let bottom = HEIGHT - BOTTOM;
     for v in x.labels() {
         let (at, label) = (x.at(v), power_label(v));
         _ = writeln!(svg, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e3e3\"/>");
@@ -192,26 +199,39 @@ fn grid(svg: &mut String, x: &Axis, y: &Axis) {
     }
     for v in y.labels() {
         let (at, label) = (y.at(v), power_label(v));
-        _ = writeln!(svg, "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#e3e3e3\"/>");
-        _ = writeln!(svg, "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", LEFT - 9.0, at + 5.0);
+        _ = writeln!(svg, "<path d=\"M{left} {at:.1}H{right}\" stroke=\"#e3e3e3\"/>");
+        if left == LEFT {
+            _ = writeln!(svg, "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", left - 9.0, at + 5.0);
+        }
     }
     for at in x.ticks().into_iter().map(|v| x.at(v)) {
         _ = writeln!(svg, "<path d=\"M{at:.1} {bottom}v-4\" stroke=\"#666666\"/>");
     }
     for at in y.ticks().into_iter().map(|v| y.at(v)) {
-        _ = writeln!(svg, "<path d=\"M{LEFT} {at:.1}h4\" stroke=\"#666666\"/>");
+        _ = writeln!(svg, "<path d=\"M{left} {at:.1}h4\" stroke=\"#666666\"/>");
     }
 }
 
 fn axes(svg: &mut String, label: &str) {
-    let (width, height) = (RIGHT - LEFT, HEIGHT - BOTTOM - TOP);
-    let (x_middle, y_middle) = (LEFT + width / 2.0, TOP + height / 2.0);
+    let height = HEIGHT - BOTTOM - TOP;
+    // How work is counted is said below its axis.
+    let (counted, more) = COUNTED.split_once(", ").unwrap_or((COUNTED, ""));
+    let names = [[format!("work: {counted},"), more.to_string()], ["time in seconds".to_string(), String::new()]];
+    for ((left, right), lines) in PANELS.into_iter().zip(names) {
+        let (width, middle) = (right - left, (left + right) / 2.0);
+        _ = writeln!(
+            svg,
+            "<rect x=\"{left}\" y=\"{TOP}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#666666\"/>"
+        );
+        for (line, below) in lines.iter().zip([24.0, 8.0]).filter(|(line, _)| !line.is_empty()) {
+            let at = HEIGHT - below;
+            _ = writeln!(svg, "<text x=\"{middle}\" y=\"{at}\" text-anchor=\"middle\">{line}</text>");
+        }
+    }
     _ = writeln!(
         svg,
-        "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#666666\"/>\n\
-         <text x=\"{x_middle}\" y=\"{}\" text-anchor=\"middle\">work: 4 for each field evaluation, 1 for each gradient</text>\n\
-         <text transform=\"translate(24 {y_middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        HEIGHT - 16.0,
+        "<text transform=\"translate(24 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        TOP + height / 2.0,
         escape(label)
     );
 }
@@ -225,8 +245,8 @@ fn dashes(k: usize) -> &'static str {
     ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""][(k / COLOURS.len()).min(2)]
 }
 
-fn curve(svg: &mut String, k: usize, series: &Series, x: &Axis, y: &Axis) {
-    let at: Vec<(f64, f64)> = series.points.iter().map(|p| (x.at(p.0), y.at(p.1.number()))).collect();
+fn curve(svg: &mut String, k: usize, series: &Series, panel: usize, x: &Axis, y: &Axis) {
+    let at: Vec<(f64, f64)> = series.points.iter().map(|p| (x.at(p.0[panel]), y.at(p.1.number()))).collect();
     if at.len() > 1 {
         let path: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
         let (path, colour, dashes) = (path.join("L"), colour(k), dashes(k));

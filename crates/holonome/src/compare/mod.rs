@@ -37,7 +37,7 @@ use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::simulation::Simulation;
-use crate::summary::{Cost, Drift, Summary, counts};
+use crate::summary::{Cost, Drift, Summary};
 use holonome_integrate::observer::Control;
 use holonome_model::treatment::InvariantKind;
 use rayon::prelude::*;
@@ -83,6 +83,9 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Whether it was stopped before its end: some rows failed for that reason, and errors are known up to where the
+    /// reference was.
+    pub interrupted: bool,
 }
 
 /// One method with one step or tolerance.
@@ -164,10 +167,22 @@ impl Measured {
 /// consists of four gradients).
 const GRADIENTS_OF_A_FIELD: u64 = 4;
 
-/// What a cost is in the units of the 2022 paper: 4 for a field, 1 for a gradient.
+/// Second derivatives, and a linear system with its matrix, in units of a gradient. The paper does not count them; on the
+/// small models of this repository a solve takes 4 to 5 times as long as a gradient, second derivatives more.
+const GRADIENTS_OF_A_HESSIAN: u64 = 4;
+const GRADIENTS_OF_A_SOLVE: u64 = 4;
+
+/// How a cost is counted, in words.
+pub const COUNTED: &str = "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
+
+/// What a cost is in the units of the 2022 paper, gradients, with what it leaves out: Hessians, linear solves, Newton
+/// iterations.
 pub fn budget_of(cost: &Cost) -> u64 {
-    let count = |wanted: &str| counts(cost).iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count);
-    GRADIENTS_OF_A_FIELD * count("field") + count("gradient")
+    GRADIENTS_OF_A_FIELD * cost.field
+        + GRADIENTS_OF_A_HESSIAN * cost.hessian
+        + GRADIENTS_OF_A_SOLVE * cost.linear_solves
+        + cost.gradient
+        + cost.newton_iterations
 }
 
 /// Outputs of each run unless asked otherwise; fewer where they would take too much memory.
@@ -176,7 +191,8 @@ const SAMPLES: u64 = 1001;
 /// Numbers that all samples together may have: half a gigabyte.
 const SAMPLED_NUMBERS: u64 = 1 << 26;
 
-/// Compares. `watch` is called now and then, from several threads; None is what comes of its saying stop.
+/// Compares. `watch` is called now and then, from several threads. Where it says stop, what is done is kept: `None` if
+/// that is no run at all.
 ///
 /// # Errors
 /// When the options make no sense, or a method does not suit the model. A run that fails is a row like others.
@@ -224,14 +240,21 @@ pub fn compare(
         rows.push(case.row(run, outcome));
         rows.extend(extrapolated.map(|outcome| Row { extrapolated: true, ..case.row(run, outcome) }));
     }
-    if monitor.stopped() {
+    let interrupted = monitor.stopped();
+    if interrupted && rows.iter().all(|row| row.outcome.is_err()) {
         return Ok(None);
     }
     errors::measure_orders(&mut rows);
-    let mut warnings = cases::unused(options, &cases);
+    let mut warnings = problem.warning_lines();
+    warnings.extend(cases::unused(options, &cases));
     warnings.extend(warnings_of(&runs));
+    if interrupted {
+        let done = rows.iter().filter(|row| row.outcome.is_ok()).count();
+        let what = "stopped before its end: the last times were taken while other runs were under way";
+        warnings.push(format!("{what}; {done} of {} rows are there", rows.len()));
+    }
     let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
-    Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings }))
+    Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings, interrupted }))
 }
 
 /// The runs' warnings, each once: what all of them say by itself, the rest after the method.
@@ -276,12 +299,19 @@ fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Moni
     if let Some(failed) = trial.failed {
         return Err(failed);
     }
-    let (wall_seconds, state) = trial::time(run, monitor)?;
+    let (wall_seconds, state) = match monitor.stopped() {
+        // There is no more time to take; those of the trial have to do.
+        true => (trial.wall_seconds, trial.state.clone()),
+        false => match trial::time(run, monitor)? {
+            Some(timed) => timed,
+            None => (trial.wall_seconds, trial.state.clone()),
+        },
+    };
     Ok(Measured {
         steps: state.step,
         errors: Errors::of(&trial.samples, reference),
         order: None,
-        drift: Summary::drift_of(&run.groups, &run.initial, &state),
+        drift: Summary::drift_of(&run.groups, &run.problem.examined.varying, &run.initial, &trial.state),
         trend: run.groups.iter().map(|group| Trend::of(group, &trial.samples)).collect(),
         cost: state.cost,
         wall_seconds,

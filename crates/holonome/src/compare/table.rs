@@ -12,7 +12,7 @@ impl Comparison {
     /// The object that `compare --json` prints.
     pub fn to_json(&self, out: &Path) -> Value {
         let reference = &self.reference;
-        json!({
+        let mut all = json!({
             "model": self.model, "t": self.t,
             "reference": {
                 "method": reference.method, "rtol": reference.rtol,
@@ -23,7 +23,11 @@ impl Comparison {
             "rows": self.rows.iter().map(|row| row_json(row, self.hamiltonian)).collect::<Vec<_>>(),
             "warnings": self.warnings,
             "out": out.display().to_string(),
-        })
+        });
+        if let (true, Some(object)) = (self.interrupted, all.as_object_mut()) {
+            object.insert("interrupted".to_string(), json!(true));
+        }
+        all
     }
 
     /// A header, and a line for each run. Of `error` and `error_at_most` one is empty, and so for the largest error.

@@ -5,6 +5,7 @@ use crate::simulation::Simulation;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Plan;
+use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use std::convert::Infallible;
@@ -55,12 +56,20 @@ pub(super) struct Samples {
 /// A run with its samples.
 pub(super) struct Trial {
     pub(super) samples: Samples,
+    /// Where it ended, with the drifts over all steps and samples.
+    pub(super) state: StepState,
+    /// The time that it took, beside others.
+    pub(super) wall_seconds: f64,
     pub(super) failed: Option<Failed>,
 }
 
 impl Failed {
     fn of(failure: &Failure<Infallible>) -> Failed {
         Failed { kind: failure.kind(), message: failure.to_string(), t: failure.t() }
+    }
+
+    pub(super) fn stopped(t: f64) -> Failed {
+        Failed { kind: "interrupted", message: format!("it was stopped at t = {t}"), t: Some(t) }
     }
 }
 
@@ -72,8 +81,15 @@ impl Trial {
         let target = state.target.clone();
         let work = vec![0.0; system.work_len()];
         let mut recorder = Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
+        let started = Instant::now();
         let outcome = simulation.run_unstored(plan, &mut state, &mut recorder);
-        Trial { samples: recorder.samples, failed: outcome.err().map(|failure| Failed::of(&failure)) }
+        let wall_seconds = started.elapsed().as_secs_f64();
+        let failed = match outcome {
+            Ok(Outcome::Finished) => None,
+            Ok(Outcome::Stopped) => Some(Failed::stopped(state.t)),
+            Err(failure) => Some(Failed::of(&failure)),
+        };
+        Trial { samples: recorder.samples, state, wall_seconds, failed }
     }
 }
 
@@ -137,8 +153,8 @@ impl Observer for Clocked<'_> {
 const REPEAT_SECONDS: f64 = 0.05;
 const REPEATS: u32 = 5;
 
-/// The time of a run that samples its ends only, and the state at its end.
-pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<(f64, StepState), Failed> {
+/// The time of a run that samples its ends only, and the state at its end; `None` if it was stopped before that.
+pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<Option<(f64, StepState)>, Failed> {
     let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
     let (mut least, mut sum) = (f64::INFINITY, 0.0);
     let mut state = simulation.state().clone();
@@ -147,11 +163,13 @@ pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<(f6
         let started = Instant::now();
         let outcome = simulation.run_unstored(&ends, &mut state, &mut Clocked { steps: 0, monitor });
         let seconds = started.elapsed().as_secs_f64();
-        outcome.map_err(|failure| Failed::of(&failure))?;
+        if outcome.map_err(|failure| Failed::of(&failure))? == Outcome::Stopped {
+            return Ok(None);
+        }
         (least, sum) = (seconds.min(least), sum + seconds);
         if sum > REPEAT_SECONDS || monitor.stopped() {
             break;
         }
     }
-    Ok((least, state))
+    Ok(Some((least, state)))
 }

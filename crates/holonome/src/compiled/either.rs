@@ -2,6 +2,7 @@
 
 use super::rows::compile_rows;
 use super::{Bound, CompiledSystem, RowSystem};
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{RowKernel, RowProgram};
 
@@ -22,11 +23,11 @@ impl Compiled {
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         match self {
-            Compiled::Straight(system) => system.rebind_values(parameters),
-            Compiled::Rows(system) => system.rebind_values(parameters),
+            Compiled::Straight(system) => system.rebind_invariants(parameters),
+            Compiled::Rows(system) => system.rebind_invariants(parameters),
         }
     }
 
@@ -51,6 +52,14 @@ impl System for Compiled {
         self.system().field(t, x, dx, work);
     }
 
+    fn vectors(&self) -> &Vectors {
+        self.system().vectors()
+    }
+
+    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        self.system().masses(t, x, masses, work);
+    }
+
     fn invariants(&self) -> &Invariants {
         self.system().invariants()
     }
@@ -65,14 +74,13 @@ impl System for Compiled {
 
     fn correct(
         &self,
-        t: f64,
-        target: &[f64],
+        at: (f64, &[f64], &[f64]),
         x: &mut [f64],
         values: &mut [f64],
         deviations: &mut [f64],
         work: &mut [f64],
-    ) -> bool {
-        self.system().correct(t, target, x, values, deviations, work)
+    ) -> Option<f64> {
+        self.system().correct(at, x, values, deviations, work)
     }
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {

@@ -1,17 +1,21 @@
 //! A method's step compiled for several trajectories side by side.
 
 use super::formula::Formula;
-use super::map::{CompiledStep, repeated_tape};
+use super::map::{CompiledStep, effective_treatment, repeated_tape};
 use super::step::Ingredients;
+use super::vectors::StateVectors;
 use super::{Watching, settling_tape};
 use crate::backend::compile;
-use holonome_integrate::ensemble::{LaneResults, LaneSpans, LaneSteps};
+use holonome_integrate::ensemble::{LaneCarry, LaneResults, LaneSpans, LaneSteps};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::scales::{Kept, Vectors};
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The kernels of an ensemble's steps.
 pub struct CompiledLanes {
@@ -22,17 +26,19 @@ pub struct CompiledLanes {
     groups: usize,
     corrects: bool,
     watching: Watching,
+    vectors: Arc<StateVectors>,
+    kept: Kept,
     field: Box<dyn Kernel>,
     watch: Box<dyn Kernel>,
     advance: Advance,
-    /// What a step's kernel knows besides the parameters: h and t₀, or the tolerances.
-    more: [f64; 2],
+    /// What a step's kernel knows besides the parameters: h and t₀, or the tolerance.
+    more: Vec<f64>,
 }
 
 enum Advance {
     /// Equal steps in a loop; the length of what they map to itself.
     Repeated(Box<dyn Kernel>, usize),
-    /// Attempts with what follows where they are accepted; the length of what they start from.
+    /// Attempts with what follows where they are accepted; the length of what they start from, without the scales.
     Attempt(Box<dyn Kernel>, usize),
 }
 
@@ -48,26 +54,35 @@ pub struct LaneBound {
 impl CompiledLanes {
     /// Compiles the step of `plan` for this many lanes, over a field as in [`CompiledStep::new`]. None where the step is
     /// not compiled as a whole, or the method's treatment is not one of formulas.
-    pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: usize, lanes: usize) -> Option<CompiledLanes> {
+    pub fn new(
+        plan: &Plan,
+        field: &Field,
+        vectors: &Arc<StateVectors>,
+        (targets, parameters): (usize, usize),
+        lanes: usize,
+    ) -> Option<CompiledLanes> {
         let tableau = plan.method.scheme.runge_kutta()?;
         let formula = Formula::new(&field.graph, &field.field);
         let corrects = CompiledStep::suits(plan, field, &formula)?;
-        match plan.method.treatment {
+        match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => {}
             Treatment::Corrected if corrects => {}
             _ => return None,
         }
-        let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: &formula };
+        let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: &formula, vectors };
+        let (equal_steps, lagged) = (plan.fixed_step().is_some(), tableau.lagged.is_some());
+        let kept =
+            Kept { sizes: corrects || !equal_steps, weights: corrects, lagged: corrects && equal_steps && lagged };
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, corrects);
-                (Advance::Repeated(compile(&tape, lanes), tape.states), [fixed.h, plan.t0])
+                (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, targets, corrects)?;
-                let inputs = ingredients.attempt_inputs();
+                let settling = CompiledStep::settling(plan, field, vectors, targets, corrects)?;
+                let inputs = ingredients.norms_from();
                 let kernel = compile(&ingredients.settled_attempt(&settling), lanes);
-                (Advance::Attempt(kernel, inputs), [adaptive.rtol, adaptive.atol])
+                (Advance::Attempt(kernel, inputs), vec![adaptive.rtol])
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
@@ -79,8 +94,10 @@ impl CompiledLanes {
             groups: field.groups.len(),
             corrects,
             watching: Watching::of(field),
+            vectors: Arc::clone(vectors),
+            kept,
             field: compile(&alone, lanes),
-            watch: compile(&settling_tape(field, false), lanes),
+            watch: compile(&settling_tape(field, None), lanes),
             advance,
             more,
         })
@@ -137,7 +154,10 @@ impl LaneSteps for CompiledLanes {
     fn work_len(&self) -> usize {
         let advancing = match &self.advance {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
-            Advance::Attempt(kernel, inputs) => (inputs + kernel.outputs()) * self.lanes + kernel.work_len(),
+            Advance::Attempt(kernel, inputs) => {
+                let scales = 3 * self.vectors.vectors.count();
+                (inputs + scales + kernel.outputs()) * self.lanes + kernel.work_len()
+            }
         };
         let watching = (self.dimension + self.rows + self.watch.outputs()) * self.lanes + self.watch.work_len();
         self.field.work_len().max(watching).max(advancing)
@@ -147,20 +167,48 @@ impl LaneSteps for CompiledLanes {
         self.corrects
     }
 
+    fn vectors(&self) -> &Vectors {
+        &self.vectors.vectors
+    }
+
+    fn kept(&self) -> Kept {
+        self.kept
+    }
+
     fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(&bound.field, t, x, dx, work);
     }
 
-    fn steps(&self, bound: &LaneBound, first: u64, count: u64, x: &mut [f64], largest: &mut [f64], work: &mut [f64]) {
+    fn steps(
+        &self,
+        bound: &LaneBound,
+        steps: Range<u64>,
+        x: &mut [f64],
+        carry: LaneCarry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) {
         let Advance::Repeated(kernel, len) = &self.advance else { unreachable!("an ensemble with equal steps") };
         let (state, work) = work.split_at_mut(len * self.lanes);
-        let (x_len, watched) = (x.len(), largest.len());
-        state[..x_len].copy_from_slice(x);
-        state[x_len..x_len + watched].fill(0.0);
-        state[x_len + watched..].fill(first as f64);
-        kernel.iterate(&bound.advance, state, count, work);
-        x.copy_from_slice(&state[..x_len]);
-        largest.copy_from_slice(&state[x_len..x_len + watched]);
+        let (start, rest) = state.split_at_mut(x.len());
+        let (watched, rest) = rest.split_at_mut(largest.len());
+        let (scales, rest) = rest.split_at_mut(carry.scales.len());
+        let (innovation, number) = rest.split_at_mut(if self.corrects { self.lanes } else { 0 });
+        start.copy_from_slice(x);
+        watched.fill(0.0);
+        scales.copy_from_slice(carry.scales);
+        innovation.fill(0.0);
+        number.fill(steps.start as f64);
+        kernel.iterate(&bound.advance, state, steps.end - steps.start, work);
+        let (end, rest) = state.split_at(x.len());
+        let (watched, rest) = rest.split_at(largest.len());
+        let (scales, rest) = rest.split_at(carry.scales.len());
+        x.copy_from_slice(end);
+        largest.copy_from_slice(watched);
+        carry.scales.copy_from_slice(scales);
+        if self.corrects {
+            carry.innovation.copy_from_slice(&rest[..self.lanes]);
+        }
         self.watching.finish(largest, self.lanes);
     }
 
@@ -169,13 +217,18 @@ impl LaneSteps for CompiledLanes {
         bound: &LaneBound,
         span: LaneSpans,
         x: &[f64],
+        norms: &[f64],
+        carry: LaneCarry,
         first: &mut [f64],
         result: &mut LaneResults,
         work: &mut [f64],
     ) {
         let Advance::Attempt(kernel, inputs) = &self.advance else { unreachable!("an adaptive ensemble") };
         let (len, lanes) = (x.len(), self.lanes);
-        let (inputs, work) = work.split_at_mut(inputs * lanes);
+        let (scales, work) = work.split_at_mut(inputs * lanes + norms.len() + carry.scales.len());
+        let (inputs, behind) = scales.split_at_mut(inputs * lanes);
+        behind[..norms.len()].copy_from_slice(norms);
+        behind[norms.len()..].copy_from_slice(carry.scales);
         let (state, rest) = inputs.split_at_mut(len);
         let (h, rest) = rest.split_at_mut(lanes);
         let (t1, stage) = rest.split_at_mut(lanes);
@@ -184,11 +237,15 @@ impl LaneSteps for CompiledLanes {
         t1.copy_from_slice(span.t1);
         stage.copy_from_slice(&first[..stage.len()]);
         let (outputs, work) = work.split_at_mut(kernel.outputs() * lanes);
-        kernel.run(&bound.advance, span.t, inputs, outputs, work);
+        kernel.run(&bound.advance, span.t, scales, outputs, work);
         let (settled, rest) = outputs.split_at(len);
         let (deviations, rest) = rest[self.rows * lanes..].split_at(result.deviations.len());
+        let (innovation, rest) = rest.split_at(lanes);
         let (size, rest) = rest.split_at(lanes);
-        let (error, stage) = rest.split_at(lanes);
+        let (error, rest) = rest.split_at(lanes);
+        let (carried, stage) = rest.split_at(carry.scales.len());
+        carry.innovation.copy_from_slice(innovation);
+        carry.scales.copy_from_slice(carried);
         result.x.copy_from_slice(settled);
         result.deviations.copy_from_slice(deviations);
         self.watching.finish(result.deviations, lanes);

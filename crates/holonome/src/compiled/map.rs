@@ -2,12 +2,13 @@
 
 use super::formula::Formula;
 use super::step::{Ingredients, Settling, correction};
+use super::vectors::StateVectors;
 use super::{Bound, Watching};
-use holonome_integrate::controller::Tolerance;
+use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{Attempt, Blocks, NoStep, Settled, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{Attempt, Blocks, Carry, NoStep, Settled, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
@@ -30,12 +31,12 @@ pub struct CompiledStep {
 impl CompiledStep {
     /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
     /// are no constraints), then those of its treatment.
-    pub fn new(plan: &Plan, field: &Field, targets: usize, parameters: &[f64]) -> CompiledStep {
+    pub fn new(plan: &Plan, field: &Field, vectors: &StateVectors, targets: usize, parameters: &[f64]) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         let formula = Formula::new(&field.graph, &field.field);
         let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
         let ingredients =
-            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula };
+            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula, vectors };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, corrects);
@@ -44,14 +45,15 @@ impl CompiledStep {
                     kernel: Bound::new(&tape, &all),
                     watching: Watching::of(field),
                     len: tape.states,
+                    carried: if corrects { ingredients.carried_by_equal_steps() } else { 0 },
                     evaluations: tableau.stages_of_step as u64,
                     corrects,
                 };
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, targets, corrects);
-                let attempts = Attempts::new(&ingredients, field, settling.as_ref(), parameters, adaptive.tolerance());
+                let settling = CompiledStep::settling(plan, field, vectors, targets, corrects);
+                let attempts = Attempts::new(&ingredients, field, settling.as_ref(), parameters, adaptive.rtol);
                 CompiledStep { repeated: None, attempts: Some(attempts) }
             }
         }
@@ -63,7 +65,7 @@ impl CompiledStep {
         if formula.operations() * tableau.stages > LONGEST_STEP {
             return None;
         }
-        match plan.method.treatment {
+        match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => Some(false),
             Treatment::Corrected if field.invariants.len() <= super::FEW_INVARIANTS => Some(true),
             // Attempts are the same whatever is done to their result.
@@ -72,31 +74,45 @@ impl CompiledStep {
     }
 
     /// What ends an attempt of `plan`, where that is one of formulas.
-    pub(super) fn settling(plan: &Plan, field: &Field, targets: usize, corrects: bool) -> Option<Settling> {
-        let formulas = match plan.method.treatment {
+    pub(super) fn settling(
+        plan: &Plan,
+        field: &Field,
+        vectors: &StateVectors,
+        targets: usize,
+        corrects: bool,
+    ) -> Option<Settling> {
+        let formulas = match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => true,
             Treatment::Corrected => corrects,
             Treatment::Projection | Treatment::SymmetricProjection => false,
         };
         let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
         let constraints = field.constraints;
-        (formulas && small).then(|| Settling::new(field, corrects, |g, row| g.parameter(targets + row - constraints)))
+        let correct = corrects.then_some((vectors, field.dimension));
+        (formulas && small).then(|| Settling::new(field, correct, |g, row| g.parameter(targets + row - constraints)))
     }
 
     /// The same step with other parameters.
     pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
-        let all = |more: [f64; 2]| [parameters, &more].concat();
+        let all = |more: &[f64]| [parameters, more].concat();
         let repeated = match (&self.repeated, &plan.stepping) {
-            (Some(repeated), Stepping::Fixed(fixed)) => Some(repeated.rebound(&all([fixed.h, plan.t0]))),
+            (Some(repeated), Stepping::Fixed(fixed)) => Some(repeated.rebound(&all(&[fixed.h, plan.t0]))),
             _ => None,
         };
         let attempts = match (&self.attempts, &plan.stepping) {
-            (Some(attempts), Stepping::Adaptive(adaptive)) => {
-                Some(attempts.rebound(&all([adaptive.rtol, adaptive.atol])))
-            }
+            (Some(attempts), Stepping::Adaptive(adaptive)) => Some(attempts.rebound(&all(&[adaptive.rtol]))),
             _ => None,
         };
         CompiledStep { repeated, attempts }
+    }
+}
+
+/// The treatment of a method over `field`, which is none where there is nothing to correct.
+pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
+    match plan.method.treatment {
+        Treatment::Feedback => Treatment::Feedback,
+        _ if field.groups.iter().all(|group| group.watched) => Treatment::Plain,
+        treatment => treatment,
     }
 }
 
@@ -104,8 +120,10 @@ impl CompiledStep {
 struct Repeated {
     kernel: Bound,
     watching: Watching,
-    /// Length of (x, largest deviations, number of the step).
+    /// Length of (x, largest deviations, what is carried, number of the step).
     len: usize,
+    /// How many numbers are carried of the scales of the vectors.
+    carried: usize,
     evaluations: u64,
     corrects: bool,
 }
@@ -119,7 +137,7 @@ pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: u
     let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    let correct = corrects.then(|| correction(field, target));
+    let correct = corrects.then(|| correction(field, ingredients.vectors, field.dimension, target));
     ingredients.repeated(&first, &groups, correct.as_ref())
 }
 
@@ -140,7 +158,7 @@ impl Blocks for Repeated {
         first: u64,
         count: u64,
         x: &mut [f64],
-        _memory: &mut [f64],
+        carry: Carry,
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
@@ -148,10 +166,22 @@ impl Blocks for Repeated {
         let (state, work) = work.split_at_mut(self.len);
         state[..n].copy_from_slice(x);
         state[n..n + groups].fill(0.0);
-        if let Some(number) = state.get_mut(n + groups) {
+        let carried = n + groups..n + groups + self.carried;
+        state[carried.clone()].copy_from_slice(&carry.scales[..self.carried]);
+        let mut rest = state[carried.end..].iter_mut();
+        if self.corrects
+            && let Some(innovation) = rest.next()
+        {
+            *innovation = 0.0;
+        }
+        if let Some(number) = rest.next() {
             *number = first as f64;
         }
         self.kernel.iterate(state, count, work);
+        if self.corrects {
+            *carry.innovation = state[carried.end];
+            carry.scales.copy_from_slice(&state[carried]);
+        }
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
@@ -173,6 +203,8 @@ struct Attempts {
     /// With what follows an accepted one.
     settled: Option<Bound>,
     watching: Watching,
+    /// Where S² stands in what an attempt starts from, and the length of that.
+    norms: usize,
     inputs: usize,
     evaluations: u64,
 }
@@ -183,14 +215,15 @@ impl Attempts {
         field: &Field,
         settling: Option<&Settling>,
         parameters: &[f64],
-        tolerance: Tolerance,
+        rtol: f64,
     ) -> Attempts {
-        let all = [parameters, &[tolerance.relative, tolerance.absolute]].concat();
+        let all = [parameters, &[rtol]].concat();
         let tableau = ingredients.tableau;
         Attempts {
             staged: Bound::new(&ingredients.attempt(), &all),
             settled: settling.map(|settling| Bound::new(&ingredients.settled_attempt(settling), &all)),
             watching: Watching::of(field),
+            norms: ingredients.norms_from(),
             inputs: ingredients.attempt_inputs(),
             evaluations: tableau.stages as u64 - u64::from(tableau.first_same_as_last),
         }
@@ -229,7 +262,7 @@ impl StepMap for CompiledMap<'_> {
         let attempts = self.step.attempts.as_ref().map_or(0, |attempts| {
             let kernels = [Some(&attempts.staged), attempts.settled.as_ref()];
             let len = kernels.into_iter().flatten().map(|kernel| kernel.outputs() + kernel.work_len()).max();
-            attempts.inputs + len.unwrap_or(0)
+            attempts.inputs + 2 * (attempts.inputs - attempts.norms) + len.unwrap_or(0)
         });
         let repeated = self.step.repeated.as_ref().map_or(0, Repeated::work_len);
         self.slices.work_len().max(attempts).max(repeated)
@@ -261,31 +294,38 @@ impl StepMap for CompiledMap<'_> {
         t: f64,
         h: f64,
         x: &Vec<f64>,
-        tolerance: Tolerance,
+        yardstick: Yardstick,
         dense: bool,
         stages: &mut Stages<Vec<f64>>,
         x1: &mut Vec<f64>,
+        measured: &mut Measured,
         work: &mut [f64],
     ) -> Attempt {
         let Some(attempts) = &self.step.attempts else {
-            return self.slices.attempt(t, h, x, tolerance, dense, stages, x1, work);
+            return self.slices.attempt(t, h, x, yardstick, dense, stages, x1, measured, work);
         };
-        let n = x.len();
+        let (n, vectors) = (x.len(), yardstick.norms.len());
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
-        // Nothing here depends on the end of the step.
-        (inputs[n], inputs[n + 1]) = (h, t);
-        if let Some(first) = inputs.get_mut(n + 2..).filter(|first| !first.is_empty()) {
-            first.copy_from_slice(&stages.k[0]);
+        (inputs[n], inputs[n + 1]) = (h, t + h);
+        if self.tableau.first_same_as_last {
+            inputs[n + 2..attempts.norms].copy_from_slice(&stages.k[0]);
         }
+        inputs[attempts.norms..].copy_from_slice(yardstick.norms);
         let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
         attempts.staged.run(t, inputs, outputs, work);
-        x1.copy_from_slice(&outputs[..n]);
-        for (k, value) in stages.k.iter_mut().zip(outputs[n + 1..].chunks(n.max(1))) {
+        let (state, rest) = outputs.split_at(n);
+        let (error, rest) = rest.split_at(1);
+        let (sizes, rest) = rest.split_at(vectors);
+        let (errors, rest) = rest.split_at(vectors);
+        x1.copy_from_slice(state);
+        measured.sizes.copy_from_slice(sizes);
+        measured.errors.copy_from_slice(errors);
+        for (k, value) in stages.k.iter_mut().zip(rest.chunks(n.max(1))) {
             k.copy_from_slice(value);
         }
         let finite = all_finite(x1);
-        Attempt { error: if finite { outputs[n] } else { f64::NAN }, evaluations: attempts.evaluations }
+        Attempt { error: if finite { error[0] } else { f64::NAN }, evaluations: attempts.evaluations }
     }
 
     fn settled_attempt(
@@ -294,32 +334,39 @@ impl StepMap for CompiledMap<'_> {
         h: f64,
         x: &[f64],
         first: &[f64],
+        norms: &[f64],
         settled: &mut Settled,
         work: &mut [f64],
     ) -> Option<Attempt> {
         let attempts = self.step.attempts.as_ref()?;
         let kernel = attempts.settled.as_ref()?;
         let n = x.len();
-        let (inputs, work) = work.split_at_mut(attempts.inputs);
+        let (inputs, work) = work.split_at_mut(attempts.inputs + settled.carried.len());
         inputs[..n].copy_from_slice(x);
         (inputs[n], inputs[n + 1]) = (h, t1);
         if self.tableau.first_same_as_last {
-            inputs[n + 2..].copy_from_slice(first);
+            inputs[n + 2..attempts.norms].copy_from_slice(first);
         }
+        inputs[attempts.norms..attempts.inputs].copy_from_slice(norms);
+        inputs[attempts.inputs..].copy_from_slice(settled.carried);
         let (outputs, work) = work.split_at_mut(kernel.outputs());
         kernel.run(t, inputs, outputs, work);
         let (state, rest) = outputs.split_at(n);
         let (values, rest) = rest.split_at(settled.values.len());
         let (deviations, rest) = rest.split_at(settled.deviations.len());
-        let (attempted, last) = rest.split_at(2);
+        let (attempted, rest) = rest.split_at(3);
+        let (carried, last) = rest.split_at(settled.carried.len());
         settled.x.copy_from_slice(state);
         settled.values.copy_from_slice(values);
         settled.deviations.copy_from_slice(deviations);
+        settled.carried.copy_from_slice(carried);
         attempts.watching.finish(settled.deviations, 1);
         if !last.is_empty() {
             settled.last_stage.copy_from_slice(last);
         }
-        let error = if attempted[0].is_finite() { attempted[1] } else { f64::NAN };
+        let [innovation, size, error] = [attempted[0], attempted[1], attempted[2]];
+        settled.innovation = innovation;
+        let error = if size.is_finite() { error } else { f64::NAN };
         Some(Attempt { error, evaluations: attempts.evaluations })
     }
 

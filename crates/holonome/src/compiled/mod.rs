@@ -8,14 +8,17 @@ mod map;
 mod rows;
 mod step;
 mod tracing;
+mod vectors;
 
 pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound};
 pub use map::{CompiledMap, CompiledStep};
 pub use rows::{RowSystem, compile_rows};
+pub use vectors::StateVectors;
 
 use crate::backend::compile;
 pub(crate) use formula::Formula;
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Group, GroupKind, Invariants, System};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
@@ -23,7 +26,8 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::Arc;
-use step::Settling;
+use step::{Settled, Settling};
+use vectors::Masses;
 
 /// A kernel of one lane with its parameters.
 pub struct Bound {
@@ -94,13 +98,20 @@ pub struct CompiledSystem {
     /// (x, F₀) to the corrected x, F and deviations there.
     correct: Option<Bound>,
     watching: Watching,
+    masses: Masses,
     invariants: Arc<Invariants>,
 }
 
 impl CompiledSystem {
     /// Compiles `field` for these parameters (the model's, then its treatment's inputs). The directional
-    /// derivative is compiled only where it is asked for: one pilot run uses it. So is the correction.
-    pub fn new(field: &Field, parameters: &[f64], with_derivative: bool, with_correction: bool) -> CompiledSystem {
+    /// derivative is compiled only where it is asked for: one pilot run uses it. So is the correction. `vectors` make up the state.
+    pub fn new(
+        field: &Field,
+        vectors: &Arc<StateVectors>,
+        parameters: &[f64],
+        with_derivative: bool,
+        with_correction: bool,
+    ) -> CompiledSystem {
         let entries: Vec<Node> = field.jacobian.iter().flatten().map(|&(_, node)| node).collect();
         let derivative = with_derivative.then(|| {
             let mut doubled = field.clone();
@@ -117,16 +128,20 @@ impl CompiledSystem {
             values: Bound::of(field, &field.invariants, parameters),
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
-            watch: small.then(|| Bound::new(&settling_tape(field, false), parameters)),
-            correct: corrects.then(|| Bound::new(&settling_tape(field, true), parameters)),
+            watch: small.then(|| Bound::new(&settling_tape(field, None), parameters)),
+            correct: corrects.then(|| Bound::new(&settling_tape(field, Some(vectors)), parameters)),
             watching,
+            // What stands behind the model's own parameters is none of theirs.
+            masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants(field)),
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
+        self.jacobian.rebind(parameters);
+        self.masses.rebind(parameters);
     }
 
     /// The same system with other parameters.
@@ -141,6 +156,7 @@ impl CompiledSystem {
             watch: optional(&self.watch),
             correct: optional(&self.correct),
             watching: self.watching.clone(),
+            masses: self.masses.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
         }
     }
@@ -190,16 +206,21 @@ impl Watching {
     }
 }
 
-/// A tape from (x, F₀) to x, F and the largest deviation of every group; of the corrected x, if `correct` is set.
-fn settling_tape(field: &Field, correct: bool) -> Tape {
+/// A tape from (x, F₀) to x, F and the largest deviation of every group; with a correction over `vectors` from (x, F₀, w²)
+/// to those of the corrected x and the square of the innovation.
+fn settling_tape(field: &Field, correct: Option<&StateVectors>) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
-    let settling = Settling::new(field, correct, |g, row| g.state(n + row));
+    let settling = Settling::new(field, correct.map(|vectors| (vectors, n + m)), |g, row| g.state(n + row));
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let inputs: Vec<Node> = (0..n + m).map(|k| g.state(k)).collect();
-    let mut outputs = settling.at(&mut g, t, &inputs);
-    outputs.drain(n..n + m);
-    Tape::of_fused(&g, &outputs, n + m, field.parameters)
+    let states = n + m + correct.map_or(0, |vectors| vectors.vectors.count());
+    let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
+    let Settled { x, values, largest, innovation } = settling.at(&mut g, t, &inputs);
+    let mut outputs = [x, values, largest].concat();
+    if correct.is_some() {
+        outputs.push(innovation);
+    }
+    Tape::of_fused(&g, &outputs, states, field.parameters)
 }
 
 /// The numeric half's description of a field's invariants.
@@ -229,26 +250,29 @@ fn group(g: &InvariantGroup) -> Group {
 }
 
 impl CompiledSystem {
-    /// Runs a kernel of [`settling_tape`]; gives the settled x.
+    /// Runs a kernel of [`settling_tape`]; gives the settled x, and the square of the innovation where there are weights.
     fn run_settling<'w>(
         &self,
         kernel: &Bound,
-        (t, target, x): (f64, &[f64], &[f64]),
+        (t, target, weights, x): (f64, &[f64], &[f64], &[f64]),
         values: &mut [f64],
         deviations: &mut [f64],
         work: &'w mut [f64],
-    ) -> &'w [f64] {
+    ) -> (&'w [f64], f64) {
         let (n, m) = (self.dimension, values.len());
-        let (inputs, work) = work.split_at_mut(n + m);
+        let (inputs, work) = work.split_at_mut(n + m + weights.len());
         inputs[..n].copy_from_slice(x);
-        inputs[n..].copy_from_slice(target);
-        let (outputs, work) = work.split_at_mut(n + m + deviations.len());
+        inputs[n..n + m].copy_from_slice(target);
+        inputs[n + m..].copy_from_slice(weights);
+        let (outputs, work) = work.split_at_mut(kernel.outputs());
         kernel.run(t, inputs, outputs, work);
         let (settled, rest) = outputs.split_at(n);
-        values.copy_from_slice(&rest[..m]);
-        deviations.copy_from_slice(&rest[m..]);
+        let (f, rest) = rest.split_at(m);
+        let (drift, innovation) = rest.split_at(deviations.len());
+        values.copy_from_slice(f);
+        deviations.copy_from_slice(drift);
         self.watching.finish(deviations, 1);
-        settled
+        (settled, innovation.first().copied().unwrap_or(0.0))
     }
 }
 
@@ -261,8 +285,9 @@ impl System for CompiledSystem {
         let (n, m, groups) = (self.dimension, self.invariants.count, self.invariants.groups.len());
         let derivative = self.derivative.as_ref().map_or(0, |d| d.work_len() + 2 * n);
         let watching = [&self.watch, &self.correct].into_iter().flatten().map(Bound::work_len).max();
-        let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups);
-        [self.field.work_len(), self.values.work_len(), self.jacobian.work_len(), derivative, watching]
+        let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + self.vectors().count() + 1);
+        let (field, masses) = (self.field.work_len(), self.masses.work_len());
+        [field, self.values.work_len(), self.jacobian.work_len(), derivative, watching, masses]
             .into_iter()
             .max()
             .unwrap_or(0)
@@ -270,6 +295,14 @@ impl System for CompiledSystem {
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
+    }
+
+    fn vectors(&self) -> &Vectors {
+        self.masses.vectors()
+    }
+
+    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        self.masses.at(t, x, masses, work);
     }
 
     fn invariants(&self) -> &Invariants {
@@ -283,7 +316,7 @@ impl System for CompiledSystem {
     fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
         match &self.watch {
             Some(watch) => {
-                self.run_settling(watch, (t, target, x), values, deviations, work);
+                self.run_settling(watch, (t, target, &[], x), values, deviations, work);
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -294,17 +327,17 @@ impl System for CompiledSystem {
 
     fn correct(
         &self,
-        t: f64,
-        target: &[f64],
+        (t, target, weights): (f64, &[f64], &[f64]),
         x: &mut [f64],
         values: &mut [f64],
         deviations: &mut [f64],
         work: &mut [f64],
-    ) -> bool {
-        let Some(correct) = &self.correct else { return false };
-        let corrected = self.run_settling(correct, (t, target, x), values, deviations, work);
+    ) -> Option<f64> {
+        let correct = self.correct.as_ref()?;
+        let at = (t, target, weights, &*x);
+        let (corrected, innovation) = self.run_settling(correct, at, values, deviations, work);
         x.copy_from_slice(corrected);
-        true
+        Some(innovation)
     }
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {

@@ -1,8 +1,10 @@
 //! A large model as a system of the numeric half: one kernel for each template, run over its rows.
 
 use super::group;
+use super::vectors::{Masses, StateVectors};
 use crate::backend::backend;
 use holonome_integrate::constraint_forces::ConstraintForces;
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{BLOCK, RowField, RowKernel, RowProgram};
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub struct RowSystem {
     jacobian: RowKernel,
     dimension: usize,
     parameters: usize,
+    masses: Masses,
     invariants: Arc<Invariants>,
     /// Of a model with constraints what its field has besides X_H, if that is wanted.
     forces: Option<Arc<ConstraintForces>>,
@@ -27,7 +30,7 @@ pub struct RowSystem {
 impl RowSystem {
     /// Compiles `field` for these parameters; what stands behind the model's own is left alone. The field of a model with
     /// constraints has their forces if it is `extended`, and is X_H otherwise.
-    pub fn new(field: &RowField, parameters: &[f64], extended: bool) -> RowSystem {
+    pub fn new(field: &RowField, vectors: &Arc<StateVectors>, parameters: &[f64], extended: bool) -> RowSystem {
         let parameters = &parameters[..field.parameters];
         let invariants = Invariants {
             count: field.count(),
@@ -45,6 +48,7 @@ impl RowSystem {
             jacobian: compile_rows(&field.jacobian.in_columns(&field.layout), parameters),
             dimension: field.dimension,
             parameters: field.parameters,
+            masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants),
         }
     }
@@ -56,15 +60,18 @@ impl RowSystem {
             field: self.field.rebound(parameters),
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
+            masses: self.masses.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
             forces: self.forces.clone(),
             ..*self
         }
     }
 
-    /// Gives the kernel of F other parameters, and no other kernel.
-    pub fn rebind_values(&mut self, parameters: &[f64]) {
+    /// Gives F, DF and the masses other parameters, and no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(&parameters[..self.parameters]);
+        self.jacobian.rebind(&parameters[..self.parameters]);
+        self.masses.rebind(&parameters[..self.parameters]);
     }
 }
 
@@ -80,7 +87,7 @@ impl System for RowSystem {
             .forces
             .as_ref()
             .map_or(0, |forces| self.invariants.count + self.invariants.nonzeros() + forces.work_len());
-        kernels + extension + 2 * self.dimension
+        kernels.max(self.masses.work_len()) + extension + 2 * self.dimension
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
@@ -92,6 +99,14 @@ impl System for RowSystem {
             self.jacobian.run(t, x, jacobian, work);
             forces.add(&self.invariants, values, jacobian, dx, work);
         }
+    }
+
+    fn vectors(&self) -> &Vectors {
+        self.masses.vectors()
+    }
+
+    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        self.masses.at(t, x, masses, work);
     }
 
     fn invariants(&self) -> &Invariants {

@@ -3,12 +3,16 @@
 use super::Watching;
 use super::formula::Formula;
 use super::tracing::TracingSpace;
+use super::vectors::StateVectors;
+use holonome_integrate::scales::{UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step};
+use holonome_integrate::space::Space;
 use holonome_integrate::tableau::Tableau;
+use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::{corrected, deviation};
+use holonome_model::treatment::correction::{Corrected, CorrectionScales, corrected, deviation};
 
 /// What a step is made of.
 pub struct Ingredients<'a> {
@@ -20,6 +24,8 @@ pub struct Ingredients<'a> {
     pub parameters: usize,
     /// X(t, x).
     pub field: &'a Formula,
+    /// The vectors of the state.
+    pub vectors: &'a StateVectors,
 }
 
 impl Ingredients<'_> {
@@ -35,21 +41,23 @@ impl Ingredients<'_> {
         stages
     }
 
-    /// One of many equal steps: a map of (x, largest deviations, number of the step) to itself. The step and the
-    /// start of time are parameters after the others. `first` gives X and then the deviations of the groups, both at
-    /// the start of the step, where they share what they have in common; `correct` the corrected state.
+    /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
+    /// and the start of time are parameters after the others. `first` gives X and then the deviations of the groups, both
+    /// at the start of the step, where they share what they have in common; `correct` the corrected state.
     ///
+    /// What is carried are the scales of the vectors and the largest square of an innovation, where a correction takes them.
     /// The number of the step is there only if something depends on the time.
     pub fn repeated(&self, first: &Formula, groups: &[usize], correct: Option<&Formula>) -> Tape {
         let n = self.dimension;
         let counts = first.reads_time() || correct.is_some_and(Formula::reads_time);
         let slots = groups.iter().max().map_or(0, |&last| last + 1);
+        let carried = if correct.is_some() { self.carried_by_equal_steps() + 1 } else { 0 };
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t0) = (g.parameter(self.parameters), g.parameter(self.parameters + 1));
         let one = g.one();
-        let number = if counts { g.state(n + slots) } else { g.zero() };
+        let number = if counts { g.state(n + slots + carried) } else { g.zero() };
         let next = g.add(number, one);
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
@@ -57,46 +65,115 @@ impl Ingredients<'_> {
         let mut stages = self.stages(g, known);
         let mut x1 = x.clone();
         fixed_step(self.tableau, &mut space, t, h, &x, &mut stages, &mut x1);
-        let g = &mut space.graph;
+        let mut carry = Vec::new();
         if let Some(correct) = correct {
-            x1 = correct.at(g, t1, &x1);
+            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
+            let (innovation, carried) = carried.split_last().expect("the innovation is carried, too");
+            carry = self.equal_step_scales(&mut space, h, &stages, &x1, carried);
+            let g = &mut space.graph;
+            let count = self.vectors.vectors.count();
+            let mut corrected = correct.at(g, t1, &[&x1[..], &carry[count..2 * count]].concat());
+            let last = corrected.pop().expect("the innovation follows the state");
+            carry.push(g.largest(last, *innovation));
+            x1 = corrected;
         }
+        let g = &mut space.graph;
         let mut largest: Vec<Node> = (0..slots).map(|i| g.state(n + i)).collect();
         for (&deviation, &group) in deviations.iter().zip(groups) {
             largest[group] = g.largest(deviation, largest[group]);
         }
-        let mut outputs = [x1, largest].concat();
+        let mut outputs = [x1, largest, carry].concat();
         if counts {
             outputs.push(next);
         }
-        Tape::of_fused(g, &outputs, n + slots + usize::from(counts), self.parameters + 2)
+        Tape::of_fused(g, &outputs, n + slots + carried + usize::from(counts), self.parameters + 2)
     }
 
-    /// An attempted step from (x, h, t₁) and, where the last stage of one step is the first of the next, that one. The
-    /// tolerances, relative and absolute, are parameters after the others. The outputs are x₁, the error and all stages.
-    pub fn attempt(&self) -> Tape {
-        let Attempted { mut space, x1, error, stages } = self.attempted();
-        let mut outputs = x1;
-        outputs.push(error);
-        outputs.extend(stages.k.into_iter().take(self.tableau.stages).flatten());
-        self.tape(&mut space, &outputs)
+    /// How many numbers equal steps carry of the scales.
+    pub fn carried_by_equal_steps(&self) -> usize {
+        let lagged = if self.tableau.lagged.is_some() { self.dimension } else { 0 };
+        2 * self.vectors.vectors.count() + lagged
     }
 
-    /// The same attempt with what follows if it is accepted. The outputs are the settled x₁, F and the deviations of the
-    /// groups there, the size of x₁ before that (which is finite where x₁ is), the error, and the last stage where it is
-    /// the next first one.
-    pub fn settled_attempt(&self, settling: &Settling) -> Tape {
-        let Attempted { mut space, x1, error, mut stages } = self.attempted();
+    /// The scales after an equal step, as `holonome_integrate::run` finds them for a single one.
+    fn equal_step_scales(
+        &self,
+        space: &mut TracingSpace,
+        h: Node,
+        stages: &Stages<Vec<Node>>,
+        x1: &[Node],
+        carried: &[Node],
+    ) -> Vec<Node> {
+        let (vectors, count) = (&self.vectors.vectors, self.vectors.vectors.count());
+        let (sizes, rest) = carried.split_at(count);
+        let (weights, pending) = rest.split_at(count);
+        let Some(lagged) = &self.tableau.lagged else {
+            let errors: Vec<Vec<Node>> = self
+                .tableau
+                .error
+                .iter()
+                .map(|error| {
+                    let mut out = vec![x1[0]; self.dimension];
+                    space.weighted_sum(&mut out, &error.weights, &stages.k);
+                    out
+                })
+                .collect();
+            let g = &mut space.graph;
+            let one = g.one();
+            let measured = error_norm(g, one, h, &errors, x1, sizes, vectors);
+            return taken(g, sizes, weights, &measured);
+        };
         let g = &mut space.graph;
-        let t1 = g.state(self.dimension + 1);
-        let mut outputs = settling.at(g, t1, &x1);
+        let next = g.constant(lagged.next);
+        let estimate: Vec<Node> = stages.k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
+        let square_of_h = g.mul(h, h);
+        let mut errors = squares(g, &estimate, vectors);
+        for error in &mut errors {
+            *error = g.mul(*error, square_of_h);
+        }
+        let measured = Measured { error: g.zero(), sizes: squares(g, x1, vectors), errors };
+        let mut carry = taken(g, sizes, weights, &measured);
+        let mut pending = estimate;
+        space.weighted_sum(&mut pending, &lagged.weights, &stages.k);
+        carry.append(&mut pending);
+        carry
+    }
+
+    /// An attempted step from (x, h, t₁), where the last stage of one step is the first of the next that one, and S² of the
+    /// vectors. The relative tolerance is a parameter after the others. The outputs are x₁, the error, of every vector its
+    /// squared length and its squared error, and all stages.
+    pub fn attempt(&self) -> Tape {
+        let Attempted { mut space, x1, measured, stages } = self.attempted();
+        let mut outputs = x1;
+        outputs.push(measured.error);
+        outputs.extend([measured.sizes, measured.errors].concat());
+        outputs.extend(stages.k.into_iter().take(self.tableau.stages).flatten());
+        self.tape(&mut space, &outputs, self.attempt_inputs())
+    }
+
+    /// The same attempt with what follows if it is accepted; its inputs end with the scales that are carried. The outputs
+    /// are the settled x₁, F and the deviations of the groups there, the square of the innovation, the size of x₁ before that
+    /// (which is finite where x₁ is), the error, the scales after the step, and the last stage where it is the next first
+    /// one.
+    pub fn settled_attempt(&self, settling: &Settling) -> Tape {
+        let Attempted { mut space, x1, measured, mut stages } = self.attempted();
+        let g = &mut space.graph;
+        let (t1, count) = (g.state(self.dimension + 1), self.vectors.vectors.count());
+        let inputs = self.attempt_inputs();
+        let carried = settling.carried(count);
+        let before: Vec<Node> = (inputs..inputs + carried).map(|k| g.state(k)).collect();
+        let (sizes, weights) = before.split_at(count);
+        let carry = taken(g, sizes, weights, &measured);
+        let Settled { x, values, largest, innovation } = settling.at(g, t1, &[&x1[..], &carry[count..]].concat());
+        let mut outputs = [x, values, largest].concat();
         let zero = g.zero();
         let size = x1.iter().fold(zero, |size, &x| g.largest(x, size));
-        outputs.extend([size, error]);
+        outputs.extend([innovation, size, measured.error]);
+        outputs.extend(carry);
         if self.tableau.first_same_as_last {
             outputs.append(&mut stages.k[self.tableau.stages - 1]);
         }
-        self.tape(&mut space, &outputs)
+        self.tape(&mut space, &outputs, inputs + carried)
     }
 
     fn attempted(&self) -> Attempted<'_> {
@@ -110,17 +187,25 @@ impl Ingredients<'_> {
         let mut stages = self.stages(g, k0);
         let mut x1 = x.clone();
         attempt(self.tableau, &mut space, t, h, &x, &mut stages, &mut x1);
-        let error = error_norm(&mut space.graph, self.parameters, h, &stages.errors, &x, &x1);
-        Attempted { space, x1, error, stages }
+        let g = &mut space.graph;
+        let (first, rtol) = (self.norms_from(), g.parameter(self.parameters));
+        let norms: Vec<Node> = (first..self.attempt_inputs()).map(|k| g.state(k)).collect();
+        let measured = error_norm(g, rtol, h, &stages.errors, &x1, &norms, &self.vectors.vectors);
+        Attempted { space, x1, measured, stages }
+    }
+
+    /// Where S² stands in what an attempt starts from.
+    pub fn norms_from(&self) -> usize {
+        self.dimension + 2 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
     }
 
     /// Length of what an attempt starts from.
     pub fn attempt_inputs(&self) -> usize {
-        self.dimension + 2 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
+        self.norms_from() + self.vectors.vectors.count()
     }
 
-    fn tape(&self, space: &mut TracingSpace, outputs: &[Node]) -> Tape {
-        Tape::of_fused(&space.graph, outputs, self.attempt_inputs(), self.parameters + 2)
+    fn tape(&self, space: &mut TracingSpace, outputs: &[Node], inputs: usize) -> Tape {
+        Tape::of_fused(&space.graph, outputs, inputs, self.parameters + 1)
     }
 }
 
@@ -128,15 +213,26 @@ impl Ingredients<'_> {
 struct Attempted<'a> {
     space: TracingSpace<'a>,
     x1: Vec<Node>,
-    error: Node,
+    measured: Measured,
     stages: Stages<Vec<Node>>,
 }
 
-/// The corrected x of `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints.
-pub fn correction(field: &Field, target: impl Fn(&mut Graph, usize) -> Node) -> Formula {
+/// The corrected x of `field` and the square of the innovation. The targets F₀ are the nodes that `target` gives for rows
+/// that are no constraints; w² of the vectors are states from number `weights_from` on.
+pub fn correction(
+    field: &Field,
+    vectors: &StateVectors,
+    weights_from: usize,
+    target: impl Fn(&mut Graph, usize) -> Node,
+) -> Formula {
     let mut corrector = field.clone();
-    let roots = corrected(&mut corrector, target);
-    Formula::new(&corrector.graph, &roots)
+    let count = vectors.vectors.count();
+    let weights: Vec<Node> = (0..count).map(|k| corrector.graph.state(weights_from + k)).collect();
+    let largest_innovation = largest_innovation(count);
+    let scales = CorrectionScales { vector_of: &vectors.vector_of, weights: &weights, largest_innovation };
+    let Corrected { mut x, innovation } = corrected(&mut corrector, &scales, target);
+    x.push(innovation);
+    Formula::new(&corrector.graph, &x)
 }
 
 /// What is done at the end of a step: a correction where the method has one, and then F and the deviations.
@@ -144,31 +240,56 @@ pub struct Settling {
     correct: Option<Formula>,
     /// F and then the deviation of every member.
     watch: Formula,
+    dimension: usize,
     rows: usize,
     /// The group of every member.
     members: Vec<usize>,
     groups: usize,
 }
 
+/// A settled state as nodes.
+pub struct Settled {
+    /// x.
+    pub x: Vec<Node>,
+    /// F there.
+    pub values: Vec<Node>,
+    /// The largest deviation of every group there.
+    pub largest: Vec<Node>,
+    /// The square of the innovation, 0 without a correction.
+    pub innovation: Node,
+}
+
 impl Settling {
-    /// Over `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints.
-    pub fn new(field: &Field, correct: bool, target: impl Fn(&mut Graph, usize) -> Node) -> Settling {
-        let correct = correct.then(|| correction(field, &target));
+    /// Over `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints. With a correction
+    /// over `vectors`, w² are states from number `weights_from` on.
+    pub fn new(
+        field: &Field,
+        correct: Option<(&StateVectors, usize)>,
+        target: impl Fn(&mut Graph, usize) -> Node,
+    ) -> Settling {
+        let correct = correct.map(|(vectors, weights_from)| correction(field, vectors, weights_from, &target));
         let mut watched = field.clone();
         let delta = deviation(&mut watched, &target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
         let mut roots = watched.invariants.clone();
         roots.extend(nodes);
         let watch = Formula::new(&watched.graph, &roots);
-        Settling { correct, watch, rows: field.invariants.len(), members, groups: field.groups.len() }
+        let (dimension, rows, groups) = (field.dimension, field.invariants.len(), field.groups.len());
+        Settling { correct, watch, dimension, rows, members, groups }
     }
 
-    /// The settled x with F and the largest deviation of every group there. `inputs` are x and, if the targets are states
-    /// after x, these.
-    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node]) -> Vec<Node> {
+    /// How many numbers it takes of the scales of `count` vectors.
+    pub fn carried(&self, count: usize) -> usize {
+        if self.correct.is_some() { 2 * count } else { count }
+    }
+
+    /// What `inputs` settle to: x, then F₀ where the targets are states, then w² where there is a correction.
+    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node]) -> Settled {
         let mut settled = inputs.to_vec();
+        let mut innovation = g.zero();
         if let Some(correct) = &self.correct {
-            let x = correct.at(g, t, inputs);
+            let mut x = correct.at(g, t, inputs);
+            innovation = x.pop().expect("the innovation follows the state");
             settled[..x.len()].copy_from_slice(&x);
         }
         let mut values = self.watch.at(g, t, &settled);
@@ -177,27 +298,62 @@ impl Settling {
         for (&deviation, &group) in deviations.iter().zip(&self.members) {
             largest[group] = g.largest(deviation, largest[group]);
         }
-        [settled, values, largest].concat()
+        settled.truncate(self.dimension);
+        Settled { x: settled, values, largest, innovation }
     }
 }
 
+/// What an attempted step tells of its vectors, as nodes: see `holonome_integrate::controller`.
+struct Measured {
+    error: Node,
+    sizes: Vec<Node>,
+    errors: Vec<Node>,
+}
+
+/// |v_b|² of every vector, in the order of `holonome_integrate::scales::square`.
+fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
+    let mut square = |vector: usize| {
+        let components = vectors.components_of(vector);
+        let Some((&first, rest)) = v[components].split_first() else { return g.zero() };
+        let square = g.mul(first, first);
+        rest.iter().fold(square, |sum, &v| g.fma(v, v, sum))
+    };
+    (0..vectors.count()).map(&mut square).collect()
+}
+
+/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only where there are some.
+fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &Measured) -> Vec<Node> {
+    let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
+    let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
+    for (vector, &weight) in weights.iter().enumerate() {
+        let fresh = g.fma(unit, taken[vector], measured.errors[vector]);
+        let faded = g.mul(memory, weight);
+        taken.push(g.largest(fresh, faded));
+    }
+    taken
+}
+
 /// `holonome_integrate::controller::error_norm` as nodes, for h > 0.
-fn error_norm(g: &mut Graph, tolerances: usize, h: Node, errors: &[Vec<Node>], x0: &[Node], x1: &[Node]) -> Node {
-    let n = x0.len();
-    let (relative, absolute) = (g.parameter(tolerances), g.parameter(tolerances + 1));
+fn error_norm(
+    g: &mut Graph,
+    rtol: Node,
+    h: Node,
+    errors: &[Vec<Node>],
+    x1: &[Node],
+    norms: &[Node],
+    vectors: &Vectors,
+) -> Measured {
+    let sizes = squares(g, x1, vectors);
+    let all: Vec<Vec<Node>> = errors.iter().map(|error| squares(g, error, vectors)).collect();
+    let (square_of_tolerance, square_of_h) = (g.mul(rtol, rtol), g.mul(h, h));
     let tiny = g.constant(f64::MIN_POSITIVE);
-    let least = g.add(absolute, tiny);
-    let one = g.one();
     let mut sums = vec![[g.zero(); 4]; errors.len()];
-    for i in 0..n {
-        let zero = g.zero();
-        let size = g.largest(x0[i], zero);
-        let size = g.largest(x1[i], size);
-        let scale = g.fma(relative, size, least);
-        let inverse = g.div(one, scale);
-        for (sum, error) in sums.iter_mut().zip(errors) {
-            let ratio = g.mul(error[i], inverse);
-            sum[i % 4] = g.fma(ratio, ratio, sum[i % 4]);
+    for (vector, (&size, &norm)) in sizes.iter().zip(norms).enumerate() {
+        let larger = g.largest(size, norm);
+        let scale = g.fma(larger, square_of_tolerance, tiny);
+        for (sum, squares) in sums.iter_mut().zip(&all) {
+            let ratio = g.div(squares[vector], scale);
+            sum[vector % 4] = g.add(sum[vector % 4], ratio);
         }
     }
     let sums: Vec<Node> = sums
@@ -207,22 +363,26 @@ fn error_norm(g: &mut Graph, tolerances: usize, h: Node, errors: &[Vec<Node>], x
             g.add(ab, cd)
         })
         .collect();
-    let count = g.constant(n as f64);
-    match sums[..] {
-        [s5, s3] => {
-            let (hundredth, tiny) = (g.constant(0.01), g.constant(f64::MIN_POSITIVE));
-            let both = g.fma(hundredth, s3, s5);
+    let count = g.constant(vectors.count().max(1) as f64);
+    let (norm, factor) = match sums[..] {
+        [s, s3] => {
+            let hundredth = g.constant(0.01);
+            let both = g.fma(hundredth, s3, s);
             let both = g.add(both, tiny);
-            let both = g.mul(both, count);
-            let root = g.sqrt(both);
-            let quotient = g.div(s5, root);
-            g.mul(h, quotient)
+            let product = g.mul(both, count);
+            let root = g.sqrt(product);
+            let part = g.div(s, both);
+            (g.div(s, root), g.mul(square_of_h, part))
         }
         [s] => {
             let mean = g.div(s, count);
-            let root = g.sqrt(mean);
-            g.mul(h, root)
+            (g.sqrt(mean), square_of_h)
         }
-        _ => g.zero(),
-    }
+        _ => (g.zero(), g.zero()),
+    };
+    let errors = match all.first() {
+        Some(squares) => squares.iter().map(|&square| g.mul(square, factor)).collect(),
+        None => vec![g.zero(); sizes.len()],
+    };
+    Measured { error: g.mul(h, norm), sizes, errors }
 }

@@ -31,6 +31,9 @@ const REFUSED: f64 = 0.4;
 const PILOT_STEPS: f64 = 200.0;
 const PILOT_STEPS_OF_ROWS: f64 = 20.0;
 
+/// Its samples.
+const PILOT_SAMPLES: u64 = 201;
+
 /// Its tolerance: v is wanted to a few per cent.
 const PILOT_TOLERANCE: f64 = 1e-6;
 
@@ -169,9 +172,9 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
         let options = RunOptions {
             method: method.to_string(),
             rtol: PILOT_TOLERANCE,
-            atol: PILOT_TOLERANCE,
             until: options.until.min(steps * h),
-            samples: Some(2),
+            // Steps may be long against the peaks of a speed.
+            samples: Some(PILOT_SAMPLES),
             ..RunOptions::default()
         };
         Simulation::new(motion, options)
@@ -182,7 +185,7 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
         .or_else(|_| pilot(free(true).or_else(|_| free(false))?, "dop853"))?;
     let mut state = simulation.state().clone();
     let mut watch = Fastest { speed: Speed::new(&model, &penalty), largest: 0.0 };
-    watch.look(&state);
+    watch.look(state.t, &state.x);
     // A motion that cannot be followed to the end tells what it told up to there.
     let _ = simulation.run_unstored(&simulation.plan, &mut state, &mut watch);
     Ok(watch.largest)
@@ -194,20 +197,21 @@ struct Fastest {
 }
 
 impl Fastest {
-    fn look(&mut self, state: &StepState) {
-        self.largest = self.largest.max(self.speed.at(state.t, &state.x));
+    fn look(&mut self, t: f64, x: &[f64]) {
+        self.largest = self.largest.max(self.speed.at(t, x));
     }
 }
 
 impl Observer for Fastest {
     type Error = Infallible;
 
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
+        self.look(t, x);
         Ok(())
     }
 
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
-        self.look(state);
+        self.look(state.t, &state.x);
         Ok(Control::Continue)
     }
 }

@@ -16,7 +16,6 @@ use holonome_model::consistency;
 use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::syntax::diagnostic::Severity;
 use holonome_model::treatment::penalty::penalise;
-use holonome_model::treatment::{Field, InvariantGroup};
 
 /// What a penalised run is told of its penalty.
 pub struct Penalised {
@@ -82,7 +81,8 @@ pub(crate) fn apply(
             moved.position
         ));
     }
-    for name in &penalised.examined.varying {
+    let claimed = |name: &&String| !problem.examined.varying.contains(name);
+    for name in penalised.examined.varying.iter().filter(claimed) {
         warnings.push(format!(
             "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is watched and not held"
         ));
@@ -103,7 +103,7 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
         })?),
         false => None,
     };
-    let mut examined = consistency::examine(&model);
+    let mut examined = consistency::examine_during(&model, problem.settings.span());
     if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
         let remedy = match slow {
             true => "a larger omega moves the start less, --slow-manifold off not at all",
@@ -111,20 +111,7 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
         };
         return Err(Error::option(format!("--penalty {}: {}; {remedy}", choice::shown(omega), finding.message)));
     }
-    let varying = examined.varying.clone();
-    let watch = |groups: &mut [InvariantGroup], clear: &mut dyn FnMut(usize)| {
-        for group in groups.iter_mut().filter(|group| varying.contains(&group.name)) {
-            group.watched = true;
-            group.members.iter().flatten().for_each(|&(row, _)| clear(row));
-        }
-    };
-    if let Some((field, _)) = &mut examined.field {
-        let Field { groups, jacobian, .. } = field;
-        watch(groups, &mut |row| jacobian[row].clear());
-    }
-    if let Some(rows) = &mut examined.rows {
-        watch(&mut rows.groups, &mut |_| {});
-    }
+    examined.leave_out_unverified();
     let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
     let form = match (&examined.field, &examined.rows) {
         (Some((field, _)), _) => Some(Ok(field)),

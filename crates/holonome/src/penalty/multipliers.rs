@@ -12,6 +12,7 @@
 use super::slow::SlowManifold;
 use crate::compiled::{Bound, Quantities};
 use crate::structured::ForcePlaces;
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{StepMap, TableauMap};
 use holonome_integrate::scheme::rk4;
@@ -49,6 +50,7 @@ pub struct MeanMultipliers {
 struct Flow {
     field: Quantities,
     none: Invariants,
+    vectors: Vectors,
     dimension: usize,
 }
 
@@ -59,6 +61,10 @@ impl System for Flow {
 
     fn work_len(&self) -> usize {
         self.field.work_len()
+    }
+
+    fn vectors(&self) -> &Vectors {
+        &self.vectors
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
@@ -107,7 +113,12 @@ impl MeanMultipliers {
         };
         MeanMultipliers {
             constraints,
-            flow: Flow { field, none: Invariants::none(), dimension: model.dimension() },
+            flow: Flow {
+                field,
+                none: Invariants::none(),
+                vectors: Vectors::components(model.dimension()),
+                dimension: model.dimension(),
+            },
             places: None,
             manifold,
             place: penalty.omega,
@@ -133,6 +144,7 @@ impl MeanMultipliers {
             flow: Flow {
                 field: self.flow.field.rebound(parameters),
                 none: Invariants::none(),
+                vectors: self.flow.vectors.clone(),
                 dimension: self.flow.dimension,
             },
             places: self.places.as_ref().map(|places| places.rebound(parameters)),

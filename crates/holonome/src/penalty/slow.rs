@@ -10,6 +10,7 @@ use crate::backend::backend;
 use holonome_integrate::linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::rows::{BLOCK, Derived, RowKernel, RowProgram};
+use holonome_model::scales::Scales;
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{Penalty, Watched};
 use rustc_hash::FxHashMap;
@@ -27,6 +28,7 @@ pub struct Moved {
 /// for looking at states.
 pub struct SlowManifold {
     degrees: usize,
+    scales: Scales,
     omega: usize,
     /// √2 for a row that stands for two entries.
     weight: Vec<f64>,
@@ -135,6 +137,7 @@ impl SlowManifold {
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,
+            scales: Scales::new(model),
             omega: penalty.omega,
             weight: multiplicities.map(|(_, multiplicity)| multiplicity.sqrt()).collect(),
             ldl: SparseLdl::new(constraints.count(), &pattern),
@@ -156,6 +159,7 @@ impl SlowManifold {
             weight: self.weight.clone(),
             pattern: self.pattern.clone(),
             ldl: self.ldl.clone(),
+            scales: self.scales.clone(),
             ..*self
         }
     }
@@ -234,7 +238,7 @@ impl SlowManifold {
 
     /// Moves q along M⁻¹Gᵀ to where g has these values.
     fn move_positions(&mut self, x: &mut [f64], target: &[f64]) -> Result<(), String> {
-        let scale = x[..self.degrees].iter().fold(1.0f64, |s, v| s.max(v.abs()));
+        let scale = self.scales.units(x);
         let mut last = f64::INFINITY;
         for _ in 0..ITERATIONS {
             let at = self.at(0.0, x);
@@ -248,9 +252,10 @@ impl SlowManifold {
                 }
             }
             x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
-            let size = step.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+            // In units of the state's own size.
+            let size = step.iter().zip(&scale).fold(0.0f64, |s, (v, unit)| s.max((v / unit).abs()));
             // Newton's iteration ends at rounding, which may be more than its smallest unit.
-            if size <= ROUNDING * scale || (size <= 1e-12 * scale && size >= last) {
+            if size <= ROUNDING || (size <= 1e-12 && size >= last) {
                 return Ok(());
             }
             if !size.is_finite() {
@@ -259,7 +264,7 @@ impl SlowManifold {
             last = size;
         }
         Err(format!(
-            "Newton's iteration onto the slow manifold does not converge (its last step is {last:.1e}): the constraints give way"
+            "Newton's iteration onto the slow manifold does not converge (its last step is {last:.1e} of the state's size): the constraints give way"
         ))
     }
 

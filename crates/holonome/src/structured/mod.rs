@@ -302,6 +302,16 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// Methods that such a model can be run with, for the refusal of others.
+    fn remedy(&self) -> &'static str {
+        match (self.hamiltonian, self.constrained) {
+            (false, _) => "gauss4 or corrected:dop853",
+            (true, false) => "stormer-verlet-a or gauss4",
+            (true, true) if self.degenerate.is_some() || self.kind == Kind::SecondClass => "corrected:dop853",
+            (true, true) => "rattle",
+        }
+    }
+
     fn of(mechanics: &Mechanics) -> Facts<'_> {
         Facts {
             constrained: !mechanics.constraints.is_empty(),
@@ -355,17 +365,14 @@ fn recognised(
 }
 
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
-    Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use rattle, stormer-verlet-a or gauss4"))
+    let remedy = Facts::of(mechanics).remedy();
+    Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
 /// The rigid body that the model is, for a scheme that needs one.
 fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
-    let other = match (mechanics.degrees > 0, mechanics.constraints.is_empty()) {
-        (false, _) => "gauss4 or corrected:dop853",
-        (true, false) => "rattle",
-        (true, true) => "stormer-verlet-a or gauss4",
-    };
-    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {other}"))?;
+    let remedy = Facts::of(mechanics).remedy();
+    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
@@ -397,7 +404,14 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
-            "it takes no constraints, and the model has some; use rattle or corrected:dop853, or make them a potential with --penalty"
+            let penalty = if kind == Kind::Holonomic { ", or make them a potential with --penalty" } else { "" };
+            return Err(format!(
+                "it takes no constraints, and the model has some; use {}{penalty}",
+                match facts.remedy() {
+                    "rattle" => "rattle or corrected:dop853",
+                    other => other,
+                }
+            ));
         }
         Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff if !hamiltonian => {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"

@@ -6,7 +6,7 @@ use super::tracing::{Calls, System, Trace};
 use crate::compiled::{Bound, Formula, Watching};
 use holonome_integrate::newton::CLOSE;
 use holonome_integrate::phase_space::Watched;
-use holonome_integrate::scheme::map::Blocks;
+use holonome_integrate::scheme::map::{Blocks, Carry};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::linear::{Factors, Matrix};
@@ -128,7 +128,8 @@ impl Repeated {
         let (mut x, mut memory) = (of.start.to_vec(), of.memory.to_vec());
         let mut largest = vec![0.0; of.watched_count()];
         let mut work = vec![0.0; self.work_len()];
-        self.steps(of.steps, TRIAL_STEPS, &mut x, &mut memory, &mut largest, &mut work)
+        let carry = Carry { memory: &mut memory, scales: &mut [], innovation: &mut 0.0 };
+        self.steps(of.steps, TRIAL_STEPS, &mut x, carry, &mut largest, &mut work)
     }
 
     /// Scratch needed.
@@ -143,10 +144,11 @@ impl Blocks for Repeated {
         first: u64,
         count: u64,
         x: &mut [f64],
-        memory: &mut [f64],
+        carry: Carry,
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
+        let memory = carry.memory;
         let (n, groups) = (x.len(), largest.len());
         let (state, work) = work.split_at_mut(self.len);
         state[..n].copy_from_slice(x);

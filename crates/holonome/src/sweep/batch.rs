@@ -6,6 +6,7 @@ use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
 use crate::simulation::{Simulation, run_method};
 use crate::starts::StartError;
+use crate::summary::Relative;
 use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
@@ -13,6 +14,7 @@ use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
+use holonome_integrate::terms::{Terms, is_measured};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -22,6 +24,8 @@ pub(super) struct Batch {
     pub rows: Vec<Vec<f64>>,
     /// The largest deviations of every group of invariants: at the end, and at any time.
     pub drift: Vec<(f64, f64)>,
+    /// The same over the size of the group's terms.
+    pub relative: Vec<(f64, f64)>,
     pub steps: u64,
     pub cost: Cost,
     /// Trajectories that ended early, with the reason.
@@ -34,6 +38,8 @@ struct Outcome<'a> {
     steps: u64,
     deviations: &'a [f64],
     largest: &'a [f64],
+    /// Sizes of the groups' terms.
+    terms: &'a [f64],
     cost: &'a Cost,
     failure: Option<String>,
 }
@@ -68,6 +74,7 @@ impl<'a> Collector<'a> {
             batch: Batch {
                 rows,
                 drift: vec![(0.0, 0.0); simulation.groups.len()],
+                relative: vec![(0.0, 0.0); simulation.groups.len()],
                 steps: 0,
                 cost: Cost::default(),
                 failures: Vec::new(),
@@ -139,6 +146,12 @@ impl<'a> Collector<'a> {
                 {
                     *drift = (drift.0.max(now), drift.1.max(max));
                 }
+                let deviations = outcome.deviations.iter().zip(outcome.largest).zip(outcome.terms);
+                for (relative, ((&now, &max), &terms)) in batch.relative.iter_mut().zip(deviations) {
+                    if let Some(Relative { last, max }) = Relative::new(now, max, terms) {
+                        *relative = (relative.0.max(last), relative.1.max(max));
+                    }
+                }
             }
         }
     }
@@ -204,6 +217,7 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
                 steps: state.step,
                 deviations: &deviations,
                 largest: &largest,
+                terms: &state.terms,
                 cost: &state.cost,
                 failure: failure.map(|failure| describe(&failure)),
             },
@@ -241,6 +255,7 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
     all.resize(all.len() + simulation.target_count(), 0.0);
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
+    let count = (collector.range.end - collector.range.start) as usize;
     let system = &simulation.system;
     let mut feed = Feed {
         collector,
@@ -248,6 +263,8 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         next: 0,
         start_work: sweep.starts.work(),
         values: simulation.system.rebound(&all),
+        terms: Terms::new(simulation.system.invariants()),
+        largest_terms: vec![0.0; count * simulation.groups.len()],
         targets: vec![0.0; simulation.system.invariants().count],
         all,
         work: vec![0.0; system.work_len()],
@@ -262,8 +279,11 @@ struct Feed<'f, 'a> {
     lanes: &'f CompiledLanes,
     next: usize,
     start_work: Vec<f64>,
-    /// Gives F at the start.
+    /// Gives F at the start, and its terms.
     values: crate::compiled::Compiled,
+    terms: Terms,
+    /// The size of every group's terms, of every trajectory of the batch.
+    largest_terms: Vec<f64>,
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
@@ -271,7 +291,7 @@ struct Feed<'f, 'a> {
 }
 
 impl Trajectories<LaneBound> for Feed<'_, '_> {
-    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64]) -> Option<usize> {
+    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize> {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
         let count = (self.collector.range.end - self.collector.range.start) as usize;
         if self.next == count || self.error.is_some() {
@@ -287,10 +307,13 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         }
         let first_target = parameters.len();
         self.all[..first_target].copy_from_slice(parameters);
-        self.values.rebind_values(&self.all);
+        self.values.rebind_invariants(&self.all);
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        if !masses.is_empty() {
+            self.values.masses(t0, x, masses, &mut self.work);
+        }
         let constraints = simulation.constraints;
         self.targets[..constraints].fill(0.0);
         let targets = &self.targets[constraints..];
@@ -301,6 +324,19 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
 
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
         self.collector.sample(number, sample, x);
+        let plan = &self.collector.simulation.plan;
+        if is_measured(sample, plan.sample_count()) {
+            self.pass(number, plan.sample_time(sample), x);
+        }
+    }
+
+    fn pass(&mut self, number: usize, t: f64, x: &[f64]) {
+        let parameters = self.collector.parameters_of(number);
+        self.all[..parameters.len()].copy_from_slice(parameters);
+        self.values.rebind_invariants(&self.all);
+        let groups = self.values.invariants().groups.len();
+        let largest = &mut self.largest_terms[number * groups..(number + 1) * groups];
+        self.terms.raise(&self.values, t, x, largest, &mut self.work);
     }
 
     fn end(&mut self, number: usize, end: &End) {
@@ -316,6 +352,7 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
             steps: end.steps,
             deviations: &end.deviations,
             largest: &end.largest,
+            terms: &self.largest_terms[number * end.largest.len()..(number + 1) * end.largest.len()],
             cost: &end.cost,
             failure,
         };

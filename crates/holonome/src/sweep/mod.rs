@@ -20,13 +20,15 @@ use crate::recording::Place;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
-use crate::summary::{Drift, drift_json};
+use crate::summary::{Drift, Relative, drift_json, is_varying};
 pub(crate) use batch::add_cost;
 use batch::{Batch, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
+use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::Cost;
+use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -72,9 +74,17 @@ struct Tally {
     last: Vec<f64>,
     #[serde(with = "exact::list")]
     max: Vec<f64>,
+    /// The same over the sizes of the groups' terms.
+    #[serde(default, with = "exact::list")]
+    relative_last: Vec<f64>,
+    #[serde(default, with = "exact::list")]
+    relative_max: Vec<f64>,
     steps: u64,
     cost: Cost,
     failed: u64,
+    /// Trajectories whose start `--project-initial` moved far.
+    #[serde(default)]
+    far: u64,
     /// The first failures, for the user.
     failures: Vec<(u64, String)>,
 }
@@ -118,6 +128,8 @@ pub struct SweepSummary {
     pub failed: u64,
     /// The first of these, with the reason.
     pub failures: Vec<(u64, String)>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
     /// The folder.
     pub out: PathBuf,
     /// Whether it was stopped before its end.
@@ -169,6 +181,7 @@ impl Sweep {
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
+        let measures = std::mem::take(&mut options.error);
         let mut simulation = Simulation::new(problem, options)?;
         if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
             && simulation.options.record.is_some()
@@ -179,6 +192,10 @@ impl Sweep {
             )));
         }
         simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
+        if measures {
+            let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
+            simulation.warnings.push(format!("--error has no effect: {what}"));
+        }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take()),
             None => starts,
@@ -195,8 +212,9 @@ impl Sweep {
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }
+        starts.take_far();
         let groups = simulation.groups.len();
-        let tally = Tally { last: vec![0.0; groups], max: vec![0.0; groups], ..Tally::default() };
+        let tally = Tally::new(groups);
         let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
         made.simulation.warnings.extend(made.footprint().warnings(&out));
@@ -223,6 +241,7 @@ impl Sweep {
         resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
         if let Some(state) = state {
             resumed.tally = state.state().map_err(Error::store)?;
+            resumed.tally.complete();
         }
         resumed.store = Some(store);
         Ok(Some(Ok(resumed)))
@@ -251,8 +270,8 @@ impl Sweep {
     }
 
     /// What the user should know before it starts.
-    pub fn warnings(&self) -> &[String] {
-        &self.simulation.warnings
+    pub fn warnings(&self) -> Vec<String> {
+        self.simulation.all_warnings()
     }
 
     /// How it stands.
@@ -392,6 +411,7 @@ impl Sweep {
                 let batch = batch.map_err(Error::from)?;
                 self.append(store, batch)?;
             }
+            self.tally.far += self.starts.take_far();
             if hold::stored(store, &self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
                 return Ok(Control::Stop);
             }
@@ -409,13 +429,15 @@ impl Sweep {
     /// The kernels for several trajectories side by side, where the plan and the model allow it.
     fn lanes(&self) -> Option<CompiledLanes> {
         let simulation = &self.simulation;
-        if !ensemble::suits(&simulation.plan) {
+        let aims_elsewhere = self.reference.is_some() && simulation.plan.method.treatment == Treatment::Corrected;
+        if !ensemble::suits(&simulation.plan) || aims_elsewhere {
             return None;
         }
         let targets = simulation.problem.model.parameter_values.len();
         let parameters = targets + simulation.target_count() + simulation.gains.len();
         let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
-        CompiledLanes::new(&simulation.plan, field, targets, parameters, backend::lanes())
+        let inputs = (targets, parameters);
+        CompiledLanes::new(&simulation.plan, field, &simulation.vectors, inputs, backend::lanes())
     }
 
     fn append(&mut self, store: &mut Store, batch: Batch) -> Result<(), Error> {
@@ -435,27 +457,39 @@ impl Sweep {
 
     fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> SweepSummary {
         let simulation = &self.simulation;
-        let drift = simulation.groups.iter().zip(self.tally.last.iter().zip(&self.tally.max));
+        let tally = &self.tally;
+        let reached = tally.done - tally.failed;
+        let drift = |(k, group): (usize, &InvariantGroup)| Drift {
+            name: group.name.clone(),
+            kind: group.kind,
+            varying: is_varying(group, &simulation.problem.examined.varying),
+            initial: Value::Null,
+            last: tally.last[k],
+            max: tally.max[k],
+            relative: Some(Relative { last: tally.relative_last[k], max: tally.relative_max[k] }),
+        };
+        let t = simulation.plan.t_end();
+        let mut warnings = self.warnings();
+        if tally.far > 0 {
+            let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
+            warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
+        }
+        if tally.failed > 0 {
+            warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
+        }
         SweepSummary {
             model: simulation.problem.name.clone(),
             method: simulation.options.method.clone(),
             trajectories: self.tally.done,
-            t: simulation.plan.t_end(),
+            t,
             steps: self.tally.steps,
             hamiltonian: simulation.problem.model.is_hamiltonian(),
-            drift: drift
-                .map(|(group, (&last, &max))| Drift {
-                    name: group.name.clone(),
-                    kind: group.kind,
-                    initial: Value::Null,
-                    last,
-                    max,
-                })
-                .collect(),
+            drift: simulation.groups.iter().enumerate().map(drift).collect(),
             cost: self.tally.cost.clone(),
             wall_seconds,
             failed: self.tally.failed,
             failures: self.tally.failures.clone(),
+            warnings,
             out,
             interrupted,
         }
@@ -463,6 +497,18 @@ impl Sweep {
 }
 
 impl Tally {
+    fn new(groups: usize) -> Tally {
+        let zeros = || vec![0.0; groups];
+        let (last, max, relative_last, relative_max) = (zeros(), zeros(), zeros(), zeros());
+        Tally { last, max, relative_last, relative_max, ..Tally::default() }
+    }
+
+    /// What a part that an older program stored does not have is unknown, and shown as 0.
+    fn complete(&mut self) {
+        self.relative_last.resize(self.last.len(), 0.0);
+        self.relative_max.resize(self.last.len(), 0.0);
+    }
+
     fn add(&mut self, count: u64, batch: Batch) {
         self.done += count;
         self.steps += batch.steps;
@@ -474,26 +520,39 @@ impl Tally {
             self.last[k] = self.last[k].max(last);
             self.max[k] = self.max[k].max(max);
         }
+        for (k, (last, max)) in batch.relative.into_iter().enumerate() {
+            self.relative_last[k] = self.relative_last[k].max(last);
+            self.relative_max[k] = self.relative_max[k].max(max);
+        }
     }
 
     /// Adds a later part of the same ensemble.
     fn join(&mut self, later: Tally) {
         let drift = later.last.into_iter().zip(later.max).collect();
+        let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
         let failed = later.failed;
-        let batch = Batch { rows: Vec::new(), drift, steps: later.steps, cost: later.cost, failures: later.failures };
+        let (steps, cost, failures) = (later.steps, later.cost, later.failures);
+        let batch = Batch { rows: Vec::new(), drift, relative, steps, cost, failures };
         let before = self.failed;
+        self.far += later.far;
         self.add(later.done, batch);
         self.failed = before + failed;
     }
 }
 
 impl SweepSummary {
+    /// Trajectories that reached the end.
+    pub fn reached(&self) -> u64 {
+        self.trajectories - self.failed
+    }
+
     /// The object that `sweep --json` prints.
     pub fn to_json(&self) -> Value {
         let cost = &self.cost;
         let mut all = json!({
             "model": self.model, "method": self.method, "trajectories": self.trajectories, "t": self.t,
-            "steps": self.steps, "drift": drift_json(&self.drift, self.hamiltonian),
+            "steps": self.steps,
+            "drift": (self.reached() > 0).then(|| drift_json(&self.drift, self.hamiltonian)),
             "cost": {
                 "field": cost.field, "gradient": cost.gradient, "hessian": cost.hessian, "linear_solves": cost.linear_solves,
                 "newton_iterations": cost.newton_iterations, "rejected": cost.rejected,
@@ -511,6 +570,7 @@ impl SweepSummary {
         if self.interrupted {
             object.insert("interrupted".to_string(), json!(true));
         }
+        object.insert("warnings".to_string(), json!(self.warnings));
         all
     }
 }

@@ -3,71 +3,109 @@
 pub mod pi;
 pub mod start;
 
-/// How accurate a step is to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
-    /// Relative to the state's components.
-    pub relative: f64,
-    /// Absolute.
-    pub absolute: f64,
+use crate::scales::{Vectors, square};
+
+/// What an attempted step is measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct Yardstick<'a> {
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// The vectors of the state.
+    pub vectors: &'a Vectors,
+    /// S² of every vector, without the state that the step arrives at.
+    pub norms: &'a [f64],
 }
 
-/// The error of an attempted step in units of the tolerance: the root mean square of e_i/(atol + rtol·max(|x₀|, |x₁|)),
-/// HNW II.4 (4.11). `errors` are Σ e_i k_i without their factor h. Two estimates e₅, e₃ are combined as in Hairer's
-/// `dop853.f` (HNW II.10 (10.17)): |h| e₅²/√(e₅² + 0.01 e₃²).
-pub fn error_norm(h: f64, errors: &[Vec<f64>], x0: &[f64], x1: &[f64], tolerance: Tolerance) -> f64 {
-    match errors {
-        [e5, e3] => {
-            let (s5, s3) = (squares(e5, x0, x1, tolerance), squares(e3, x0, x1, tolerance));
-            h.abs() * (s5 / ((0.01f64.mul_add(s3, s5) + f64::MIN_POSITIVE) * x0.len() as f64).sqrt())
+/// What an attempted step tells of its vectors.
+pub struct Measured<'a> {
+    /// |x₁|² of every vector.
+    pub sizes: &'a mut [f64],
+    /// The square of every vector's estimated error.
+    pub errors: &'a mut [f64],
+}
+
+/// The error of an attempted step in units of the tolerance,
+///
+/// err² = (1/n) Σ |e_b|²/(rtol² max(S_b, |x₁_b|)²)
+///
+/// over the n vectors b of the state (see [`scales`](crate::scales)). `errors` are Σ e_i k_i without
+/// their factor h. Two estimates e₅, e₃ are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms,
+/// err₅²/√(err₅² + 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
+pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
+    let Yardstick { rtol, vectors, norms } = yardstick;
+    vectors.squares(x1, measured.sizes);
+    let Some((first, others)) = errors.split_first() else {
+        measured.errors.fill(0.0);
+        return 0.0;
+    };
+    vectors.squares(first, measured.errors);
+    let (square_of_tolerance, square_of_h) = (rtol * rtol, h * h);
+    let scale = |vector: usize, size: f64| larger(size, norms[vector]).mul_add(square_of_tolerance, f64::MIN_POSITIVE);
+    let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
+        // Several sums side by side: the next step waits for this number.
+        let mut sums = [0.0; 4];
+        for (vector, &size) in sizes.iter().enumerate() {
+            sums[vector % 4] += squares(vector) / scale(vector, size);
         }
-        [e] => h.abs() * scaled_norm(e, x0, x1, tolerance),
-        _ => 0.0,
+        (sums[0] + sums[1]) + (sums[2] + sums[3])
+    };
+    let s = sum(&mut |vector| measured.errors[vector], measured.sizes);
+    let count = vectors.count().max(1) as f64;
+    let (norm, factor) = match others {
+        [] => ((s / count).sqrt(), square_of_h),
+        [e3, ..] => {
+            let s3 = sum(&mut |vector| square(&e3[vectors.components_of(vector)]), measured.sizes);
+            let both = 0.01f64.mul_add(s3, s) + f64::MIN_POSITIVE;
+            (s / (both * count).sqrt(), square_of_h * (s / both))
+        }
+    };
+    for error in measured.errors.iter_mut() {
+        *error *= factor;
     }
+    h.abs() * norm
 }
 
-/// Root mean square of v_i/(atol + rtol·max(|x₀|, |x₁|)), NaN where v is.
-pub(crate) fn scaled_norm(v: &[f64], x0: &[f64], x1: &[f64], tolerance: Tolerance) -> f64 {
-    (squares(v, x0, x1, tolerance) / v.len().max(1) as f64).sqrt()
-}
-
-/// Σ (v_i/(atol + rtol·max(|x₀|, |x₁|)))², in four sums over every fourth i: the next step waits for this number.
-fn squares(v: &[f64], x0: &[f64], x1: &[f64], tolerance: Tolerance) -> f64 {
-    // With atol = 0 a component may have no scale at all; it is exact if it has no error either, and 0 over the
-    // smallest number is 0.
-    let least = tolerance.absolute + f64::MIN_POSITIVE;
-    let mut sums = [0.0; 4];
-    for i in 0..v.len() {
-        let ratio = v[i] / tolerance.relative.mul_add(x0[i].abs().max(x1[i].abs()), least);
-        sums[i % 4] = ratio.mul_add(ratio, sums[i % 4]);
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
+/// The larger of two numbers ≥ 0, NaN if the first is.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scales::Role;
 
-    fn tolerance(relative: f64, absolute: f64) -> Tolerance {
-        Tolerance { relative, absolute }
+    fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], norms: &[f64], vectors: &Vectors) -> (f64, Vec<f64>) {
+        let (mut sizes, mut squares) = (vec![0.0; vectors.count()], vec![0.0; vectors.count()]);
+        let measured = &mut Measured { sizes: &mut sizes, errors: &mut squares };
+        (error_norm(h, errors, x1, Yardstick { rtol: 0.5, vectors, norms }, measured), squares)
     }
 
     #[test]
     fn norms_scale_and_keep_nan() {
-        // (3/1, 4/1) with atol = 1, rtol = 0: √((9 + 16)/2).
-        assert_eq!(scaled_norm(&[3.0, 4.0], &[9.0; 2], &[7.0; 2], tolerance(0.0, 1.0)), 12.5f64.sqrt());
-        // The larger of |x0|, |x1| counts: (2/4)².
-        assert_eq!(scaled_norm(&[2.0], &[-4.0], &[1.0], tolerance(1.0, 0.0)), 0.5);
-        assert_eq!(scaled_norm(&[0.0], &[0.0], &[0.0], tolerance(1.0, 0.0)), 0.0);
-        assert_eq!(scaled_norm(&[1.0], &[0.0], &[0.0], tolerance(1.0, 0.0)), f64::INFINITY);
-        assert!(scaled_norm(&[f64::NAN], &[1.0], &[1.0], tolerance(1.0, 0.0)).is_nan());
+        let two = Vectors::components(2);
+        // Errors 1·(3, 4) over 0.5·(2, 4): √((9 + 4)/2); the larger of S and |x₁| counts.
+        let (found, squares) = norm(1.0, &[vec![3.0, 4.0]], &[2.0, -1.0], &[1.0, 16.0], &two);
+        assert_eq!((found, squares), (6.5f64.sqrt(), vec![9.0, 16.0]));
+        // A vector of two components has one length: 25/(0.25·25).
+        let mut plane = Vectors::default();
+        plane.push(Role::Position, 1, 2);
+        assert_eq!(norm(1.0, &[vec![3.0, 4.0]], &[0.0, 5.0], &[1.0], &plane).0, 2.0);
+        let one = Vectors::components(1);
+        assert_eq!(norm(1.0, &[vec![0.0]], &[0.0], &[0.0], &one).0, 0.0);
+        // 1 over the root of the smallest normal number.
+        assert!(norm(1.0, &[vec![1.0]], &[0.0], &[0.0], &one).0 > 1e153);
+        assert!(norm(1.0, &[vec![f64::NAN]], &[1.0], &[1.0], &one).0.is_nan());
+        assert!(norm(1.0, &[vec![1.0]], &[f64::NAN], &[1.0], &one).0.is_nan());
     }
 
     #[test]
     fn two_estimates_combine_as_in_dop853() {
-        let found = error_norm(0.5, &[vec![3.0], vec![40.0]], &[0.0], &[0.0], tolerance(0.0, 1.0));
-        // √(9 + 0.01·1600) = 5; four operations round.
+        let one = Vectors::components(1);
+        // Tolerance 0.5·2 = 1: √(9 + 0.01·1600) = 5; a handful of operations round.
+        let (found, squares) = norm(0.5, &[vec![3.0], vec![40.0]], &[0.0], &[4.0], &one);
         assert!((found - 0.5 * 9.0 / 5.0).abs() < 4.0 * f64::EPSILON);
-        assert_eq!(error_norm(0.5, &[vec![0.0], vec![0.0]], &[0.0], &[0.0], tolerance(0.0, 1.0)), 0.0);
+        assert!((squares[0] - (0.5 * 3.0 * 3.0 / 5.0f64).powi(2)).abs() < 4.0 * f64::EPSILON);
+        assert_eq!(norm(0.5, &[vec![0.0], vec![0.0]], &[0.0], &[4.0], &one).0, 0.0);
     }
 }

@@ -1,10 +1,12 @@
 //! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
 
-use super::{End, LaneResults, LaneSpans, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use super::{End, LaneCarry, LaneResults, LaneSpans, LaneSteps, Stopped, Trajectories};
+use super::{finite, gather, scatter};
 use crate::controller::pi::Controller;
 use crate::controller::start;
 use crate::plan::{AdaptiveSteps, Plan};
-use crate::run::attempt::trial;
+use crate::run::attempt::{REJECTIONS_OF_NEW, old_norm, trial};
+use crate::scales::Scales;
 use crate::state::ControllerMemory;
 use crate::system::max_or_nan;
 
@@ -33,6 +35,7 @@ struct Lane {
     rejections: u32,
     /// Whether the field turned out to be undefined where it stands.
     undefined: bool,
+    scales: Scales,
     end: End,
 }
 
@@ -53,6 +56,13 @@ struct Race<'a, S: LaneSteps> {
     last: Vec<f64>,
     error: Vec<f64>,
     deviations: Vec<f64>,
+    /// What is carried beside the state, and what after the attempt.
+    carried: Vec<f64>,
+    carried1: Vec<f64>,
+    innovation: Vec<f64>,
+    /// S² of the vectors.
+    norms: Vec<f64>,
+    masses: Vec<f64>,
     /// For what is asked about one lane while the others wait.
     aside: Vec<f64>,
     aside_deviations: Vec<f64>,
@@ -68,12 +78,15 @@ impl<'a, S: LaneSteps> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
+        let (vectors, kept) = (steps.vectors().count(), steps.kept());
+        let carried = if kept.weights { 2 * vectors } else { vectors };
         let lane = |_| Lane {
             number: None,
             controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
             wanted: 0.0,
             rejections: 0,
             undefined: false,
+            scales: Scales::default(),
             end: End::new(plan.t0, groups),
         };
         Race {
@@ -91,6 +104,11 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             last: zeros(n),
             error: zeros(1),
             deviations: zeros(groups),
+            carried: zeros(carried),
+            carried1: zeros(carried),
+            innovation: zeros(1),
+            norms: zeros(vectors),
+            masses: vec![0.0; vectors],
             aside: zeros(n),
             aside_deviations: zeros(groups),
             moved: zeros(n),
@@ -105,7 +123,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
     /// Puts the next trajectory that can start into a lane, and chooses its first step.
     fn take_up(&mut self, lane: usize, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, t0) = (self.lanes.len(), self.plan.t0);
-        while let Some(number) = trajectories.next(bound, lane, &mut self.one) {
+        while let Some(number) = trajectories.next(bound, lane, &mut self.one, &mut self.masses) {
             if self.adaptive.samples.first() == Some(&t0) {
                 trajectories.sample(number, 0, &self.one);
             }
@@ -126,6 +144,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 trajectories.end(number, &this.end);
                 continue;
             }
+            self.start_scales(lane);
             let h = match self.adaptive.first_step {
                 Some(h) => h,
                 None => self.first_step(lane, bound),
@@ -139,24 +158,58 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
     }
 
-    /// HNW II.4, as a single run does it; `one` is the state and `field` the field there.
+    /// As a single run does it; `one` is the state and `field` the field there.
     fn first_step(&mut self, lane: usize, bound: &S::Bound) -> f64 {
-        let (lanes, tolerance) = (self.lanes.len(), self.adaptive.tolerance());
-        let h0 = start::first_guess(&self.one, &self.field, tolerance).min(self.adaptive.t_end - self.t[lane]);
+        let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
+        let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
+        let norms = &self.lanes[lane].scales.norms;
+        let probe = start::probe(&self.one, &self.field, norms, vectors, span).length;
         self.moved.copy_from_slice(&self.x);
         for i in 0..self.one.len() {
-            self.moved[i * lanes + lane] = h0.mul_add(self.field[i], self.one[i]);
+            self.moved[i * lanes + lane] = probe.mul_add(self.field[i], self.one[i]);
         }
         self.moved_t.copy_from_slice(&self.t);
-        self.moved_t[lane] += h0;
+        self.moved_t[lane] += probe;
         self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.aside, &mut self.work);
         gather(&self.aside, lanes, lane, &mut self.change);
         for (change, field) in self.change.iter_mut().zip(&self.field) {
             *change -= field;
         }
-        self.lanes[lane].end.cost.field += 1;
         let order = self.steps.tableau().order;
-        start::first_step(h0, &self.one, &self.field, &self.change, order, tolerance)
+        let norms = &self.lanes[lane].scales.norms;
+        let h = start::first_step(probe, (&self.one, &self.field, &self.change), (norms, vectors), (order, rtol, span));
+        let h = h.length;
+        self.lanes[lane].end.cost.field += 1;
+        h
+    }
+
+    /// The scales with which a lane's trajectory begins; `one` is its state and `masses` are its masses.
+    fn start_scales(&mut self, lane: usize) {
+        let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
+        let mut scales = Scales::new(vectors, self.steps.kept(), self.masses.clone(), &self.one);
+        scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
+        scatter(&scales.norms, lanes, lane, &mut self.norms);
+        scatter(&scales.carried, lanes, lane, &mut self.carried);
+        self.lanes[lane].scales = scales;
+    }
+
+    /// Makes the scales after the attempt those of the lane.
+    fn take_scales(&mut self, lane: usize) {
+        let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
+        let this = &mut self.lanes[lane];
+        let sizes = (0..vectors.count()).map(|vector| vector * lanes + lane);
+        let grown = sizes.clone().any(|k| self.carried1[k] > self.carried[k]);
+        for k in (lane..self.carried.len()).step_by(lanes) {
+            self.carried[k] = self.carried1[k];
+        }
+        if grown {
+            gather(&self.carried, lanes, lane, &mut this.scales.carried);
+            this.scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
+        }
+        if grown || this.rejections >= REJECTIONS_OF_NEW {
+            scatter(&this.scales.norms, lanes, lane, &mut self.norms);
+        }
+        this.end.innovation = this.end.innovation.max(self.innovation[lane].sqrt());
     }
 
     /// One attempt in every lane.
@@ -179,9 +232,11 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             }
         }
         self.last.copy_from_slice(&self.first);
+        self.carried1.copy_from_slice(&self.carried);
         let span = LaneSpans { t: &self.t, t1: &self.t1, h: &self.length };
         let result = &mut LaneResults { x: &mut self.x1, deviations: &mut self.deviations, error: &mut self.error };
-        self.steps.attempt(bound, span, &self.x, &mut self.last, result, &mut self.work);
+        let carry = LaneCarry { scales: &mut self.carried1, innovation: &mut self.innovation };
+        self.steps.attempt(bound, span, &self.x, &self.norms, carry, &mut self.last, result, &mut self.work);
         let tableau = self.steps.tableau();
         let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
         for lane in 0..lanes {
@@ -204,6 +259,10 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 this.rejections += 1;
                 this.end.cost.rejected += 1;
                 this.wanted = self.controller.rejected(self.length[lane], error);
+                if this.rejections == REJECTIONS_OF_NEW {
+                    let norms: Vec<f64> = this.scales.norms.iter().map(|&norm| old_norm(norm)).collect();
+                    scatter(&norms, lanes, lane, &mut self.norms);
+                }
             }
         }
         for lane in 0..lanes {
@@ -230,6 +289,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             self.x[i * lanes + lane] = self.x1[i * lanes + lane];
         }
         self.t[lane] = self.t1[lane];
+        self.take_scales(lane);
         let (corrects, tableau) = (self.steps.corrects(), self.steps.tableau());
         let this = &mut self.lanes[lane];
         this.end.steps += 1;
@@ -241,6 +301,10 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
         if corrects {
             this.end.cost.count_corrections(1);
+        }
+        if let Some(number) = this.number.filter(|_| this.end.steps.is_power_of_two()) {
+            gather(&self.x, lanes, lane, &mut self.one);
+            trajectories.pass(number, self.t[lane], &self.one);
         }
         if self.t[lane] < self.adaptive.t_end {
             if tableau.first_same_as_last {

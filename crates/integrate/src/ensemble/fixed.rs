@@ -1,9 +1,11 @@
 //! Equal steps: all lanes march together, from output to output.
 
-use super::{End, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use super::{End, LaneCarry, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
+use crate::scales::{Scales, first_pending};
 use crate::system::max_or_nan;
+use crate::terms::steps_to_measurement;
 
 pub(super) fn run<S: LaneSteps>(
     plan: &Plan,
@@ -30,6 +32,14 @@ struct March<'a, S: LaneSteps> {
     before: Vec<f64>,
     /// The initial states, where failed lanes wait.
     initial: Vec<f64>,
+    /// The same three of what is carried beside the state.
+    carried: Vec<f64>,
+    carried_before: Vec<f64>,
+    carried_initially: Vec<f64>,
+    innovation: Vec<f64>,
+    /// The field at the initial states, and after their first steps.
+    field: Vec<f64>,
+    field_after: Vec<f64>,
     largest: Vec<f64>,
     deviations: Vec<f64>,
     one: Vec<f64>,
@@ -41,6 +51,8 @@ impl<'a, S: LaneSteps> March<'a, S> {
     fn new(plan: &'a Plan, fixed: &'a FixedSteps, steps: &'a S) -> March<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
+        let kept = steps.kept();
+        let carried = Scales::new(steps.vectors(), kept, Vec::new(), &vec![0.0; n]).carried.len();
         March {
             plan,
             fixed,
@@ -50,6 +62,12 @@ impl<'a, S: LaneSteps> March<'a, S> {
             x: zeros(n),
             before: zeros(n),
             initial: zeros(n),
+            carried: zeros(carried),
+            carried_before: zeros(carried),
+            carried_initially: zeros(carried),
+            innovation: zeros(1),
+            field: zeros(n),
+            field_after: zeros(n),
             largest: zeros(groups),
             deviations: zeros(groups),
             one: vec![0.0; n],
@@ -62,7 +80,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
     fn fill(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
-            self.number[lane] = trajectories.next(bound, lane, &mut self.one);
+            self.number[lane] = trajectories.next(bound, lane, &mut self.one, &mut []);
             match self.number[lane] {
                 Some(_) => self.ends[lane].restart(self.plan.t0),
                 None if lane == 0 => return false,
@@ -71,7 +89,38 @@ impl<'a, S: LaneSteps> March<'a, S> {
             scatter(&self.one, lanes, lane, &mut self.initial);
         }
         self.x.copy_from_slice(&self.initial);
+        self.start_carrying(bound);
         true
+    }
+
+    /// What the trajectories carry at their start, as a single run finds it.
+    fn start_carrying(&mut self, bound: &S::Bound) {
+        let (steps, kept, lanes) = (self.steps, self.steps.kept(), self.steps.lanes());
+        if !kept.sizes {
+            return;
+        }
+        for lane in 0..lanes {
+            gather(&self.x, lanes, lane, &mut self.one);
+            let scales = Scales::new(steps.vectors(), kept, Vec::new(), &self.one);
+            scatter(&scales.carried, lanes, lane, &mut self.carried);
+        }
+        if let Some(lagged) = steps.tableau().lagged.as_ref().filter(|_| kept.lagged) {
+            let pending = 2 * steps.vectors().count() * lanes;
+            self.times.fill(self.plan.t0);
+            steps.fields(bound, &self.times, &self.x, &mut self.field, &mut self.work);
+            first_pending(lagged.next, &self.field, None, &mut self.carried[pending..]);
+            // The first step once for nothing but its error estimate.
+            self.carried_before.copy_from_slice(&self.carried);
+            let carry = LaneCarry { scales: &mut self.carried, innovation: &mut self.innovation };
+            steps.steps(bound, 0..1, &mut self.x, carry, &mut self.largest, &mut self.work);
+            self.times.fill(self.fixed.time(self.plan.t0, 1));
+            steps.fields(bound, &self.times, &self.x, &mut self.field_after, &mut self.work);
+            let after = Some((&self.field_after[..], &self.carried[pending..]));
+            first_pending(lagged.next, &self.field, after, &mut self.carried_before[pending..]);
+            self.x.copy_from_slice(&self.initial);
+            self.carried.copy_from_slice(&self.carried_before);
+        }
+        self.carried_initially.copy_from_slice(&self.carried);
     }
 
     fn run(&mut self, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
@@ -92,8 +141,12 @@ impl<'a, S: LaneSteps> March<'a, S> {
             }
             let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
+            let block = block.min(steps_to_measurement(step));
             self.block(bound, step, block, trajectories);
             step += block;
+            if step.is_power_of_two() {
+                self.pass(step, trajectories);
+            }
         }
         self.note_deviations(bound, step);
         let t = self.fixed.time(self.plan.t0, step);
@@ -112,11 +165,14 @@ impl<'a, S: LaneSteps> March<'a, S> {
     fn block(&mut self, bound: &S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.steps.lanes();
         self.before.copy_from_slice(&self.x);
-        self.steps.steps(bound, first, count, &mut self.x, &mut self.largest, &mut self.work);
+        self.carried_before.copy_from_slice(&self.carried);
+        let carry = LaneCarry { scales: &mut self.carried, innovation: &mut self.innovation };
+        self.steps.steps(bound, first..first + count, &mut self.x, carry, &mut self.largest, &mut self.work);
         let good = |this: &Self, lane: usize| finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane);
         let failed: Vec<usize> = (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();
         if !failed.is_empty() {
             self.x.copy_from_slice(&self.before);
+            self.carried.copy_from_slice(&self.carried_before);
             if count > 1 {
                 for step in first..first + count {
                     self.block(bound, step, 1, trajectories);
@@ -129,6 +185,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
             return self.block(bound, first, count, trajectories);
         }
         for lane in 0..lanes {
+            self.ends[lane].innovation = self.ends[lane].innovation.max(self.innovation[lane].sqrt());
             for (group, largest) in self.ends[lane].largest.iter_mut().enumerate() {
                 *largest = max_or_nan(*largest, self.largest[group * lanes + lane]);
             }
@@ -146,6 +203,9 @@ impl<'a, S: LaneSteps> March<'a, S> {
         }
         gather(&self.initial, lanes, lane, &mut self.one);
         scatter(&self.one, lanes, lane, &mut self.x);
+        for (carried, initially) in self.carried.iter_mut().zip(&self.carried_initially).skip(lane).step_by(lanes) {
+            *carried = *initially;
+        }
     }
 
     fn stop_all(&mut self, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
@@ -155,8 +215,10 @@ impl<'a, S: LaneSteps> March<'a, S> {
     }
 
     fn charge(&mut self, lane: usize, step: u64) {
-        let cost = &mut self.ends[lane].cost;
-        cost.field = step * self.steps.tableau().stages_of_step as u64;
+        let (cost, stages) = (&mut self.ends[lane].cost, self.steps.tableau().stages_of_step as u64);
+        // An estimate that lags behind takes the first step once more, and the field at its end.
+        let rehearsal = if self.steps.kept().lagged { stages + 1 } else { 0 };
+        cost.field = step * stages + rehearsal;
         if self.steps.corrects() {
             (cost.invariants, cost.jacobian, cost.linear_solves) = (step, step, step);
         }
@@ -171,6 +233,16 @@ impl<'a, S: LaneSteps> March<'a, S> {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
             for (largest, &now) in end.largest.iter_mut().zip(&end.deviations) {
                 *largest = max_or_nan(*largest, now);
+            }
+        }
+    }
+
+    fn pass(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let t = self.fixed.time(self.plan.t0, step);
+        for lane in 0..self.steps.lanes() {
+            if let Some(number) = self.number[lane] {
+                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
+                trajectories.pass(number, t, &self.one);
             }
         }
     }

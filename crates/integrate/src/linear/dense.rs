@@ -1,34 +1,61 @@
 //! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n² numbers. Only the
 //! lower triangle is read.
 
-/// Overwrites the lower triangle of the positive definite `a` by L (unit diagonal, not stored) and D of A = L D Lᵀ.
-pub fn ldl_factor(a: &mut [f64], n: usize) {
+/// Overwrites the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored) and D of A = L D Lᵀ.
+///
+/// A pivot of at most `tolerance` belongs to a row that depends on those before: it becomes infinite, which makes that
+/// row's part of a solution 0.
+pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
     for j in 0..n {
         for i in j..n {
             let mut sum = a[i * n + j];
-            for k in 0..j {
+            for k in (0..j).filter(|k| a[k * n + k] != f64::INFINITY) {
                 sum -= a[i * n + k] * a[j * n + k] * a[k * n + k];
             }
-            a[i * n + j] = if i == j { sum } else { sum / a[j * n + j] };
+            a[i * n + j] = if i > j {
+                sum / a[j * n + j]
+            } else if sum <= tolerance {
+                f64::INFINITY
+            } else {
+                sum
+            };
         }
     }
 }
 
 /// Solves A x = b in place with the factors of [`ldl_factor`].
 pub fn ldl_solve(factors: &[f64], n: usize, b: &mut [f64]) {
+    ldl_solve_limited(factors, n, b, n, f64::INFINITY);
+}
+
+/// [`ldl_solve`] where the part of the right-hand side that rows from `first` on add to what the rows before explain is
+/// scaled down to the size `limit`, measured as ν² = Σ (L⁻¹b)_i²/D_i over their number. Gives ν² before that, 0 where there
+/// are no such rows.
+pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], first: usize, limit: f64) -> f64 {
     for i in 0..n {
         for k in 0..i {
             b[i] -= factors[i * n + k] * b[k];
         }
     }
+    let mut sum = 0.0;
     for i in 0..n {
+        let y = b[i];
         b[i] /= factors[i * n + i];
+        if i >= first {
+            sum += y * b[i];
+        }
+    }
+    let square = if first < n { sum / (n - first) as f64 } else { 0.0 };
+    if square > limit * limit {
+        let factor = limit / square.sqrt();
+        b[first..].iter_mut().for_each(|b| *b *= factor);
     }
     for i in (0..n).rev() {
         for k in i + 1..n {
             b[i] -= factors[k * n + i] * b[k];
         }
     }
+    square
 }
 
 /// Cholesky with complete pivoting of a positive semidefinite matrix, which stops at its numerical rank.
@@ -152,7 +179,7 @@ mod tests {
             let a = gram(&b, 6, 6, 0.1);
             let mut solution = product(&a, &x);
             let mut factors = a.clone();
-            ldl_factor(&mut factors, 6);
+            ldl_factor(&mut factors, 6, 0.0);
             ldl_solve(&factors, 6, &mut solution);
             // ‖A‖ ≤ 36.1 and ‖A⁻¹‖ ≤ 10, so the error is within 361·6·ε·‖x‖·(a few) ≈ 1e-11.
             for (found, x) in solution.iter().zip(&x) {

@@ -229,7 +229,7 @@ mod tests {
                 }
             }
             let mut expected = x.clone();
-            dense::ldl_factor(&mut a, n);
+            dense::ldl_factor(&mut a, n, 0.0);
             dense::ldl_solve(&a, n, &mut expected);
             let mut found = x.clone();
             let mut ldl = SparseLdl::new(n, &entries);

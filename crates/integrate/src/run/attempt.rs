@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::controller::pi::Controller;
-use crate::controller::start;
+use crate::controller::{Measured, Yardstick, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::scheme::map::{Attempt, Settled};
@@ -11,6 +11,10 @@ use crate::system::all_finite;
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
 /// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
 const MOST_REJECTIONS: u32 = 100;
+
+/// Rejections in a row after which vectors that have always been 0 do not count: the relative error of one that starts
+/// like a high power of the time is the same for every step.
+pub(crate) const REJECTIONS_OF_NEW: u32 = 12;
 
 /// A step shorter than this many units in the last place of t does not resolve time any more.
 const SHORTEST_STEP_ULPS: f64 = 10.0;
@@ -58,26 +62,28 @@ impl Engine<'_> {
         }
     }
 
-    /// HNW II.4: steps (a) to (f). Costs one evaluation beside the first stage.
+    /// Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
-        let order = self.tableau().order;
-        let (state, tolerance) = (&mut *self.state, adaptive.tolerance());
-        let (guess, remaining) =
-            (start::first_guess(&state.x, &state.first_stage.value, tolerance), adaptive.t_end - state.t);
-        if guess > remaining {
-            state.keep_before_end();
-        }
-        let h0 = guess.min(remaining);
-        let (first, x) = (&state.first_stage.value, &state.x);
+        let (order, rtol, span) = (self.tableau().order, adaptive.rtol, adaptive.t_end - self.plan.t0);
+        let (state, vectors) = (&mut *self.state, self.system.vectors());
+        let (first, x, norms) = (&state.first_stage.value, &state.x, &state.scales.norms);
+        let probe = start::probe(x, first, norms, vectors, span);
         for i in 0..x.len() {
-            self.x1[i] = h0.mul_add(first[i], x[i]);
+            self.x1[i] = probe.length.mul_add(first[i], x[i]);
         }
-        self.system.field(state.t + h0, &self.x1, &mut self.field, &mut self.work);
+        self.system.field(state.t + probe.length, &self.x1, &mut self.field, &mut self.work);
         state.cost.field += 1;
         for i in 0..x.len() {
             self.field[i] -= first[i];
         }
-        start::first_step(h0, x, first, &self.field, order, tolerance)
+        let first = start::first_step(probe.length, (x, first, &self.field), (norms, vectors), (order, rtol, span));
+        if probe.by_span || first.by_span {
+            // A run to a later end would have begun otherwise, and makes this choice again.
+            state.cost.field -= 1;
+            state.keep_before_end();
+            state.cost.field += 1;
+        }
+        first.length
     }
 
     /// Attempts steps until one is accepted.
@@ -97,7 +103,11 @@ impl Engine<'_> {
             let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
                 return Err(Failure::StepCollapsed { t, h, rejections });
             };
-            let (Attempt { error, evaluations }, settled) = self.attempt(adaptive, length, t1);
+            if rejections == REJECTIONS_OF_NEW {
+                self.leave_new_vectors_aside();
+            }
+            let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
+            let (Attempt { error, evaluations }, settled) = self.attempt(adaptive, length, t1, norms);
             self.state.cost.field += evaluations;
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
@@ -119,24 +129,54 @@ impl Engine<'_> {
         }
     }
 
+    /// S² where vectors that have always been 0 have no say.
+    fn leave_new_vectors_aside(&mut self) {
+        self.norms.clear();
+        self.norms.extend(self.state.scales.norms.iter().map(|&norm| old_norm(norm)));
+    }
+
     /// One attempt, settled at once where the map can do that and no sample needs the stages.
-    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64) -> (Attempt, bool) {
+    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64, norms: Norms) -> (Attempt, bool) {
         let last = self.tableau().stages - 2;
         let (t, x, x1, work) = (self.state.t, &self.state.x, &mut self.x1, &mut self.work);
+        let norms = match norms {
+            Norms::Own => &self.state.scales.norms,
+            Norms::OfOld => &self.norms,
+        };
         let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
         if !dense {
             let (first, rest) = self.stages.k.split_at_mut(1);
+            self.scales.carried.copy_from_slice(&self.state.scales.carried);
             let settled = &mut Settled {
                 x: x1,
                 values: &mut self.values,
                 deviations: &mut self.deviations,
                 last_stage: &mut rest[last],
+                carried: &mut self.scales.carried,
+                innovation: 0.0,
             };
-            if let Some(attempt) = self.map.settled_attempt((t, t1), h, x, &first[0], settled, work) {
+            if let Some(attempt) = self.map.settled_attempt((t, t1), h, x, &first[0], norms, settled, work) {
+                self.innovation = settled.innovation;
                 return (attempt, true);
             }
         }
-        let attempt = self.map.attempt(t, h, x, adaptive.tolerance(), dense, &mut self.stages, x1, work);
+        let yardstick = Yardstick { rtol: adaptive.rtol, vectors: self.system.vectors(), norms };
+        let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
+        let attempt = self.map.attempt(t, h, x, yardstick, dense, &mut self.stages, x1, measured, work);
         (attempt, false)
     }
+}
+
+/// S² of a vector that has been other than 0, and of any other what no error reaches.
+pub(crate) fn old_norm(norm: f64) -> f64 {
+    if norm > 0.0 { norm } else { f64::MAX }
+}
+
+/// Which scales an attempt is measured against.
+#[derive(Clone, Copy)]
+enum Norms {
+    /// Those of the state.
+    Own,
+    /// Those of the vectors that have been other than 0.
+    OfOld,
 }

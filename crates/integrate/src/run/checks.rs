@@ -15,8 +15,10 @@ impl Engine<'_> {
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
         let deviations = &mut self.deviations[..self.groups];
-        self.treatment
-            .apply(self.system, t1, target, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
+        let at = (t1, &target[..], &self.scales);
+        self.innovation = self
+            .treatment
+            .apply(self.system, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
         self.check_treated(t1)
     }

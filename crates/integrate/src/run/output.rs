@@ -6,6 +6,8 @@ use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 use crate::space::{SliceSpace, Space};
+use crate::system::max_or_nan;
+use crate::terms::is_measured;
 
 impl Engine<'_> {
     /// Writes the sample at the start of a new run.
@@ -21,6 +23,8 @@ impl Engine<'_> {
             Stepping::Adaptive(adaptive) => {
                 if adaptive.samples.first().is_some_and(|&t| t <= self.state.t) {
                     observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
+                    let state = &mut *self.state;
+                    self.terms.raise(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
                     self.state.next_sample = 1;
                 }
                 Ok(())
@@ -45,6 +49,10 @@ impl Engine<'_> {
                 &self.x1
             };
             observer.sample(index, t1, sample).map_err(Failure::Observer)?;
+            if is_measured(index, fixed.samples.len()) {
+                let largest = &mut self.state.terms;
+                self.terms.raise(self.system, t1, &self.x1, largest, &mut self.work);
+            }
             self.state.next_sample += 1;
         }
         Ok(())
@@ -71,15 +79,22 @@ impl Engine<'_> {
         let mut have_dense_stages = false;
         while let Some(&t) = adaptive.samples.get(self.state.next_sample).filter(|&&t| t <= t1) {
             let index = self.state.next_sample;
-            if t == t1 {
-                observer.sample(index, t, &self.x1).map_err(Failure::Observer)?;
+            let sample = if t == t1 {
+                &self.x1
             } else {
                 if !have_dense_stages {
                     self.dense_stages(h, t1);
                     have_dense_stages = true;
                 }
                 self.interpolate(h, t)?;
-                observer.sample(index, t, &self.sample).map_err(Failure::Observer)?;
+                for (drift, &deviation) in self.state.drift.iter_mut().zip(&self.sample_deviations) {
+                    drift.max = max_or_nan(drift.max, deviation);
+                }
+                &self.sample
+            };
+            observer.sample(index, t, sample).map_err(Failure::Observer)?;
+            if is_measured(index, adaptive.samples.len()) {
+                self.terms.raise(self.system, t, sample, &mut self.state.terms, &mut self.work);
             }
             self.state.next_sample += 1;
         }
@@ -116,9 +131,13 @@ impl Engine<'_> {
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);
             let (sample, values) = (&mut self.sample, &mut self.sample_values);
+            let at = (t, &target[..], &self.scales);
             self.treatment
-                .apply(self.system, t, target, sample, values, &mut self.sample_deviations, &mut self.work, cost)
+                .apply(self.system, at, sample, values, &mut self.sample_deviations, &mut self.work, cost)
                 .map_err(|unconverged| self.unconverged(t, unconverged))?;
+        } else {
+            let (values, deviations) = (&mut self.sample_values, &mut self.sample_deviations);
+            self.system.monitor(t, &self.state.target, &self.sample, values, deviations, &mut self.work);
         }
         Ok(())
     }

@@ -21,25 +21,26 @@ impl Engine<'_> {
     pub(super) fn surrounded_step<E>(&mut self, (t, t1): (f64, f64), h: f64) -> Result<bool, Failure<E>> {
         let Treatment::SymmetricProjection(projection) = &mut self.treatment else { return Ok(false) };
         let (system, map, stages) = (self.system, self.map, &mut self.stages);
-        let StepState { x, target, cost, memory: before, step, .. } = &mut *self.state;
+        let StepState { x, target, cost, memory: before, step, scales, .. } = &mut *self.state;
         let (step, memory) = (*step, &mut self.memory);
         let (x1, values, work) = (&mut self.x1, &mut self.values, &mut self.work);
-        let made = projection.step(system, (t, t1), target, x, x1, values, work, cost, |x, x1, work, cost| {
-            if map.takes_first_stage() {
-                system.field(t, x, &mut stages.k[0], work);
-                cost.field += 1;
-                if !all_finite(&stages.k[0]) {
-                    return Err(NoBase::NonFinite { t, step, quantity: "the field" });
+        let made =
+            projection.step(system, (t, t1), (target, scales), x, x1, values, work, cost, |x, x1, work, cost| {
+                if map.takes_first_stage() {
+                    system.field(t, x, &mut stages.k[0], work);
+                    cost.field += 1;
+                    if !all_finite(&stages.k[0]) {
+                        return Err(NoBase::NonFinite { t, step, quantity: "the field" });
+                    }
                 }
-            }
-            // Every iteration makes the same step anew.
-            memory.copy_from_slice(before);
-            map.fixed_step((t, h), x, stages, memory, x1, cost, work).map_err(NoBase::NoStep)?;
-            match all_finite(x1) {
-                true => Ok(()),
-                false => Err(NoBase::NonFinite { t: t1, step: step + 1, quantity: "the state" }),
-            }
-        });
+                // Every iteration makes the same step anew.
+                memory.copy_from_slice(before);
+                map.fixed_step((t, h), x, stages, memory, x1, cost, work).map_err(NoBase::NoStep)?;
+                match all_finite(x1) {
+                    true => Ok(()),
+                    false => Err(NoBase::NonFinite { t: t1, step: step + 1, quantity: "the state" }),
+                }
+            });
         match made {
             Ok(()) => Ok(true),
             Err(StepFailure::Base(NoBase::NoStep(reason))) => Err(self.no_step(t, reason)),

@@ -11,6 +11,7 @@ static DEFINITION: Definition = Definition {
     a: &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]],
     b: &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0],
     error: &[(&[-5.0 / 72.0, 1.0 / 12.0, 1.0 / 9.0, -1.0 / 8.0], 2)],
+    lagged: None,
     dense: Some(DenseDefinition { order: 3, extra_a: &[], d: &[] }),
 };
 

@@ -116,6 +116,7 @@ static DEFINITION: Definition = Definition {
             3,
         ),
     ],
+    lagged: None,
     dense: Some(DenseDefinition {
         order: 7,
         extra_a: &[

@@ -22,6 +22,7 @@ static DEFINITION: Definition = Definition {
         &[71.0 / 57600.0, 0.0, -71.0 / 16695.0, 71.0 / 1920.0, -17253.0 / 339200.0, 22.0 / 525.0, -1.0 / 40.0],
         4,
     )],
+    lagged: None,
     dense: Some(DenseDefinition {
         order: 4,
         extra_a: &[],

@@ -1,7 +1,7 @@
 //! The one-step map as the loop over time sees it: either the tableau on slices, or the same step compiled elsewhere.
 
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
-use crate::controller::{Tolerance, error_norm};
+use crate::controller::{Measured, Yardstick, error_norm};
 use crate::space::SliceSpace;
 use crate::state::Cost;
 use crate::system::{System, all_finite};
@@ -26,6 +26,10 @@ pub struct Settled<'a> {
     pub deviations: &'a mut [f64],
     /// The last stage, where it is the first of the next step unless the treatment moves x₁.
     pub last_stage: &'a mut [f64],
+    /// What the run carries of its vectors' scales: on entry before the step, then after it.
+    pub carried: &'a mut [f64],
+    /// The square of the innovation, where the step ends with a correction.
+    pub innovation: f64,
 }
 
 /// Why a step has no result.
@@ -133,7 +137,7 @@ pub trait StepMap: Sync {
         None
     }
 
-    /// x₁ and its error; where the last stage is the first of the next step, also `stages.k[tableau.stages - 1]`. The
+    /// x₁, its error and what that is made of; where the last stage is the first of the next step, also `stages.k[tableau.stages - 1]`. The
     /// other stages are the map's own until [`StepMap::dense_stages`], which follows only if `dense` is set. Only a
     /// scheme with an error estimate is asked for attempts: a plan for adaptive steps has no other.
     fn attempt(
@@ -141,24 +145,26 @@ pub trait StepMap: Sync {
         _t: f64,
         _h: f64,
         _x: &Vec<f64>,
-        _tolerance: Tolerance,
+        _yardstick: Yardstick,
         _dense: bool,
         _stages: &mut Stages<Vec<f64>>,
         _x1: &mut Vec<f64>,
+        _measured: &mut Measured,
         _work: &mut [f64],
     ) -> Attempt {
         unreachable!("a scheme without an error estimate attempts no steps")
     }
 
     /// An attempt from t to t₁ together with what follows if it is accepted: the treatment of x₁, and F and the deviations
-    /// there. The bits are those of [`StepMap::attempt`] and the treatment. `first` is X(t, x) where the map takes it. None
-    /// where this map cannot.
+    /// there. The bits are those of [`StepMap::attempt`] and the treatment. `first` is X(t, x) where the map takes it,
+    /// `norms` are S² of the vectors. None where this map cannot.
     fn settled_attempt(
         &self,
         (_t, _t1): (f64, f64),
         _h: f64,
         _x: &[f64],
         _first: &[f64],
+        _norms: &[f64],
         _settled: &mut Settled,
         _work: &mut [f64],
     ) -> Option<Attempt> {
@@ -172,23 +178,26 @@ pub trait StepMap: Sync {
     }
 }
 
+/// What outlives a step beside the state.
+pub struct Carry<'a> {
+    /// The map's own memory.
+    pub memory: &'a mut [f64],
+    /// The scales of the state's vectors.
+    pub scales: &'a mut [f64],
+    /// The largest square of an innovation of these steps.
+    pub innovation: &'a mut f64,
+}
+
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
 pub trait Blocks: Sync {
     /// Makes the steps of number `first` to `first + count` from `x`, which becomes the state at their end, with what the
-    /// map carries in `memory`. `largest` receives, for every group of invariants, the largest deviation of the
+    /// run carries in `carry`. `largest` receives, for every group of invariants, the largest deviation of the
     /// states at which these steps begin, NaN where it is one.
     ///
     /// Says whether every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing of what it wrote is of
     /// use, and the steps are to be made one by one.
-    fn steps(
-        &self,
-        first: u64,
-        count: u64,
-        x: &mut [f64],
-        memory: &mut [f64],
-        largest: &mut [f64],
-        work: &mut [f64],
-    ) -> bool;
+    fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
+    -> bool;
 
     /// Adds what so many steps cost.
     fn count(&self, steps: u64, cost: &mut Cost);
@@ -237,17 +246,18 @@ impl StepMap for TableauMap<'_> {
         t: f64,
         h: f64,
         x: &Vec<f64>,
-        tolerance: Tolerance,
+        yardstick: Yardstick,
         _dense: bool,
         stages: &mut Stages<Vec<f64>>,
         x1: &mut Vec<f64>,
+        measured: &mut Measured,
         work: &mut [f64],
     ) -> Attempt {
         let mut space = SliceSpace::new(self.system, work);
         attempt(self.tableau, &mut space, t, h, x, stages, x1);
         let evaluations = space.evaluations();
         let finite = all_finite(x1);
-        let error = if finite { error_norm(h, &stages.errors, x, x1, tolerance) } else { f64::NAN };
+        let error = if finite { error_norm(h, &stages.errors, x1, yardstick, measured) } else { f64::NAN };
         Attempt { error, evaluations }
     }
 

@@ -45,6 +45,7 @@ static DEFINITION: Definition = Definition {
         4,
     )],
     // The leading coefficients of the quartics b_i(θ), carried to 25 digits by the order conditions.
+    lagged: None,
     dense: Some(DenseDefinition {
         order: 4,
         extra_a: &[],

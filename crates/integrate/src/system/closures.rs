@@ -1,6 +1,7 @@
 //! Systems made of plain Rust closures.
 
 use super::{Invariants, System};
+use crate::scales::Vectors;
 
 type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
 
@@ -25,6 +26,7 @@ type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
 pub struct FnSystem<'a> {
     dim: usize,
     field: FieldFn<'a>,
+    vectors: Vectors,
     invariants: Invariants,
     values: FieldFn<'a>,
     jacobian: FieldFn<'a>,
@@ -36,10 +38,21 @@ impl<'a> FnSystem<'a> {
         FnSystem {
             dim,
             field: Box::new(field),
+            vectors: Vectors::components(dim),
             invariants: Invariants::none(),
             values: Box::new(|_, _, _| ()),
             jacobian: Box::new(|_, _, _| ()),
         }
+    }
+
+    /// The same field with the vectors that make up its state, which else are its components.
+    ///
+    /// # Panics
+    /// If they make up a state of another length.
+    pub fn with_vectors(mut self, vectors: Vectors) -> FnSystem<'a> {
+        assert_eq!(vectors.dim(), self.dim, "the vectors make up another state");
+        self.vectors = vectors;
+        self
     }
 
     /// The same field with its invariants: their description, F(t, x), and the entries of DF(t, x) in its order.
@@ -67,6 +80,10 @@ impl System for FnSystem<'_> {
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], _work: &mut [f64]) {
         (self.field)(t, x, dx);
+    }
+
+    fn vectors(&self) -> &Vectors {
+        &self.vectors
     }
 
     fn invariants(&self) -> &Invariants {

@@ -7,7 +7,7 @@ const B: &[f64] = &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0];
 const E: &[f64] = &[-5.0 / 72.0, 1.0 / 12.0, 1.0 / 9.0, -1.0 / 8.0];
 
 fn definition() -> Definition {
-    Definition { name: "test", order: 3, a: A, b: B, error: &[(E, 2)], dense: None }
+    Definition { name: "test", order: 3, a: A, b: B, error: &[(E, 2)], lagged: None, dense: None }
 }
 
 fn part(result: Result<Tableau, TableauError>) -> &'static str {
@@ -77,7 +77,15 @@ fn wrong_digits_are_refused() {
     assert_eq!(part(Tableau::new(&Definition { order: 9, ..definition() })), "too high");
     assert_eq!(part(Tableau::new(&Definition { a: &[&[1.0]], ..definition() })), "a");
     let dense = DenseDefinition { order: 2, extra_a: &[], d: &[] };
-    let open = Definition { name: "test", order: 2, a: &[&[], &[1.0]], b: &[0.5, 0.5], error: &[], dense: Some(dense) };
+    let open = Definition {
+        name: "test",
+        order: 2,
+        a: &[&[], &[1.0]],
+        b: &[0.5, 0.5],
+        error: &[],
+        lagged: None,
+        dense: Some(dense),
+    };
     assert_eq!(part(Tableau::new(&open)), "no endpoint");
 }
 

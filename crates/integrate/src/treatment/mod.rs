@@ -8,6 +8,8 @@ pub mod stopping;
 pub mod symmetric_projection;
 
 use crate::method;
+use crate::plan::{Metric, Plan};
+use crate::scales::{Kept, Scales};
 use crate::state::Cost;
 use crate::system::System;
 use correction::Correction;
@@ -28,19 +30,16 @@ pub enum Treatment {
 }
 
 impl Treatment {
-    /// The discrete part of a method's treatment of `system`.
-    pub fn new(treatment: method::Treatment, system: &dyn System, projection_tolerance: Option<f64>) -> Treatment {
+    /// The discrete part of the treatment of `plan`'s method over `system`.
+    pub fn new(plan: &Plan, system: &dyn System) -> Treatment {
         let invariants = system.invariants();
-        // Without invariants to correct there is nothing to do, and the field at the end of a step stays known.
-        if !invariants.corrected_rows().contains(&true) {
-            return Treatment::None;
-        }
-        let tolerance = projection_tolerance.unwrap_or(0.0);
-        match treatment {
+        let tolerance = plan.projection_tolerance.unwrap_or(0.0);
+        match Treatment::effective(plan, system) {
             method::Treatment::Plain | method::Treatment::Feedback => Treatment::None,
             method::Treatment::Corrected => Treatment::Correction(Correction::new(invariants, system.dim())),
             method::Treatment::Projection => {
-                Treatment::Projection(Projection::new(invariants, system.dim(), tolerance))
+                let by_error = Treatment::weighs(plan, system);
+                Treatment::Projection(Projection::new(invariants, system.dim(), tolerance, by_error))
             }
             method::Treatment::SymmetricProjection => {
                 let projection = SymmetricProjection::new(invariants, system.dim(), tolerance);
@@ -49,34 +48,68 @@ impl Treatment {
         }
     }
 
+    /// The treatment of `plan`'s method, which is none where there is nothing to correct: the field at the end of a step
+    /// stays known then.
+    fn effective(plan: &Plan, system: &dyn System) -> method::Treatment {
+        match system.invariants().corrected_rows().contains(&true) {
+            true => plan.method.treatment,
+            false => method::Treatment::Plain,
+        }
+    }
+
+    /// Whether the treatment of `plan` moves a state in the metric of the step's error.
+    fn weighs(plan: &Plan, system: &dyn System) -> bool {
+        match (Treatment::effective(plan, system), plan.metric) {
+            (method::Treatment::Corrected, _) | (method::Treatment::Projection, Metric::Error) => true,
+            (method::Treatment::Projection, Metric::Auto) => {
+                plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.order > 2)
+            }
+            _ => false,
+        }
+    }
+
+    /// The scales that a run of `plan` over `system` keeps.
+    pub fn kept(plan: &Plan, system: &dyn System) -> Kept {
+        let weights = Treatment::weighs(plan, system);
+        let moves =
+            !matches!(Treatment::effective(plan, system), method::Treatment::Plain | method::Treatment::Feedback);
+        let equal_steps = plan.fixed_step().is_some();
+        let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+        Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+    }
+
     /// Whether a step's result is not that of its base map.
     pub fn moves_the_state(&self) -> bool {
         !matches!(self, Treatment::None)
     }
 
-    /// Treats the state `x` at time `t`, unless that is done. `values` receives F at the resulting state and `deviations` that of every
-    /// group, for monitoring.
+    /// Treats the state `x` at time `t`, unless that is done. `scales` are those of the step that came to it. `values`
+    /// receives F at the resulting state and `deviations` that of every group, for monitoring. Gives the square of the
+    /// innovation, where a correction knows it.
     pub fn apply(
         &mut self,
         system: &dyn System,
-        t: f64,
-        target: &[f64],
+        (t, target, scales): (f64, &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
         deviations: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
-    ) -> Result<(), Unconverged> {
+    ) -> Result<f64, Unconverged> {
         match self {
             Treatment::None | Treatment::SymmetricProjection(_) => {
                 system.monitor(t, target, x, values, deviations, work);
+                Ok(0.0)
             }
-            Treatment::Correction(correction) => correction.apply(system, t, target, x, values, deviations, work, cost),
+            Treatment::Correction(correction) => {
+                let weights = scales.weights(system.vectors().count());
+                Ok(correction.apply(system, (t, target, weights), x, values, deviations, work, cost))
+            }
             Treatment::Projection(projection) => {
-                projection.apply(system, t, target, x, values, work, cost)?;
+                projection.apply(system, (t, target, scales), x, values, work, cost)?;
                 system.invariants().deviations(values, target, deviations);
+                Ok(0.0)
             }
         }
-        Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The systems DF DFᵀ μ = r of correction and projection, with the rows of DF scaled to unit length first.
+//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W DFᵀμ,
+//! R the round-off of F. The rows of DF are scaled to unit length in that metric first.
 //!
 //! Up to [`SMALL`] rows the matrix is dense. Larger systems have a sparse, regular block of constraints bordered by a
 //! few dense rows, the Hamiltonian and the integrals:
@@ -6,7 +7,7 @@
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
 
-use crate::linear::dense::{PivotedCholesky, ldl_factor, ldl_solve};
+use crate::linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
 use crate::linear::sparse::SparseLdl;
 use crate::system::Invariants;
 
@@ -20,20 +21,25 @@ const PIVOT_TOLERANCE: f64 = 1e-12;
 /// How a singular matrix is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Regularisation {
-    /// This much is added to the diagonal: of the whole matrix where it is dense, else of the Schur complement.
+    /// This much is added to the diagonal of the rows that are no constraints.
     Shift(f64),
     /// Rows that depend on others are left out, which keeps the range of DFᵀ: the least-norm solution.
     LeastNorm,
 }
 
-/// Factors of DF DFᵀ for a fixed sparsity of DF.
+/// Factors of DF W DFᵀ + R for a fixed sparsity of DF.
 pub struct NormalEquations {
     row_start: Vec<usize>,
     column: Vec<u32>,
     active: Vec<bool>,
-    /// 1/|∇F_i|; 0 for rows that are not corrected or whose gradient vanishes.
+    constraints: usize,
+    /// w of every component; nothing where the metric is Euclidean.
+    roots: Vec<f64>,
+    /// 1/√(|w ∇F_i|² + R_i); 0 for rows that are not corrected or of which nothing is left in this metric.
     scale: Vec<f64>,
-    /// DF with unit rows.
+    /// The diagonal that R adds to rows of unit length.
+    noise: Vec<f64>,
+    /// DF w with unit rows.
     unit: Vec<f64>,
     /// One row of DF, scattered over the n columns.
     scattered: Vec<f64>,
@@ -70,7 +76,10 @@ impl NormalEquations {
             row_start: invariants.row_start.clone(),
             column: invariants.column.clone(),
             active: invariants.corrected_rows(),
+            constraints: invariants.constraints,
+            roots: Vec::new(),
             scale: vec![0.0; m],
+            noise: vec![0.0; m],
             unit: vec![0.0; invariants.nonzeros()],
             scattered: vec![0.0; dim],
             regularisation,
@@ -112,14 +121,26 @@ impl NormalEquations {
 
     /// Factors DF DFᵀ for these nonzeros of DF.
     pub fn factor(&mut self, jacobian: &[f64]) {
+        self.factor_in(jacobian, &[], &[]);
+    }
+
+    /// Factors DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and R_i for every row; nothing
+    /// stands for W = 1 and for R = 0.
+    pub fn factor_in(&mut self, jacobian: &[f64], roots: &[f64], noise: &[f64]) {
         let m = self.scale.len();
+        self.roots.clear();
+        self.roots.extend_from_slice(roots);
         for i in 0..m {
-            let norm = self.gradient(jacobian, i);
-            // A vanishing gradient cannot be followed: the row is left out. NaN stays.
-            self.scale[i] = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };
             for p in self.row_start[i]..self.row_start[i + 1] {
-                self.unit[p] = if self.scale[i] == 0.0 { 0.0 } else { jacobian[p] * self.scale[i] };
+                self.unit[p] = jacobian[p] * roots.get(self.column[p] as usize).unwrap_or(&1.0);
             }
+            let row = &mut self.unit[self.row_start[i]..self.row_start[i + 1]];
+            let noise = noise.get(i).map_or(0.0, |noise| noise.sqrt());
+            let norm = length(row).hypot(noise);
+            // What has no length cannot be followed: the row is left out. NaN stays.
+            let scale = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };
+            row.iter_mut().for_each(|entry| *entry = if scale == 0.0 { 0.0 } else { *entry * scale });
+            (self.scale[i], self.noise[i]) = (scale, (noise * scale) * (noise * scale));
         }
         if let Some(block) = &mut self.sparse {
             for e in 0..block.entries.len() {
@@ -127,9 +148,8 @@ impl NormalEquations {
                 block.values[e] = products.iter().map(|&(a, b)| self.unit[a as usize] * self.unit[b as usize]).sum();
             }
             for i in 0..self.first {
-                if self.scale[i] == 0.0 {
-                    block.values[i] = 1.0; // left out, but not singular
-                }
+                // A row that is left out does not make the matrix singular.
+                block.values[i] = if self.scale[i] == 0.0 { 1.0 } else { block.values[i] + self.noise[i] };
             }
             block.ldl.factor(&block.values, PIVOT_TOLERANCE);
         }
@@ -137,10 +157,10 @@ impl NormalEquations {
         match self.regularisation {
             Regularisation::Shift(epsilon) => {
                 let size = m - self.first;
-                for i in 0..size {
+                for i in self.constraints - self.first..size {
                     self.dense[i * size + i] += epsilon;
                 }
-                ldl_factor(&mut self.dense, size);
+                ldl_factor(&mut self.dense, size, PIVOT_TOLERANCE);
             }
             Regularisation::LeastNorm => self.cholesky.factor(&self.dense, PIVOT_TOLERANCE),
         }
@@ -159,9 +179,8 @@ impl NormalEquations {
                 let row_i = self.row_start[first + i]..self.row_start[first + i + 1];
                 self.dense[i * size + j] = row_i.map(|p| self.unit[p] * self.scattered[self.column[p] as usize]).sum();
             }
-            if self.scale[first + j] == 0.0 {
-                self.dense[j * size + j] = 1.0;
-            }
+            let diagonal = &mut self.dense[j * size + j];
+            *diagonal = if self.scale[first + j] == 0.0 { 1.0 } else { *diagonal + self.noise[first + j] };
             if let Some(block) = &mut self.sparse {
                 let column = j * first..(j + 1) * first;
                 for (i, b) in block.border[column.clone()].iter_mut().enumerate() {
@@ -185,8 +204,16 @@ impl NormalEquations {
         }
     }
 
-    /// Turns the residual r into the multipliers μ of the unscaled rows, so that DFᵀμ = DF⁺r.
+    /// Turns the residual r into the multipliers μ of the unscaled rows, so that W DFᵀμ = DF⁺r.
     pub fn solve(&mut self, r: &mut [f64]) {
+        self.solve_limited(r, f64::INFINITY);
+    }
+
+    /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that are no constraints over
+    /// its standard deviation: with W the covariance of the state's error and R that of F, and what the constraints explain
+    /// taken off first. A larger one is scaled down to the limit. Gives ν², and 0 under [`Regularisation::LeastNorm`], which
+    /// limits nothing.
+    pub fn solve_limited(&mut self, r: &mut [f64], limit: f64) -> f64 {
         for (r, scale) in r.iter_mut().zip(&self.scale) {
             // A row that takes no part must not bring in its residual, which may be anything.
             *r = if *scale == 0.0 { 0.0 } else { *r * scale };
@@ -199,10 +226,15 @@ impl NormalEquations {
                 *lower -= block.border[j * first..][..first].iter().zip(&*upper).map(|(b, x)| b * x).sum::<f64>();
             }
         }
-        match self.regularisation {
-            Regularisation::Shift(_) => ldl_solve(&self.dense, lower.len(), lower),
-            Regularisation::LeastNorm => self.cholesky.solve(lower),
-        }
+        let innovation = match self.regularisation {
+            Regularisation::Shift(_) => {
+                ldl_solve_limited(&self.dense, lower.len(), lower, self.constraints - first, limit)
+            }
+            Regularisation::LeastNorm => {
+                self.cholesky.solve(lower);
+                0.0
+            }
+        };
         if let Some(block) = &self.sparse {
             for (j, lower) in lower.iter().enumerate() {
                 for (x, solved) in upper.iter_mut().zip(&block.solved[j * first..][..first]) {
@@ -213,6 +245,7 @@ impl NormalEquations {
         for (r, scale) in r.iter_mut().zip(&self.scale) {
             *r *= scale;
         }
+        innovation
     }
 
     /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is its target.
@@ -220,16 +253,6 @@ impl NormalEquations {
         let entries = self.row_start[row]..self.row_start[row + 1];
         let terms: f64 = entries.map(|p| (jacobian[p] * x[self.column[p] as usize]).abs()).sum();
         f64::EPSILON * (terms + target.abs())
-    }
-
-    /// The square of the round-off of F_i as `correction` bounds it.
-    pub fn squared_round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
-        let (mut gradient, mut size) = (0.0, 0.0);
-        for p in self.row_start[row]..self.row_start[row + 1] {
-            gradient += jacobian[p] * jacobian[p];
-            size += x[self.column[p] as usize].powi(2);
-        }
-        2.0 * f64::EPSILON * f64::EPSILON * gradient.mul_add(size, target * target)
     }
 
     /// x ← x + DFᵀμ with these nonzeros of DF.
@@ -249,11 +272,13 @@ impl NormalEquations {
         }
     }
 
-    /// x ← x − DFᵀμ with the nonzeros of DF that were factored.
+    /// x ← x − W DFᵀμ with the nonzeros of DF and the metric that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {
             for p in self.row_start[i]..self.row_start[i + 1] {
-                x[self.column[p] as usize] -= jacobian[p] * mu;
+                let column = self.column[p] as usize;
+                let root = self.roots.get(column).unwrap_or(&1.0);
+                x[column] -= (jacobian[p] * root) * (mu * root);
             }
         }
     }

@@ -1,21 +1,26 @@
 //! Standard projection after each step (HLW IV.4, algorithm 4.2): with x̃ the result of the base scheme,
 //!
-//! x = x̃ + DF(x̃)ᵀμ,  F(x) = F₀,                                   (4.3)
+//! x = x̃ + W DF(x̃)ᵀμ,  F(x) = F₀,                                   (4.3)
 //!
 //! by the simplified Newton iteration
 //!
-//! Δμ = −(DF(x̃) DF(x̃)ᵀ)⁻¹ (F(x̃ + DF(x̃)ᵀμ) − F₀),  μ ← μ + Δμ.       (4.5)
+//! Δμ = −(DF(x̃) W DF(x̃)ᵀ)⁻¹ (F(x̃ + W DF(x̃)ᵀμ) − F₀),  μ ← μ + Δμ.       (4.5)
 //!
-//! The Jacobian stays at x̃, so that one factorisation serves; the metric is Euclidean. Where DF loses rank, dependent
-//! rows are left out, which gives the solution of least norm.
+//! The Jacobian stays at x̃, so that one factorisation serves. W is 1, as in the source, or diag(w²) with the weights of the
+//! correction (see [`scales`](crate::scales)), which let light bodies beside heavy ones where they are. Where DF loses
+//! rank, dependent rows are left out, which gives the solution of least norm.
 
 use super::normal_equations::{NormalEquations, Regularisation};
-use super::stopping::{Stopping, Unconverged};
+use super::stopping::{Off, Stopping, Unconverged};
+use crate::scales::Scales;
 use crate::state::Cost;
 use crate::system::{Invariants, System};
 
 /// The projection's scratch.
 pub struct Projection {
+    /// Whether the metric is that of the step's error.
+    by_error: bool,
+    roots: Vec<f64>,
     equations: NormalEquations,
     stopping: Stopping,
     jacobian: Vec<f64>,
@@ -26,10 +31,12 @@ pub struct Projection {
 
 impl Projection {
     /// For these invariants of a state of length `dim`; a `tolerance` below round-off means round-off.
-    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> Projection {
+    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64, by_error: bool) -> Projection {
         Projection {
+            by_error,
+            roots: if by_error { vec![0.0; dim] } else { Vec::new() },
             equations: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
-            stopping: Stopping::new(invariants, tolerance),
+            stopping: Stopping::new(invariants, dim, tolerance),
             jacobian: vec![0.0; invariants.nonzeros()],
             mu: vec![0.0; invariants.count],
             mu_step: vec![0.0; invariants.count],
@@ -41,22 +48,25 @@ impl Projection {
     pub fn apply(
         &mut self,
         system: &dyn System,
-        t: f64,
-        target: &[f64],
+        (t, target, scales): (f64, &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
     ) -> Result<(), Unconverged> {
+        let vectors = system.vectors();
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         cost.invariants += 1;
         cost.jacobian += 1;
-        self.equations.factor(&self.jacobian);
-        self.stopping.begin(&self.equations, &self.jacobian, target, x);
+        if self.by_error {
+            vectors.spread_roots(scales.weights(vectors.count()), &mut self.roots);
+        }
+        self.equations.factor_in(&self.jacobian, &self.roots, &[]);
+        self.stopping.begin((&self.equations, &self.jacobian), target, x, (vectors, scales));
         self.start.copy_from_slice(x);
         self.mu.fill(0.0);
-        while !self.stopping.arrived(values, target, 0.0)? {
+        while !self.stopping.arrived(values, target, Off::NOTHING)? {
             // (4.5)
             for (step, (f, target)) in self.mu_step.iter_mut().zip(values.iter().zip(target)) {
                 *step = f - target;

@@ -1,7 +1,8 @@
-//! When the Newton iteration of a projection has arrived: at round-off, or at a looser tolerance. Residuals are measured
-//! as distances in state space, |ΔF_i|/|∇F_i|.
+//! When the Newton iteration of a projection has arrived: at round-off, row by row, or at a looser tolerance, which is a
+//! distance in state space, |ΔF_i|/|∇F_i|.
 
 use super::normal_equations::NormalEquations;
+use crate::scales::{Scales, Vectors, square};
 use crate::system::{Invariants, max_or_nan};
 
 /// A simplified Newton iteration gains about as many digits per iteration as the local error has; thirty is far more
@@ -23,6 +24,22 @@ pub struct Unconverged {
     pub row: usize,
 }
 
+/// How far a state is from meeting equations other than F = F₀.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Off {
+    /// The largest component.
+    pub distance: f64,
+    /// The largest over the size of its vector.
+    pub relative: f64,
+    /// What that changes of F, in units of F's round-off.
+    pub of_round_off: f64,
+}
+
+impl Off {
+    /// It meets them.
+    pub const NOTHING: Off = Off { distance: 0.0, relative: 0.0, of_round_off: 0.0 };
+}
+
 /// Watches an iteration.
 pub(super) struct Stopping {
     active: Vec<bool>,
@@ -31,8 +48,8 @@ pub(super) struct Stopping {
     distance_per_value: Vec<f64>,
     /// Round-off of ΔF_i/|∇F_i|.
     round_off: Vec<f64>,
-    /// Round-off of the state.
-    of_the_state: f64,
+    /// σ of every component's vector.
+    sizes: Vec<f64>,
     iterations: u32,
     /// The residuals one and two iterations ago.
     before: [f64; 2],
@@ -40,44 +57,55 @@ pub(super) struct Stopping {
 
 impl Stopping {
     /// For these invariants; a `tolerance` below round-off means round-off.
-    pub fn new(invariants: &Invariants, tolerance: f64) -> Stopping {
+    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> Stopping {
         Stopping {
             active: invariants.corrected_rows(),
             tolerance,
             distance_per_value: vec![0.0; invariants.count],
             round_off: vec![0.0; invariants.count],
-            of_the_state: 0.0,
+            sizes: vec![0.0; dim],
             iterations: 0,
             before: [f64::INFINITY; 2],
         }
     }
 
-    /// Before the first iteration, near `x` with these nonzeros of DF.
-    pub fn begin(&mut self, equations: &NormalEquations, jacobian: &[f64], target: &[f64], x: &[f64]) {
+    /// Before the first iteration, near the state `x` with these running sizes and these nonzeros of DF.
+    pub fn begin(
+        &mut self,
+        (equations, jacobian): (&NormalEquations, &[f64]),
+        target: &[f64],
+        x: &[f64],
+        (vectors, scales): (&Vectors, &Scales),
+    ) {
         (self.iterations, self.before) = (0, [f64::INFINITY; 2]);
-        // x is known to a rounding of its largest component. The terms of F may all vanish here, as those of the
-        // hidden constraint of a pendulum at rest, and would promise a precision that x₁ cannot have.
-        self.of_the_state = f64::EPSILON * x.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        // A vector is known to a rounding of the size that it has had. The terms of F may all vanish here, as those of
+        // the hidden constraint of a pendulum that turns, and would promise a precision that x₁ cannot have.
+        for (vector, size) in scales.sizes(vectors.count()).iter().enumerate() {
+            let at = vectors.components_of(vector);
+            let size = size.max(square(&x[at.clone()])).sqrt();
+            self.sizes[at].fill(size);
+        }
         for i in 0..target.len() {
             let gradient = equations.gradient(jacobian, i);
             self.distance_per_value[i] = if gradient == 0.0 { 1.0 } else { 1.0 / gradient };
             // Twice: of F_i and of its target.
-            let value = 2.0 * equations.round_off(jacobian, x, target[i], i);
-            self.round_off[i] = value * self.distance_per_value[i] + self.of_the_state;
+            let value = 2.0 * equations.round_off(jacobian, &self.sizes, target[i], i);
+            self.round_off[i] = value * self.distance_per_value[i];
         }
     }
 
     /// Whether the iteration is at its end; if not, the next one is counted. `off` is how far the state is from meeting
-    /// equations other than F = F₀.
+    /// other equations.
     ///
     /// # Errors
     /// When it gets no nearer.
-    pub fn arrived(&mut self, values: &[f64], target: &[f64], off: f64) -> Result<bool, Unconverged> {
+    pub fn arrived(&mut self, values: &[f64], target: &[f64], off: Off) -> Result<bool, Unconverged> {
         let mut worst = self.worst_row(values, target);
-        if off > 0.0 {
-            worst.residual = max_or_nan(worst.residual, off);
-            worst.excess = max_or_nan(worst.excess, off / self.tolerance.max(self.of_the_state));
-            worst.excess_of_round_off = worst.excess_of_round_off.max(off / self.of_the_state);
+        if off.distance > 0.0 || off.distance.is_nan() {
+            worst.residual = max_or_nan(worst.residual, off.distance);
+            let excess = (off.relative / f64::EPSILON).min(off.distance / self.tolerance);
+            worst.excess = max_or_nan(worst.excess, excess);
+            worst.excess_of_round_off = worst.excess_of_round_off.max(off.of_round_off);
         }
         if worst.excess <= 1.0 {
             return Ok(true);
@@ -95,6 +123,20 @@ impl Stopping {
         self.before = [worst.residual, last];
         self.iterations += 1;
         Ok(false)
+    }
+
+    /// How far a state is off by `lack`, which changes F by `rows`.
+    pub fn off(&self, lack: &[f64], rows: &[f64]) -> Off {
+        let mut off = Off::NOTHING;
+        for (lack, size) in lack.iter().zip(&self.sizes).filter(|(lack, _)| **lack != 0.0) {
+            off.distance = max_or_nan(off.distance, lack.abs());
+            off.relative = max_or_nan(off.relative, lack.abs() / size);
+        }
+        for (row, change) in rows.iter().enumerate().filter(|&(row, change)| self.active[row] && *change != 0.0) {
+            let change = change.abs() * self.distance_per_value[row];
+            off.of_round_off = max_or_nan(off.of_round_off, change / self.round_off[row]);
+        }
+        off
     }
 
     fn worst_row(&self, values: &[f64], target: &[f64]) -> Worst {

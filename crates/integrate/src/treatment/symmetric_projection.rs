@@ -21,9 +21,10 @@
 //! constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
-use super::stopping::{Stopping, Unconverged};
+use super::stopping::{Off, Stopping, Unconverged};
+use crate::scales::Scales;
 use crate::state::Cost;
-use crate::system::{Invariants, System, max_or_nan};
+use crate::system::{Invariants, System};
 
 /// Why a step has no result.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +65,7 @@ impl SymmetricProjection {
         SymmetricProjection {
             at_start: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
             both: NormalEquations::stacked(invariants, dim, Regularisation::LeastNorm),
-            stopping: Stopping::new(invariants, tolerance),
+            stopping: Stopping::new(invariants, dim, tolerance),
             start_jacobian: vec![0.0; entries],
             jacobian: vec![0.0; entries],
             stacked: vec![0.0; 2 * entries],
@@ -86,7 +87,7 @@ impl SymmetricProjection {
         &mut self,
         system: &dyn System,
         (t0, t1): (f64, f64),
-        target: &[f64],
+        (target, scales): (&[f64], &Scales),
         x0: &[f64],
         x1: &mut Vec<f64>,
         values: &mut [f64],
@@ -99,8 +100,8 @@ impl SymmetricProjection {
         self.start.copy_from_slice(x0);
         base(&self.start, x1, work, cost).map_err(StepFailure::Base)?;
         self.evaluate(system, t1, x1, values, work, cost);
-        self.stopping.begin(&self.at_start, &self.jacobian, target, x1);
-        if self.arrived(values, target, 0.0)? {
+        self.stopping.begin((&self.at_start, &self.jacobian), target, x1, (system.vectors(), scales));
+        if self.arrived(values, target, Off::NOTHING)? {
             return Ok(());
         }
         system.invariant_jacobian(t0, x0, &mut self.start_jacobian, work);
@@ -158,19 +159,19 @@ impl SymmetricProjection {
         self.both.factor(&self.stacked);
     }
 
-    /// δ, of which the largest component.
-    fn find_lack(&mut self) -> f64 {
+    /// δ, and how large it is.
+    fn find_lack(&mut self) -> Off {
         self.lack.fill(0.0);
         self.at_start.add_transpose(&self.jacobian, &self.mu, &mut self.lack);
-        let mut largest = 0.0;
         for (lack, moved) in self.lack.iter_mut().zip(&self.moved) {
             *lack -= moved;
-            largest = max_or_nan(largest, lack.abs());
         }
-        largest
+        self.mu_step.fill(0.0);
+        self.at_start.subtract_product(&self.jacobian, &self.lack, &mut self.mu_step);
+        self.stopping.off(&self.lack, &self.mu_step)
     }
 
-    fn arrived<E>(&mut self, values: &[f64], target: &[f64], lack: f64) -> Result<bool, StepFailure<E>> {
+    fn arrived<E>(&mut self, values: &[f64], target: &[f64], lack: Off) -> Result<bool, StepFailure<E>> {
         self.stopping.arrived(values, target, lack).map_err(StepFailure::Unconverged)
     }
 }
@@ -178,6 +179,7 @@ impl SymmetricProjection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scales::Kept;
     use crate::system::{FnSystem, Group, GroupKind};
 
     /// The Kepler problem in the plane, with its angular momentum L and its Laplace vector.
@@ -228,10 +230,14 @@ mod tests {
             }
         };
         let mut worst = 0.0f64;
+        let kept = Kept { sizes: true, ..Kept::default() };
+        let scales = Scales::new(system.vectors(), kept, Vec::new(), &x0);
         for _ in 0..140 {
             let (mut x1, mut values, mut cost) = (vec![0.0; 4], [0.0; 3], Cost::default());
             let times = (0.0, 0.0);
-            projection.step(&system, times, &target, &x0, &mut x1, &mut values, &mut work, &mut cost, euler).unwrap();
+            projection
+                .step(&system, times, (&target, &scales), &x0, &mut x1, &mut values, &mut work, &mut cost, euler)
+                .unwrap();
             let (mut start, mut reached) = (x0.to_vec(), vec![0.0; 4]);
             add_transposed(&x0, &projection.mu, &mut start);
             euler(&start, &mut reached, &mut work, &mut cost).unwrap();

@@ -1,6 +1,7 @@
 //! Linear algebra on graphs: elimination whose zeros cost nothing, because the graph folds them away. A
 //! chain's tridiagonal system thus unrolls to linear length.
 
+use super::op::Binary;
 use super::{Graph, Node};
 
 /// A square matrix of nodes, row-major.
@@ -80,15 +81,21 @@ pub struct Factors {
 impl Factors {
     /// Factors a symmetric matrix (only its lower triangle is read).
     pub fn symmetric(g: &mut Graph, a: &Matrix) -> Factors {
-        Factors::eliminate(g, a.clone(), true)
+        Factors::eliminate(g, a.clone(), true, None)
     }
 
     /// Factors a general matrix.
     pub fn general(g: &mut Graph, a: &Matrix) -> Factors {
-        Factors::eliminate(g, a.clone(), false)
+        Factors::eliminate(g, a.clone(), false, None)
     }
 
-    fn eliminate(g: &mut Graph, mut a: Matrix, symmetric: bool) -> Factors {
+    /// Factors a symmetric positive semidefinite matrix. A pivot that is no more than `tolerance` of the entry that stood
+    /// there belongs to a row that depends on those before, or to an empty one: its part of a solution is 0.
+    pub fn semidefinite(g: &mut Graph, a: &Matrix, tolerance: f64) -> Factors {
+        Factors::eliminate(g, a.clone(), true, Some(tolerance))
+    }
+
+    fn eliminate(g: &mut Graph, mut a: Matrix, symmetric: bool, tolerance: Option<f64>) -> Factors {
         let n = a.size;
         let mut factors = Factors {
             size: n,
@@ -96,9 +103,18 @@ impl Factors {
             upper: vec![Vec::new(); n],
             inverse_pivots: Vec::with_capacity(n),
         };
+        let diagonal: Vec<Node> = (0..n).map(|k| a.get(k, k)).collect();
         for k in 0..n {
             let one = g.one();
-            let inverse = g.div(one, a.get(k, k));
+            let mut inverse = g.div(one, a.get(k, k));
+            if let Some(tolerance) = tolerance {
+                // Not "more than": a pivot that is no number must stay one.
+                let tolerance = g.constant(tolerance);
+                let least = g.mul(tolerance, diagonal[k]);
+                let depends = g.binary(Binary::LessEqual, a.get(k, k), least);
+                let zero = g.zero();
+                inverse = g.select(depends, zero, inverse);
+            }
             factors.inverse_pivots.push(inverse);
             let below: Vec<usize> = (k + 1..n).filter(|&i| !g.is_zero(a.get(i, k))).collect();
             let right: Vec<usize> =
@@ -128,6 +144,30 @@ impl Factors {
     /// 1/D.
     pub fn inverse_pivots(&self) -> &[Node] {
         &self.inverse_pivots
+    }
+
+    /// L⁻¹b, of a symmetric matrix.
+    pub fn forward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
+        let mut x = b.to_vec();
+        for i in 0..self.size {
+            for &(j, l) in &self.lower[i] {
+                let product = g.mul(l, x[j]);
+                x[i] = g.sub(x[i], product);
+            }
+        }
+        x
+    }
+
+    /// L⁻ᵀb, of a symmetric matrix.
+    pub fn backward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
+        let mut x = b.to_vec();
+        for i in (0..self.size).rev() {
+            for &(j, u) in &self.upper[i] {
+                let product = g.mul(u, x[j]);
+                x[i] = g.sub(x[i], product);
+            }
+        }
+        x
     }
 
     /// Solves A x = b.

@@ -169,6 +169,35 @@ impl RowProgram {
         pieces
     }
 
+    /// The sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` says to which output component i of
+    /// the state does.
+    pub fn momentum_curvature(hamiltonian: &Functional, degrees: usize, target: &dyn Fn(u32) -> u32) -> Vec<Piece> {
+        let n = degrees as u32;
+        let mut pieces = Vec::new();
+        for term in &hamiltonian.terms {
+            let (mut graph, gradients) = term.gradients();
+            let mut curvature: Vec<(u32, Node)> = Vec::new();
+            for &(slot, d) in &gradients[0] {
+                let second = graph.adjoint(d, |input| input == Input::Slot(slot));
+                curvature.extend(second.into_iter().map(|(_, node)| (slot, node)));
+            }
+            // A slot may be a coordinate in one row and a momentum in another.
+            let is_momentum = |row: usize, slot: u32| term.row(row)[slot as usize] >= n;
+            let groups = alike(term, |row, key| key.extend(curvature.iter().map(|&(slot, _)| is_momentum(row, slot))));
+            for (momenta, rows) in groups {
+                let kept: Vec<(u32, Node)> =
+                    curvature.iter().zip(&momenta).filter(|(_, momentum)| **momentum).map(|(&kept, _)| kept).collect();
+                if kept.is_empty() {
+                    continue;
+                }
+                let outputs = kept.iter().map(|&(_, node)| node).collect();
+                let at = |row: usize, k: usize| target(term.row(rows[row] as usize)[kept[k].0 as usize]);
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
+            }
+        }
+        pieces
+    }
+
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];

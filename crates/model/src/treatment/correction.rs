@@ -1,11 +1,11 @@
-//! One regularised Gauss–Newton step towards the level set F = F₀ of a field's invariants, as formulas: what
-//! `corrected` does after a step of a small system, and what the Gauss–Newton form of feedback does all the time
-//! (`docs/methods.md`).
+//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` does after a
+//! step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does all the
+//! time, in the Euclidean one (`docs/methods.md`).
 
 use super::Field;
 use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
-use crate::graph::op::Binary;
+use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Node};
 
 /// Rows up to this count are all regularised; beyond, only those that are not constraints.
@@ -13,6 +13,9 @@ pub const SMALL: usize = 64;
 
 /// The regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
 pub const REGULARISATION: f64 = 1e-8;
+
+/// A pivot of a correction up to this much of its row's square belongs to a row that depends on those before.
+pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
 /// Keeps a row whose gradient vanishes from dividing by 0: it asks for nothing then. Gradients that are not 0 are far
 /// longer than the root of this.
@@ -70,35 +73,103 @@ pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) ->
     rows
 }
 
-/// x − DF⁺ΔF, without those rows of ΔF that are round-off already: ΔF_i² ≤ 2 eps² (|∇F_i|² |x|_i² + F₀_i²), with |x|_i
-/// the length of the components that F_i depends on. (Near a critical point of F_i the gradient is so short that
-/// round-off over its length would throw the state about.)
-pub fn corrected(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
-    let deviation = deviation(field, &mut target);
+/// A corrected state.
+pub struct Corrected {
+    /// x.
+    pub x: Vec<Node>,
+    /// The square of the innovation.
+    pub innovation: Node,
+}
+
+/// The scales in which a state is corrected.
+pub struct CorrectionScales<'a> {
+    /// The vector to which each component of the state belongs.
+    pub vector_of: &'a [usize],
+    /// w² of every vector.
+    pub weights: &'a [Node],
+    /// Innovations up to this many standard deviations are believed.
+    pub largest_innovation: f64,
+}
+
+/// One Gauss–Newton step in the metric of the step's error, as `holonome_integrate::treatment::correction` has it:
+/// x − W DᵀM⁻¹ΔF with M = D W Dᵀ + R, where what H and the integrals add to the constraints is limited.
+pub fn corrected(
+    field: &mut Field,
+    scales: &CorrectionScales,
+    mut target: impl FnMut(&mut Graph, usize) -> Node,
+) -> Corrected {
+    let residual = deviation(field, &mut target);
     let g = &mut field.graph;
-    let zero = g.zero();
-    let scale = g.constant(2.0 * f64::EPSILON * f64::EPSILON);
-    let mut residual = Vec::with_capacity(deviation.len());
-    for (i, (&deviation, row)) in deviation.iter().zip(&field.jacobian).enumerate() {
-        let components: Vec<(u32, Node)> = row.iter().map(|&(k, _)| (k, g.state(k as usize))).collect();
-        let (gradient, size) = (g.sparse_dot(row, row), g.sparse_dot(&components, &components));
-        let scaled = g.mul(scale, size);
-        let mut round_off = g.mul(gradient, scaled);
-        if i >= field.constraints {
-            let target = target(g, i);
-            let square = g.mul(target, target);
-            let of_target = g.mul(scale, square);
-            round_off = g.add(round_off, of_target);
-        }
-        let square = g.mul(deviation, deviation);
-        let negligible = g.binary(Binary::LessEqual, square, round_off);
-        residual.push(g.select(negligible, zero, deviation));
+    let (m, constraints) = (residual.len(), field.constraints);
+    let unit = g.constant(0.5 * f64::EPSILON);
+    // W Dᵀ by rows of D.
+    let mut weighted: Vec<Gradient> = Vec::with_capacity(m);
+    for row in &field.jacobian {
+        let entry = |&(k, d): &(u32, Node)| (k, g.mul(d, scales.weights[scales.vector_of[k as usize]]));
+        weighted.push(row.iter().map(entry).collect());
     }
-    let step = pseudo_inverse_times(g, &field.jacobian, field.constraints, field.dimension, &residual);
-    (0..field.dimension)
-        .map(|k| {
-            let x = g.state(k);
-            g.sub(x, step[k])
-        })
-        .collect()
+    let mut matrix = Matrix::zeros(g, m);
+    for i in 0..m {
+        for j in 0..i {
+            let entry = g.sparse_dot(&field.jacobian[i], &weighted[j]);
+            matrix.set(i, j, entry);
+            matrix.set(j, i, entry);
+        }
+        let mut size = g.zero();
+        for &(k, d) in &field.jacobian[i] {
+            let x = g.state(k as usize);
+            let term = g.mul(d, x);
+            let term = g.unary(Unary::Abs, term);
+            size = g.add(size, term);
+        }
+        if i >= constraints {
+            let target = target(g, i);
+            let target = g.unary(Unary::Abs, target);
+            size = g.add(size, target);
+        }
+        let noise = g.mul(unit, size);
+        let noise = g.mul(noise, noise);
+        let square = g.sparse_dot(&field.jacobian[i], &weighted[i]);
+        let square = g.add(square, noise);
+        let shift = g.constant(if i >= constraints { 1.0 + REGULARISATION } else { 1.0 });
+        let diagonal = g.mul(square, shift);
+        matrix.set(i, i, diagonal);
+    }
+    let factors = Factors::semidefinite(g, &matrix, PIVOT_TOLERANCE);
+    let mut mu = factors.forward(g, &residual);
+    // ν² and the limit.
+    let zero = g.zero();
+    let mut sum = zero;
+    let mut divided = Vec::with_capacity(m);
+    for (i, &y) in mu.iter().enumerate() {
+        let quotient = g.mul(y, factors.inverse_pivots()[i]);
+        divided.push(quotient);
+        if i >= constraints {
+            let term = g.mul(y, quotient);
+            sum = g.add(sum, term);
+        }
+    }
+    let count = g.constant(1.0 / (m - constraints).max(1) as f64);
+    let innovation = g.mul(sum, count);
+    if constraints < m {
+        let limit = g.constant(scales.largest_innovation);
+        let square_of_limit = g.constant(scales.largest_innovation * scales.largest_innovation);
+        let root = g.sqrt(innovation);
+        let quotient = g.div(limit, root);
+        let within = g.binary(Binary::LessEqual, innovation, square_of_limit);
+        let one = g.one();
+        let factor = g.select(within, one, quotient);
+        for divided in &mut divided[constraints..] {
+            *divided = g.mul(*divided, factor);
+        }
+    }
+    mu.clone_from(&factors.backward(g, &divided));
+    let mut x: Vec<Node> = (0..field.dimension).map(|k| g.state(k)).collect();
+    for (row, &mu) in weighted.iter().zip(&mu) {
+        for &(k, d) in row {
+            let product = g.mul(mu, d);
+            x[k as usize] = g.sub(x[k as usize], product);
+        }
+    }
+    Corrected { x, innovation }
 }

@@ -5,7 +5,7 @@
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
-use super::structure::{Hidden, Irregular, Kind, Structure, evaluate, structure};
+use super::structure::{Hidden, Irregular, Kind, Probe, Structure, ambient_points, bracket_size, structure};
 use super::unrolled::{Scalar, Unrolled};
 use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
@@ -100,15 +100,24 @@ fn multipliers_of_pairs(
     }
     let mut symmetric = true;
     let entries: Vec<Node> = (0..m * m).map(|k| a.get(k / m, k % m)).collect();
+    let gradients: Vec<&Gradient> =
+        constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
+    let probe = Probe::new(g, &entries, &gradients, model.dimension(), &model.parameter_values);
     let mut regular_minors = true;
-    for (k, x) in
-        std::iter::once(model.initial.clone()).chain(super::structure::ambient_points(model, 2, 0xd1ac)).enumerate()
-    {
-        let values = evaluate(g, &entries, 0.0, &x, &model.parameter_values);
-        let size = values.iter().fold(0.0f64, |s, v| s.max(v.abs()));
-        // A few roundings of the largest entry.
-        symmetric &= (0..m).all(|i| (0..i).all(|j| (values[i * m + j] - values[j * m + i]).abs() <= 1e-12 * size));
+    for (k, x) in std::iter::once(model.initial.clone()).chain(ambient_points(model, 2, 0xd1ac)).enumerate() {
+        let (mut values, rows) = probe.at(0.0, &x);
+        let size = |i: usize, j: usize| bracket_size(&rows[i], &rows[m + j], n);
+        // A few roundings of what is added up.
+        let equal = |i: usize, j: usize| {
+            let difference = (values[i * m + j] - values[j * m + i]).abs();
+            difference == 0.0 || difference <= 1e-12 * size(i, j).max(size(j, i))
+        };
+        symmetric &= (0..m).all(|i| (0..i).all(|j| equal(i, j)));
         if k == 0 {
+            if m <= 300 {
+                numeric::drop_rounding(&mut values, size, m, 1e-12);
+                values = numeric::equilibrated(&values, m);
+            }
             let rank = if m <= 300 { numeric::rank(&values, m, m, 1e-12) } else { m };
             if rank < m {
                 let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
@@ -119,8 +128,6 @@ fn multipliers_of_pairs(
         }
     }
     if !regular_minors {
-        let gradients: Vec<&Gradient> =
-            constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
         return multipliers(model, g, &gradients, b);
     }
     let factors = if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) };
@@ -174,8 +181,10 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
         }
     }
     let entries: Vec<Node> = (0..m * m).map(|k| c.get(k / m, k % m)).collect();
-    let values = evaluate(g, &entries, 0.0, &model.initial, &model.parameter_values);
-    let rank = numeric::rank(&values, m, m, 1e-10);
+    let (mut values, rows) =
+        Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values).at(0.0, &model.initial);
+    numeric::drop_rounding(&mut values, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
+    let rank = numeric::rank_in_any_units(&values, m, 1e-10);
     if rank < m {
         let hint = if m % 2 == 1 { "; an odd number of functions can never be second class" } else { "" };
         return Err(Irregular::Singular { rank, size: m, hint });

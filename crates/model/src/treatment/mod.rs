@@ -75,7 +75,22 @@ pub struct Field {
     pub groups: Vec<InvariantGroup>,
 }
 
+/// Marks the groups with these names as watched; `clear` is told their rows.
+pub(crate) fn watch_only(groups: &mut [InvariantGroup], names: &[String], clear: &mut dyn FnMut(usize)) {
+    let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
+    for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
+        group.watched = true;
+        group.members.iter().flatten().for_each(|&(row, _)| clear(row));
+    }
+}
+
 impl Field {
+    /// Takes the claimed invariants with these names out of what is held.
+    pub fn watch_only(&mut self, names: &[String]) {
+        let Field { groups, jacobian, .. } = self;
+        watch_only(groups, names, &mut |row| jacobian[row].clear());
+    }
+
     /// DX(x)·v as nodes that read v from the state components after x.
     pub fn directional_derivative(&mut self) -> Vec<Node> {
         let n = self.dimension;

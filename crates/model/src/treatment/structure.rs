@@ -9,6 +9,7 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Node};
 use crate::numeric::{self, Gram, Points, Row};
+use crate::scales::{Scales, in_units};
 
 /// How the second-class functions come about (`{f, g}` the Poisson bracket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,49 +138,76 @@ pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], param
     Probe::new(graph, &[], rows, x.len(), parameters).at(t, x).1
 }
 
-/// `count` random points near the initial state: each component moves by up to a third of its size plus a
-/// third of the state's mean size.
+/// `count` random points near the initial state: each component moves by up to a third of its size plus a third of the
+/// size of its member's vector, or of what the motion makes of one at rest.
 pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
-    let x = &model.initial;
-    let mean = (x.iter().map(|v| v * v).sum::<f64>() / x.len() as f64).sqrt().max(1e-3);
-    let mut points = Points::new(seed);
-    (0..count).map(|_| x.iter().map(|v| v + (v.abs() + mean) / 3.0 * points.draw()).collect()).collect()
+    points_around(&Scales::new(model), &model.initial, count, seed)
 }
 
-/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change; `None` where that
-/// fails.
-pub fn onto_set(probe: &Probe, t: f64, start: &[f64]) -> Option<Vec<f64>> {
+/// [`ambient_points`] around a state.
+pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let units = scales.units(x);
+    let mut points = Points::new(seed);
+    let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) / 3.0 * points.draw();
+    (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
+}
+
+/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` where
+/// that fails.
+pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<Vec<f64>> {
+    onto_zeros(&|t, x| probe.at(t, x), t, start, units)
+}
+
+/// [`onto_set`] for functions that give their values and the rows of their Jacobian.
+pub(crate) fn onto_zeros(
+    functions: &dyn Fn(f64, &[f64]) -> (Vec<f64>, Vec<Row>),
+    t: f64,
+    start: &[f64],
+    units: &[f64],
+) -> Option<Vec<f64>> {
     let mut x = start.to_vec();
-    let norm = |v: &[f64]| v.iter().map(|a| a * a).sum::<f64>().sqrt();
-    let scale = norm(start).max(1.0);
     for _ in 0..50 {
-        let (f, rows) = probe.at(t, &x);
+        let (f, rows) = functions(t, &x);
+        let rows = in_units(&rows, units);
         let y = Gram::new(&rows, 1e-14).solve(&f);
-        let mut step = 0.0f64;
+        let mut step = vec![0.0; x.len()];
         for (row, y) in rows.iter().zip(&y) {
-            for &(column, d) in row {
-                x[column as usize] -= y * d;
-                step = step.max((y * d).abs());
-            }
+            row.iter().for_each(|&(column, d)| step[column as usize] += y * d);
         }
-        if !step.is_finite() {
+        if step.iter().any(|s| !s.is_finite()) {
             return None;
         }
-        if step <= 1e-14 * scale {
+        x.iter_mut().zip(&step).zip(units).for_each(|((x, step), unit)| *x -= step * unit);
+        // In roundings of the numbers themselves.
+        let settled = |((step, unit), x): ((&f64, &f64), &f64)| (step * unit).abs() <= 1e-14 * (unit + x.abs());
+        if step.iter().zip(units).zip(&x).all(settled) {
             return Some(x);
         }
     }
     // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
-    (norm(&probe.at(t, &x).0) < 1e-10 * scale).then_some(x)
+    let (f, rows) = functions(t, &x);
+    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
+    f.iter().zip(&rows).all(|(f, row)| f.abs() <= 1e-10 * size(row)).then_some(x)
+}
+
+/// The constraints and hidden constraints of `field` that are held.
+pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
+    let watched = |row: &usize| {
+        let of = |g: &super::InvariantGroup| g.watched && g.members.iter().flatten().any(|(r, _)| r == row);
+        field.groups.iter().any(of)
+    };
+    let rows: Vec<usize> = (0..field.constraints).filter(|row| !watched(row)).collect();
+    let gradients: Vec<&Gradient> = rows.iter().map(|&row| &field.jacobian[row]).collect();
+    let nodes: Vec<Node> = rows.iter().map(|&row| field.invariants[row]).collect();
+    Probe::new(&field.graph, &nodes, &gradients, field.dimension, &model.parameter_values)
 }
 
 /// The initial state and up to `count` random points of the set where the constraints and hidden constraints of
 /// `field` vanish.
 pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> Vec<Vec<f64>> {
-    let gradients: Vec<&Gradient> = field.jacobian[..field.constraints].iter().collect();
-    let nodes = &field.invariants[..field.constraints];
-    let probe = Probe::new(&field.graph, nodes, &gradients, field.dimension, &model.parameter_values);
-    let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x));
+    let probe = set_probe(model, field);
+    let units = Scales::new(model).units(&model.initial);
+    let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x, &units));
     std::iter::once(model.initial.clone()).chain(found).collect()
 }
 
@@ -249,6 +277,14 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
     (0..all.len()).filter(|&k| vanishes[k]).collect()
 }
 
+/// Σ |∂f/∂q_k ∂g/∂p_k| + |∂f/∂p_k ∂g/∂q_k|: what cancels where the bracket {f, g} vanishes.
+pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
+    let n = degrees as u32;
+    let partner = |i: u32| if i < n { i + n } else { i - n };
+    let of = |i: u32| g.binary_search_by_key(&i, |&(j, _)| j).map_or(0.0, |at| g[at].1);
+    f.iter().map(|&(i, d)| (d * of(partner(i))).abs()).sum()
+}
+
 /// Whether phase-space constraints are second class among themselves or coisotropic.
 fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<Kind, Irregular> {
     let (n, m) = (model.degrees(), all.len());
@@ -262,19 +298,18 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
     let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).collect();
     let mut points = vec![model.initial.clone()];
     let constraints = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
+    let units = Scales::new(model).units(&model.initial);
     for start in ambient_points(model, 4, 0xc0de) {
-        points.extend(onto_set(&constraints, 0.0, &start));
+        points.extend(onto_set(&constraints, 0.0, &start, &units));
     }
     let probe = Probe::new(&unrolled.graph, &brackets, &gradients, model.dimension(), &model.parameter_values);
     let (mut all_zero, mut regular, mut lowest) = (true, true, m);
     for x in &points {
-        let (c, rows) = probe.at(0.0, x);
-        let size = rows.iter().map(|r| numeric::dot(r, r)).fold(0.0f64, f64::max);
-        if c.iter().any(|v| v.abs() > 1e-10 * size) {
-            all_zero = false;
-        }
-        let rank = numeric::rank(&c, m, m, 1e-10);
-        regular &= rank == m && c.iter().any(|v| v.abs() > 1e-10 * size);
+        let (mut c, rows) = probe.at(0.0, x);
+        numeric::drop_rounding(&mut c, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
+        all_zero &= c.iter().all(|v| *v == 0.0);
+        let rank = numeric::rank_in_any_units(&c, m, 1e-10);
+        regular &= rank == m;
         lowest = lowest.min(rank);
     }
     match (all_zero, regular) {

@@ -95,12 +95,14 @@ fn rows_agree_with_the_model_written_out() {
         let model = load(text);
         let parameters = &model.parameter_values;
         let field = written_out(&model);
-        let straight = CompiledSystem::new(&field, parameters, true, false);
-        let rows = RowSystem::new(&RowField::new(&model), parameters, true);
+        let straight = CompiledSystem::new(&field, &StateVectors::of(&model), parameters, true, false);
+        let rows = RowSystem::new(&RowField::new(&model), &StateVectors::of(&model), parameters, true);
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
-        for (k, x) in ambient_points(&model, 4, 0x905).iter().enumerate() {
+        for (k, point) in ambient_points(&model, 4, 0x905).iter().enumerate() {
+            // Near the start: rods of very different lengths amplify the rounding of a difference.
+            let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
             let t = 0.4 * k as f64;
             for (a, b) in evaluated(&straight, t, x).iter().zip(&evaluated(&rows, t, x)) {
                 let size = largest(a).max(model.dimension() as f64);
@@ -175,10 +177,10 @@ fn other_parameters_need_no_other_kernels() {
     let model = load(text);
     let field = RowField::new(&model);
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
-    let mut old = RowSystem::new(&field, &model.parameter_values, true);
-    let new = RowSystem::new(&field, &changed, true);
+    let mut old = RowSystem::new(&field, &StateVectors::of(&model), &model.parameter_values, true);
+    let new = RowSystem::new(&field, &StateVectors::of(&model), &changed, true);
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
-    old.rebind_values(&changed);
+    old.rebind_invariants(&changed);
     assert_eq!(evaluated(&old, 0.0, &model.initial)[1], f);
 }

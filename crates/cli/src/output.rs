@@ -1,0 +1,125 @@
+//! What a user is told: results on stdout, what happens on the way on stderr, warnings on both where programs listen.
+
+use crate::arguments::{Colour, OutputArguments};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+static COLOUR: OnceLock<Colour> = OnceLock::new();
+
+/// Every warning of this process, for its JSON object.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Takes the choice of `--color`, once.
+pub fn choose_colour(colour: Colour) {
+    let _ = COLOUR.set(colour);
+}
+
+/// Whether messages on stderr are coloured.
+pub fn coloured() -> bool {
+    match COLOUR.get().copied().unwrap_or_default() {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            !no_color && moves_the_cursor()
+        }
+    }
+}
+
+/// Whether stderr is a terminal on which a progress bar can be drawn over.
+pub fn moves_the_cursor() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn warnings() -> MutexGuard<'static, Vec<String>> {
+    WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Warns on stderr, and in the JSON object. A warning is given once.
+pub fn warn(text: &str, output: OutputArguments) {
+    if keep_warning(text) && !output.quiet {
+        say!("warning: {text}\n");
+    }
+}
+
+/// Keeps a warning for the JSON object; says whether it is new.
+pub fn keep_warning(text: &str) -> bool {
+    let mut all = warnings();
+    let new = !all.iter().any(|known| known == text);
+    if new {
+        all.push(text.to_string());
+    }
+    new
+}
+
+/// Says what happens on the way.
+pub fn note(text: &str, output: OutputArguments) {
+    if !output.quiet {
+        say!("{text}");
+    }
+}
+
+/// A result for people: on stdout, or on stderr where stdout is for a program.
+pub fn show_result(text: &str, output: OutputArguments) {
+    match (output.quiet, output.json) {
+        (true, _) => {}
+        (false, true) => say!("{text}"),
+        (false, false) => print_text(text),
+    }
+}
+
+/// One JSON object on stdout. Its `warnings` are its own, and those that were given before it.
+pub fn print_json(value: &Value) {
+    let mut value = value.clone();
+    if let Some(object) = value.as_object_mut() {
+        let own = object.get("warnings").and_then(Value::as_array).into_iter().flatten();
+        let own: Vec<String> = own.filter_map(|text| text.as_str().map(String::from)).collect();
+        for text in &own {
+            keep_warning(text);
+        }
+        object.insert("warnings".to_string(), json!(*warnings()));
+    }
+    print_text(&format!("{value}\n"));
+}
+
+/// Text that is the command's result, on stdout.
+pub fn print_text(text: &str) {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever closed the pipe has read enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            say!("error: cannot write to stdout: {error}\n");
+            std::process::exit(1);
+        }
+        _ => {}
+    }
+}
+
+/// A word of a command line as a shell has to read it.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        for (word, quoted) in [
+            ("runs/kepler-1", "runs/kepler-1"),
+            ("my runs/a", "'my runs/a'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+            ("a;b", "'a;b'"),
+            ("é", "'é'"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
+}

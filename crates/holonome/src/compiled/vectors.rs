@@ -1,0 +1,100 @@
+//! The vectors of a model's state, with their masses.
+
+use super::compile_rows;
+use holonome_integrate::scales::{Role, Vectors};
+use holonome_model::elaborate::model::{self, Dynamics, Model};
+use holonome_model::rows::{RowKernel, RowProgram};
+use std::sync::Arc;
+
+/// What a model's state is made of: every member of a variable is a vector, or a matrix.
+#[derive(Debug)]
+pub struct StateVectors {
+    /// The vectors.
+    pub vectors: Vectors,
+    /// The vector to which each component belongs.
+    pub vector_of: Vec<usize>,
+    /// Σ ∂²H/∂p_i² over the components of every vector of momenta.
+    curvature: Option<RowProgram>,
+}
+
+impl StateVectors {
+    /// Those of `model`.
+    pub fn of(model: &Model) -> Arc<StateVectors> {
+        let mut vectors = Vectors::default();
+        for variable in &model.variables {
+            let role = match variable.role {
+                model::Role::Coordinate => Role::Position,
+                model::Role::Momentum(_) => Role::Momentum,
+                model::Role::State => Role::Other,
+            };
+            vectors.push(role, variable.family.members(), variable.family.shape.len());
+        }
+        let mut vector_of = vec![0; vectors.dim()];
+        for vector in 0..vectors.count() {
+            vector_of[vectors.components_of(vector)].fill(vector);
+        }
+        let curvature = match &model.dynamics {
+            Dynamics::Hamiltonian(h, _) => {
+                // Momenta stand as their coordinates do.
+                let (degrees, count) = (model.degrees(), vectors.count() / 2);
+                let target = |component: u32| (vector_of[component as usize] - count) as u32;
+                let pieces = RowProgram::momentum_curvature(h, degrees, &target);
+                Some(RowProgram::new(model.dimension(), count, pieces))
+            }
+            Dynamics::Field(_) => None,
+        };
+        Arc::new(StateVectors { vectors, vector_of, curvature })
+    }
+}
+
+/// The masses of a state's vectors: 1/m is the mean of ∂²H/∂p² over the components of a momentum.
+pub struct Masses {
+    state: Arc<StateVectors>,
+    curvature: Option<RowKernel>,
+}
+
+impl Masses {
+    /// For these parameters.
+    pub fn new(state: &Arc<StateVectors>, parameters: &[f64]) -> Masses {
+        let curvature = state.curvature.as_ref().map(|program| compile_rows(program, parameters));
+        Masses { state: Arc::clone(state), curvature }
+    }
+
+    /// The same for other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Masses {
+        let curvature = self.curvature.as_ref().map(|kernel| kernel.rebound(parameters));
+        Masses { state: Arc::clone(&self.state), curvature }
+    }
+
+    /// Gives this one other parameters.
+    pub fn rebind(&mut self, parameters: &[f64]) {
+        if let Some(kernel) = &mut self.curvature {
+            kernel.rebind(parameters);
+        }
+    }
+
+    /// The vectors.
+    pub fn vectors(&self) -> &Vectors {
+        &self.state.vectors
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.curvature.as_ref().map_or(0, RowKernel::work_len)
+    }
+
+    /// The mass of every vector at (t, x), 0 where a momentum has none.
+    pub fn at(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        let Some(kernel) = &self.curvature else {
+            masses.fill(0.0);
+            return;
+        };
+        let (positions, momenta) = masses.split_at_mut(masses.len() / 2);
+        kernel.run(t, x, positions, work);
+        for (vector, (position, momentum)) in positions.iter_mut().zip(momenta).enumerate() {
+            let mass = self.state.vectors.components_of(vector).len() as f64 / *position;
+            *position = if mass > 0.0 && mass.is_finite() { mass } else { 0.0 };
+            *momentum = *position;
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a step tells of the scales of the state's vectors.
+
+use super::Engine;
+use crate::controller::{Measured, Yardstick, error_norm};
+use crate::failure::Failure;
+use crate::plan::AdaptiveSteps;
+use crate::plan::FixedSteps;
+use crate::scales::first_pending;
+use crate::space::{SliceSpace, Space};
+use crate::state::{Cost, StepState};
+
+impl Engine<'_> {
+    /// Makes the first step once for nothing but its error estimate: one that lags behind has none of a step before.
+    pub(super) fn rehearse<E>(&mut self, fixed: &FixedSteps) -> Result<(), Failure<E>> {
+        let Some(lagged) = self.tableau.and_then(|tableau| tableau.lagged.as_ref()) else { return Ok(()) };
+        let (t0, cost) = (self.plan.t0, self.state.cost.clone());
+        let (h, t1) = (fixed.length(t0, 0), fixed.time(t0, 1));
+        self.first_stage()?;
+        let count = self.system.vectors().count();
+        let first = &self.stages.k[0];
+        first_pending(lagged.next, first, None, self.state.scales.pending(count));
+        let StepState { x, memory, cost: spent, .. } = &mut *self.state;
+        self.memory.copy_from_slice(memory);
+        let made =
+            self.map.fixed_step((t0, h), x, &mut self.stages, &mut self.memory, &mut self.x1, spent, &mut self.work);
+        if made.is_ok() {
+            self.measure_equal_step(fixed.h, h);
+            // Whatever is wrong with the step shows when it is made in earnest.
+            if self.treat::<E>(t1).is_ok() {
+                self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
+                let sums = &self.scales.pending(count)[..];
+                let after = Some((&self.field[..], sums));
+                first_pending(lagged.next, &self.stages.k[0], after, self.state.scales.pending(count));
+                self.state.cost.field += 1;
+            }
+        }
+        self.state.cost = Cost { field: self.state.cost.field, ..cost };
+        Ok(())
+    }
+
+    /// Finds the scales after an equal step from the state to x₁ of the length `h`; the steps before had the length
+    /// `before`. Compiled steps compute the same bits.
+    pub(super) fn measure_equal_step(&mut self, before: f64, h: f64) {
+        if !self.kept.sizes {
+            return;
+        }
+        let vectors = self.system.vectors();
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
+        vectors.squares(&self.x1, &mut self.sizes);
+        if self.kept.weights {
+            self.estimate_equal_step(before, h);
+        }
+        self.scales.take(&self.sizes, &self.errors);
+    }
+
+    /// The square of the error of every vector: of this step, or of the one before where the estimate lags behind.
+    fn estimate_equal_step(&mut self, before: f64, h: f64) {
+        let vectors = self.system.vectors();
+        let Some(tableau) = self.tableau else {
+            // Nothing is known but how far the step went.
+            for (estimate, (x1, x)) in self.estimate.iter_mut().zip(self.x1.iter().zip(&self.state.x)) {
+                *estimate = x1 - x;
+            }
+            vectors.squares(&self.estimate, &mut self.errors);
+            return;
+        };
+        let mut space = SliceSpace::new(self.system, &mut self.work);
+        let Some(lagged) = &tableau.lagged else {
+            for (out, error) in self.stages.errors.iter_mut().zip(&tableau.error) {
+                space.weighted_sum(out, &error.weights, &self.stages.k);
+            }
+            let norms = self.state.scales.sizes(vectors.count());
+            let yardstick = Yardstick { rtol: 1.0, vectors, norms };
+            let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
+            error_norm(h, &self.stages.errors, &self.x1, yardstick, measured);
+            return;
+        };
+        let pending = self.scales.pending(vectors.count());
+        for (estimate, (first, pending)) in self.estimate.iter_mut().zip(self.stages.k[0].iter().zip(pending.iter())) {
+            *estimate = lagged.next.mul_add(*first, *pending);
+        }
+        vectors.squares(&self.estimate, &mut self.errors);
+        self.errors.iter_mut().for_each(|error| *error *= before * before);
+        space.weighted_sum(&mut self.estimate, &lagged.weights, &self.stages.k);
+        pending.copy_from_slice(&self.estimate);
+    }
+
+    /// Finds S² anew where an accepted step made a vector larger than it had been.
+    pub(super) fn renew_norms(&mut self, adaptive: &AdaptiveSteps) {
+        let vectors = self.system.vectors();
+        let count = vectors.count();
+        let (before, after) = (self.state.scales.sizes(count), self.scales.sizes(count));
+        if before.iter().zip(after).any(|(before, after)| after > before) {
+            self.scales.renew_norms(vectors, adaptive.square_of_least_scale());
+            std::mem::swap(&mut self.state.scales.norms, &mut self.scales.norms);
+        }
+    }
+}

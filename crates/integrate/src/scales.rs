@@ -1,0 +1,330 @@
+//! Scales of a state: which components belong together as vectors, how large each vector gets along a run, and how far
+//! a step's error estimate says that it may be off.
+//!
+//! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of them. Three scales of
+//! every vector take the place of an absolute one:
+//!
+//! - its running size σ, the largest length so far;
+//! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their kind move:
+//!   position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all positions;
+//!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta;
+//! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
+//!
+//! All are kept as squares, and every operation on them commutes with a change of units by powers of two.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+use crate::exact;
+
+/// Unit round-off u = 2⁻⁵³.
+pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
+
+/// How much of w² outlives a step: an estimate that vanishes at single points does not make a vector immovable.
+pub const WEIGHT_MEMORY: f64 = 0.9;
+
+/// Square of the floor of S within a family.
+const FAMILY_FLOOR: f64 = 1e-6;
+
+/// Square of the floor of S between families, by mass.
+const MASS_FLOOR: f64 = 1e-12;
+
+/// Role of a family of vectors in a state x = (q, p).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Positions.
+    Position,
+    /// Momenta.
+    Momentum,
+    /// States of a vector field, which have no mass.
+    Other,
+}
+
+/// Vectors of one kind: the members of one declared variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VectorFamily {
+    /// Their role.
+    pub role: Role,
+    /// Their numbers among the vectors.
+    pub vectors: Range<usize>,
+}
+
+/// The vectors that make up a state, one behind the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vectors {
+    /// The first component of every vector, and the length of the state; one longer than the vectors.
+    start: Vec<u32>,
+    families: Vec<VectorFamily>,
+}
+
+impl Default for Vectors {
+    fn default() -> Vectors {
+        Vectors { start: vec![0], families: Vec::new() }
+    }
+}
+
+impl Vectors {
+    /// A state of length `dim` of which nothing is known: every component is a vector and a family of its own.
+    pub fn components(dim: usize) -> Vectors {
+        let mut vectors = Vectors::default();
+        for _ in 0..dim {
+            vectors.push(Role::Other, 1, 1);
+        }
+        vectors
+    }
+
+    /// Adds a family of `count` vectors of `width` components each.
+    pub fn push(&mut self, role: Role, count: usize, width: usize) {
+        let (first, end) = (self.count(), self.dim() as u32);
+        self.start.extend((1..=count).map(|k| end + (k * width) as u32));
+        self.families.push(VectorFamily { role, vectors: first..first + count });
+    }
+
+    /// Number of vectors.
+    pub fn count(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    /// Length of the state.
+    pub fn dim(&self) -> usize {
+        self.start[self.count()] as usize
+    }
+
+    /// The families.
+    pub fn families(&self) -> &[VectorFamily] {
+        &self.families
+    }
+
+    /// The components of a vector.
+    pub fn components_of(&self, vector: usize) -> Range<usize> {
+        self.start[vector] as usize..self.start[vector + 1] as usize
+    }
+
+    /// |x_b|² of every vector.
+    pub fn squares(&self, x: &[f64], out: &mut [f64]) {
+        for (vector, out) in out.iter_mut().enumerate() {
+            *out = square(&x[self.components_of(vector)]);
+        }
+    }
+
+    /// Gives every component the root of what its vector has.
+    pub fn spread_roots(&self, squares: &[f64], out: &mut [f64]) {
+        for (vector, square) in squares.iter().enumerate() {
+            out[self.components_of(vector)].fill(square.sqrt());
+        }
+    }
+}
+
+/// |v|², each product added with one rounding: a compiled step does the same.
+pub fn square(v: &[f64]) -> f64 {
+    let Some((first, rest)) = v.split_first() else { return 0.0 };
+    rest.iter().fold(first * first, |sum, v| v.mul_add(*v, sum))
+}
+
+/// With what an estimate that lags behind begins, where `next` is the weight of the field at the end of a step and `first`
+/// that at the start of the first one. The first step takes its error for 0 without more; if it was made before, `after` is
+/// the field at its end and what its estimate lacked there, and it takes its error for what it turned out to be.
+pub fn first_pending(next: f64, first: &[f64], after: Option<(&[f64], &[f64])>, pending: &mut [f64]) {
+    for (i, pending) in pending.iter_mut().enumerate() {
+        let without = -(next * first[i]);
+        let with = after.map(|(field, sums)| (-next).mul_add(first[i], next.mul_add(field[i], sums[i])));
+        *pending = with.filter(|with| with.is_finite()).unwrap_or(without);
+    }
+}
+
+/// The larger of two numbers ≥ 0, NaN if either is: as a compiled step takes it.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
+}
+
+/// Which scales a run keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// σ.
+    pub sizes: bool,
+    /// w, and what the estimate of a step still lacks at its end.
+    pub weights: bool,
+    /// Whether the estimate lacks the field at the end of the step.
+    pub lagged: bool,
+}
+
+/// Scales of a run's state, as they are carried from step to step.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Scales {
+    /// m of every vector of positions and momenta, 0 where it has none; nothing where no norm is taken.
+    #[serde(with = "exact::list")]
+    pub masses: Vec<f64>,
+    /// S² of every vector, without the state that a step arrives at.
+    #[serde(with = "exact::list")]
+    pub norms: Vec<f64>,
+    /// σ² of every vector, then w², then, for every component, the sum Σ w_j k_j of an estimate that lacks the field
+    /// at the end of the step.
+    #[serde(with = "exact::list")]
+    pub carried: Vec<f64>,
+}
+
+impl Scales {
+    /// The scales of a run that starts at `x`. `masses` are those of the vectors.
+    pub fn new(vectors: &Vectors, kept: Kept, masses: Vec<f64>, x: &[f64]) -> Scales {
+        let count = vectors.count();
+        let mut carried = Vec::new();
+        if kept.sizes {
+            carried.resize(count, 0.0);
+            vectors.squares(x, &mut carried);
+        }
+        if kept.weights {
+            carried.resize(2 * count, 0.0);
+        }
+        if kept.lagged {
+            carried.resize(2 * count + vectors.dim(), 0.0);
+        }
+        Scales { masses, norms: Vec::new(), carried }
+    }
+
+    /// Begins with the start as uncertain as `distance` relative to the size of every vector: it is off the level set.
+    pub fn start_off(&mut self, count: usize, distance: f64) {
+        let (sizes, rest) = self.carried.split_at_mut(count);
+        for (weight, size) in rest.iter_mut().zip(sizes.iter()) {
+            *weight = distance * distance * size;
+        }
+    }
+
+    /// σ² of `count` vectors.
+    pub fn sizes(&self, count: usize) -> &[f64] {
+        &self.carried[..count]
+    }
+
+    /// w² of `count` vectors.
+    pub fn weights(&self, count: usize) -> &[f64] {
+        &self.carried[count..2 * count]
+    }
+
+    /// What the estimate of the last step still lacks at its end.
+    pub fn pending(&mut self, count: usize) -> &mut [f64] {
+        &mut self.carried[2 * count..]
+    }
+
+    /// Takes up a step that came to vectors of the squared lengths `sizes`, with the squared errors `errors`.
+    pub fn take(&mut self, sizes: &[f64], errors: &[f64]) {
+        let count = sizes.len();
+        let (kept, rest) = self.carried.split_at_mut(count);
+        for (kept, size) in kept.iter_mut().zip(sizes) {
+            *kept = larger(*size, *kept);
+        }
+        for ((weight, error), size) in rest.iter_mut().zip(errors).zip(kept.iter()) {
+            *weight = larger(fresh_weight(*error, *size), WEIGHT_MEMORY * *weight);
+        }
+    }
+
+    /// Finds S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
+    pub fn renew_norms(&mut self, vectors: &Vectors, absolute: f64) {
+        let count = vectors.count();
+        let sizes = &self.carried[..count];
+        self.norms.clear();
+        self.norms.extend(sizes.iter().map(|size| size.max(absolute)));
+        let mass = |vector: usize| self.masses.get(vector).copied().filter(|m| *m > 0.0 && m.is_finite());
+        // I and K.
+        let mut between = [0.0f64; 2];
+        for family in vectors.families() {
+            for vector in family.vectors.clone() {
+                let Some(m) = mass(vector) else { continue };
+                match family.role {
+                    Role::Position => between[0] = between[0].max(m * sizes[vector]),
+                    Role::Momentum => between[1] = between[1].max(sizes[vector] / m),
+                    Role::Other => {}
+                }
+            }
+        }
+        for family in vectors.families() {
+            let by_mass = |vector: usize| if family.role == Role::Momentum { mass(vector) } else { None };
+            let own = |vector: usize| by_mass(vector).map_or(sizes[vector], |m| sizes[vector] / (m * m));
+            let within = FAMILY_FLOOR * family.vectors.clone().map(own).fold(0.0, f64::max);
+            for vector in family.vectors.clone() {
+                let mut floor = by_mass(vector).map_or(within, |m| m * m * within);
+                if let Some(m) = mass(vector) {
+                    floor = match family.role {
+                        Role::Position => floor.max(MASS_FLOOR * between[0] / m),
+                        Role::Momentum => floor.max(MASS_FLOOR * between[1] * m),
+                        Role::Other => floor,
+                    };
+                }
+                // A floor that overflows is none.
+                if floor.is_finite() {
+                    self.norms[vector] = self.norms[vector].max(floor);
+                }
+            }
+        }
+    }
+}
+
+/// |e|² + (u σ)², of which w² is a running maximum.
+fn fresh_weight(error: f64, size: f64) -> f64 {
+    (UNIT_ROUND_OFF * UNIT_ROUND_OFF).mul_add(size, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two bodies in the plane, a heavy one that rests and a light one.
+    fn bodies() -> Vectors {
+        let mut vectors = Vectors::default();
+        vectors.push(Role::Position, 2, 2);
+        vectors.push(Role::Momentum, 2, 2);
+        vectors
+    }
+
+    fn scales(x: &[f64], masses: [f64; 2]) -> Scales {
+        let kept = Kept { sizes: true, weights: true, lagged: false };
+        let mut scales = Scales::new(&bodies(), kept, [masses, masses].concat(), x);
+        scales.renew_norms(&bodies(), 0.0);
+        scales
+    }
+
+    #[test]
+    fn vectors_tile_the_state() {
+        let vectors = bodies();
+        assert_eq!((vectors.count(), vectors.dim()), (4, 8));
+        assert_eq!((vectors.components_of(2), vectors.components_of(3)), (4..6, 6..8));
+        let mut squares = [0.0; 4];
+        vectors.squares(&[3.0, 4.0, 0.0, 0.0, 1.0, 0.0, 0.0, 2.0], &mut squares);
+        assert_eq!(squares, [25.0, 0.0, 1.0, 4.0]);
+        assert_eq!(Vectors::components(3).families().len(), 3);
+    }
+
+    #[test]
+    fn resting_vectors_have_the_scale_of_their_family_and_mass() {
+        // Positions 0 and 5, momenta 0 and 2 of masses 100 and 1.
+        let at = scales(&[0.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 2.0], [100.0, 1.0]);
+        // 10⁻⁶·25 exceeds 10⁻¹²·25/100; the resting momentum has 10⁻⁶·(100·2)²; one rounding or two each.
+        let expected = [25e-6, 25.0, 0.04, 4.0];
+        for (found, expected) in at.norms.iter().zip(expected) {
+            assert!((found / expected - 1.0).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn powers_of_two_change_no_bit() {
+        let x = [0.1, 0.7, 3.0, 4.0, 0.3, 0.0, 0.0, 0.9];
+        let (length, mass, time) = (2f64.powi(-31), 2f64.powi(17), 2f64.powi(9));
+        let momentum = mass * length / time;
+        let scaled: Vec<f64> = x.iter().enumerate().map(|(i, x)| x * if i < 4 { length } else { momentum }).collect();
+        let (plain, other) = (scales(&x, [3.0, 0.7]), scales(&scaled, [3.0 * mass, 0.7 * mass]));
+        for vector in 0..4 {
+            let unit = if vector < 2 { length } else { momentum };
+            assert_eq!(plain.norms[vector] * unit * unit, other.norms[vector]);
+        }
+    }
+
+    #[test]
+    fn weights_remember_and_have_a_floor() {
+        let mut at = scales(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0], [1.0; 2]);
+        at.take(&[1.0, 4.0, 1.0, 1.0], &[1e-20, 0.0, f64::NAN, 0.0]);
+        assert_eq!(at.sizes(4), [1.0, 4.0, 1.0, 1.0]);
+        let floor = UNIT_ROUND_OFF * UNIT_ROUND_OFF;
+        assert_eq!(&at.weights(4)[..2], [floor + 1e-20, 4.0 * floor]);
+        assert!(at.weights(4)[2].is_nan(), "a weight without a number must be seen");
+        at.take(&[1.0; 4], &[0.0; 4]);
+        assert_eq!(at.weights(4)[0], WEIGHT_MEMORY * (floor + 1e-20));
+    }
+}

@@ -1,0 +1,96 @@
+//! How large the terms are that cancel in an invariant: what a drift is small or large against.
+//!
+//! Of a row F_i these are Σ_j |∂_jF_i x_j| + |F_i(x)|, up to factors of order one the sum of the absolute values of its
+//! terms. It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
+//! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
+//! whose ends alone are kept have a size, too.
+
+use crate::system::{Group, Invariants, System};
+
+/// Of so many samples of a run the terms are measured, evenly spread: their size changes little.
+const MEASURED: usize = 128;
+
+/// Whether the terms are measured at output `index` of `count`; at both ends always.
+pub fn is_measured(index: usize, count: usize) -> bool {
+    index + 1 == count || index.is_multiple_of(count.div_ceil(MEASURED).max(1))
+}
+
+/// Steps from step `step` to the next one at which the terms are measured.
+pub(crate) fn steps_to_measurement(step: u64) -> u64 {
+    (step + 1).checked_next_power_of_two().map_or(u64::MAX, |next| next - step)
+}
+
+/// Measures the terms of every group of a system's invariants.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    values: Vec<f64>,
+    jacobian: Vec<f64>,
+}
+
+impl Terms {
+    /// Scratch for these invariants.
+    pub fn new(invariants: &Invariants) -> Terms {
+        Terms { values: vec![0.0; invariants.count], jacobian: vec![0.0; invariants.nonzeros()] }
+    }
+
+    /// Raises each number in `largest`, one for each group, to the size of the group's terms at (t, x): that of its
+    /// largest member, √(Σ w s²) over the sizes s of the member's rows. What is not finite is left out.
+    pub fn raise(&mut self, system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], work: &mut [f64]) {
+        let invariants = system.invariants();
+        if invariants.count == 0 {
+            return;
+        }
+        system.invariant_values(t, x, &mut self.values, work);
+        system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        for (row, value) in self.values.iter_mut().enumerate() {
+            let terms = |p: usize| (self.jacobian[p] * x[invariants.column[p] as usize]).abs();
+            *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
+        }
+        // A row without entries is one that is watched only, whose gradient nobody computes.
+        let known =
+            |group: &&Group| group.members.iter().flatten().all(|&(r, _)| !invariants.row(r as usize).is_empty());
+        for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
+            let size = group.largest_member(|row| self.values[row]);
+            if size.is_finite() {
+                *largest = largest.max(size);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::{FnSystem, Group, GroupKind};
+
+    #[test]
+    fn the_terms_of_a_rod_and_of_an_energy() {
+        // F = (|q|² − l², p²/2 + g z) with q in the plane: at q = (3, 4), p = 6 and l = 5 the rod's terms are
+        // 2·9 + 2·16 + 0, the energy's p·p + g·4 + |p²/2 + 4 g|.
+        let groups =
+            vec![Group::rows("rod", GroupKind::Constraint, 0..1), Group::rows("H", GroupKind::Hamiltonian, 1..2)];
+        let system = FnSystem::new(3, |_t, _x, dx| dx.fill(0.0)).with_invariants(
+            Invariants::dense(3, 2, 1, groups),
+            |_t, x, f| {
+                f[0] = x[0] * x[0] + x[1] * x[1] - 25.0;
+                f[1] = x[2] * x[2] / 2.0 - 9.0 * x[1];
+            },
+            |_t, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 0.0, 0.0, -9.0, x[2]]),
+        );
+        let mut terms = Terms::new(system.invariants());
+        let mut largest = [0.0; 2];
+        terms.raise(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut []);
+        assert_eq!(largest, [50.0, 36.0 + 36.0 + 18.0]);
+        terms.raise(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut []);
+        assert_eq!(largest, [50.0, 90.0], "what is no number, and what is smaller, changes nothing");
+    }
+
+    #[test]
+    fn long_runs_are_measured_at_both_ends_and_now_and_then() {
+        for count in [2, 3, 127, 128, 129, 1001, 1_000_000] {
+            let measured = (0..count).filter(|&k| is_measured(k, count)).count();
+            assert!(is_measured(0, count) && is_measured(count - 1, count));
+            assert!(measured <= MEASURED + 1 && measured >= count.min(MEASURED / 2), "{measured} of {count}");
+        }
+    }
+}
