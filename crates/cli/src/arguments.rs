@@ -2,7 +2,7 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use holonome::{CompareOptions, Error, Gains, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
+use holonome::{CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -171,6 +171,16 @@ pub struct IntegrationArguments {
     /// Largest residual that projections accept [default: round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
+    /// Longest adaptive step: for pulses and walls that a longer one would not see
+    #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
+    pub max_step: Option<f64>,
+    /// Steps, rejected ones included, after which a run fails [default: 100000000 where steps adapt]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub max_steps: Option<u64>,
+    /// The metric in which `projection` moves a state: that of the step's error, or the Euclidean one of the papers
+    /// [default: error for schemes of an order above 2, else euclidean]
+    #[arg(long, value_name = "error|euclidean", value_enum)]
+    pub metric: Option<MetricName>,
     /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:
     /// round-off]
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
@@ -191,6 +201,13 @@ pub struct IntegrationArguments {
     pub allow_unverified: bool,
     #[command(flatten)]
     pub threads: ThreadArguments,
+}
+
+/// A metric of projections.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MetricName {
+    Error,
+    Euclidean,
 }
 
 /// How many cores are used.
@@ -228,6 +245,13 @@ impl IntegrationArguments {
             samples: self.samples,
             gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
             reference: self.reference.clone(),
+            max_step: self.max_step,
+            max_steps: self.max_steps,
+            metric: match self.metric {
+                None => Metric::Auto,
+                Some(MetricName::Error) => Metric::Error,
+                Some(MetricName::Euclidean) => Metric::Euclidean,
+            },
             projection_tolerance: self.projection_tolerance,
             newton_tolerance: self.newton_tolerance,
             beta: self.beta,
@@ -247,10 +271,10 @@ pub struct RunArguments {
     /// Fixed step; without it the step adapts to the tolerances
     #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
     pub step: Option<f64>,
-    /// Relative tolerance
+    /// Tolerance of a step's error, relative to the size of every vector so far
     #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
     pub rtol: f64,
-    /// Absolute tolerance [default: that of --rtol]
+    /// Absolute floor of the tolerance [default: none, so that units change nothing]
     #[arg(long, allow_hyphen_values = true)]
     pub atol: Option<f64>,
     #[command(flatten)]
@@ -282,7 +306,7 @@ pub struct CompareArguments {
     /// Relative tolerances [default: 1e-9 where there is no --step]
     #[arg(long, value_name = "RTOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub rtol: Vec<f64>,
-    /// Absolute tolerances, one for each relative one or one for all [default: those of --rtol]
+    /// Absolute floors of the tolerances, one for each or one for all [default: none]
     #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
     /// Budgets, 4 for each field evaluation, Hessian or linear solve and 1 for each gradient or Newton iteration: every
@@ -379,7 +403,7 @@ impl RunArguments {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
-            atol: self.atol.unwrap_or(self.rtol),
+            atol: self.atol.unwrap_or(0.0),
             record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             error: self.error,

@@ -93,6 +93,7 @@ fn plan_message(error: &PlanError) -> String {
             "the step" | "the number of steps" => "--step",
             "the relative tolerance" => "--rtol",
             "the absolute tolerance" => "--atol",
+            "the longest step" => "--max-step",
             "the number of samples" => "--samples",
             _ => return error.to_string(),
         },

@@ -48,6 +48,7 @@ pub use error::Error;
 pub use footprint::Footprint;
 pub use holonome_integrate::method;
 pub use holonome_integrate::observer::Control;
+pub use holonome_integrate::plan::Metric;
 pub use holonome_model as model;
 pub use options::{Gains, PenaltyStrength, RunOptions, Settings};
 pub use orbit::OrbitError;

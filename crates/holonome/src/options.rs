@@ -1,6 +1,7 @@
 //! What a user can choose: about the model, and about the run.
 
 use crate::error::Error;
+use holonome_integrate::plan::Metric;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -83,8 +84,18 @@ pub struct RunOptions {
     pub step: Option<f64>,
     /// Relative tolerance of adaptive steps.
     pub rtol: f64,
-    /// Absolute tolerance of adaptive steps.
+    /// Absolute floor of the tolerance of adaptive steps: an error of a vector below it counts as none. 0 is none, so
+    /// that no unit matters.
     pub atol: f64,
+    /// Longest adaptive step.
+    #[serde(default)]
+    pub max_step: Option<f64>,
+    /// The run fails after so many steps, rejected ones included.
+    #[serde(default)]
+    pub max_steps: Option<u64>,
+    /// The metric in which `projection` moves a state.
+    #[serde(default)]
+    pub metric: Metric,
     /// End of the run, T.
     pub until: f64,
     /// Spacing of the outputs.
@@ -134,7 +145,10 @@ impl Default for RunOptions {
             method: "corrected:dop853".to_string(),
             step: None,
             rtol: 1e-9,
-            atol: 1e-9,
+            atol: 0.0,
+            max_step: None,
+            max_steps: None,
+            metric: Metric::Auto,
             until: 100.0,
             every: None,
             samples: None,

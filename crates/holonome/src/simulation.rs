@@ -20,7 +20,7 @@ use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
+use holonome_integrate::plan::{FixedSteps, Metric, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
@@ -703,6 +703,13 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
         settings.stiff.is_some(),
         "only `zhang-skeel-stiff` treats a part of the potential energy in its own way",
     );
+    unused(
+        "--metric",
+        method.treatment == Treatment::Projection,
+        options.metric != Metric::Auto,
+        "only `projection` moves a state in a metric that can be chosen",
+    );
+    unused("--max-step", options.step.is_none(), options.max_step.is_some(), "the step is fixed by --step");
     let defaults = RunOptions::default();
     let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
     unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
@@ -723,6 +730,15 @@ fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Res
             options.rtol
         ));
     }
+    if let Some(longest) = options.max_step {
+        plan = plan.with_longest_step(longest)?;
+    }
+    match options.max_steps {
+        Some(0) => return Err(Error::option("--max-steps must be at least 1")),
+        Some(limit) => plan.step_limit = limit,
+        None => {}
+    }
+    plan.metric = options.metric;
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,

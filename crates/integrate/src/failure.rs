@@ -24,7 +24,9 @@ pub enum Failure<E> {
         rejections: u32,
     },
     /// The plan's limit on steps is reached.
-    #[error("t = {t} is reached after {limit} steps, which is the limit; raise it, or loosen the tolerance")]
+    #[error(
+        "t = {t} is reached after {limit} steps, which is the limit; raise it with --max-steps, or loosen the tolerance"
+    )]
     TooManySteps {
         /// How far the run came.
         t: f64,

@@ -2,6 +2,7 @@
 
 use crate::method::Method;
 use crate::stability::Gain;
+use serde::{Deserialize, Serialize};
 
 /// A run's plan.
 #[derive(Clone, Debug)]
@@ -23,7 +24,8 @@ pub struct Plan {
 }
 
 /// The metric in which `projection` moves a state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Metric {
     /// That of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
     #[default]
@@ -131,6 +133,10 @@ pub enum PlanError {
 /// Ratios this close to an integer, relatively, count as one: 100/1e-3 is not exact in binary.
 const INTEGER_TOLERANCE: f64 = 1e-9;
 
+/// Adaptive steps, rejected ones included, that a run may take unless it is allowed more: some minutes of a small model. A
+/// step that crawls at a singularity would take all time.
+pub const MOST_ADAPTIVE_STEPS: u64 = 100_000_000;
+
 /// Numbers of steps stay below 2⁵³, so that k·h is exact in k.
 const MOST_STEPS: f64 = 9.0e15;
 
@@ -190,6 +196,15 @@ impl Plan {
             metric: Metric::Auto,
             gain: None,
         }
+    }
+
+    /// The same plan with adaptive steps of at most `longest`.
+    pub fn with_longest_step(mut self, longest: f64) -> Result<Plan, PlanError> {
+        check_positive("the longest step", longest)?;
+        if let Stepping::Adaptive(adaptive) = &mut self.stepping {
+            adaptive.longest_step = adaptive.longest_step.min(longest);
+        }
+        Ok(self)
     }
 
     /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the

@@ -65,7 +65,7 @@ pub(super) fn tolerance(
 ) -> Result<Result<Simulation, Failed>, Error> {
     let attempt = |power: f64| -> Result<(Simulation, u64), Error> {
         let tolerance = 10f64.powf(power);
-        let options = RunOptions { rtol: tolerance, atol: tolerance, ..options.clone() };
+        let options = RunOptions { rtol: tolerance, atol: 0.0, ..options.clone() };
         let simulation = Simulation::new(problem.clone(), options)?;
         let Spent { spent, .. } = spent(&simulation, budget, monitor);
         Ok((simulation, spent))

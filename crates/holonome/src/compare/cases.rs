@@ -104,7 +104,7 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
         };
     }
     let pair = |(k, &relative): (usize, &f64)| match atol.len() {
-        0 => Ok(Steps::Tolerance(relative, relative)),
+        0 => Ok(Steps::Tolerance(relative, 0.0)),
         1 => Ok(Steps::Tolerance(relative, atol[0])),
         many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
         many => Err(Error::option(format!(

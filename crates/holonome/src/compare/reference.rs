@@ -169,11 +169,10 @@ fn solve(
     times: &[f64],
     monitor: &Monitor<'_>,
 ) -> Result<(Samples, Option<String>), Error> {
-    let largest = problem.model.initial.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let options = RunOptions {
         method: method.to_string(),
         rtol,
-        atol: if largest > 0.0 { rtol * largest } else { rtol },
+        max_step: common.max_step,
         until: common.until,
         reference: common.reference.clone(),
         ..RunOptions::default()
