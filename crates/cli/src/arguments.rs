@@ -279,6 +279,9 @@ pub struct RunArguments {
     pub atol: Option<f64>,
     #[command(flatten)]
     pub integration: IntegrationArguments,
+    /// Time of the initial state
+    #[arg(long, value_name = "T0", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub from: f64,
     /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
     /// everything]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
@@ -398,6 +401,15 @@ pub struct OutputArguments {
 }
 
 impl RunArguments {
+    /// What changes the model, and where its time begins.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        if !self.from.is_finite() {
+            return Err(Error::option(format!("--from must be finite, but it is {}", self.from)));
+        }
+        let span = Some((self.from, self.integration.until));
+        Ok(Settings { span, ..self.integration.settings(&self.model)? })
+    }
+
     pub fn options(&self) -> Result<RunOptions, Error> {
         Ok(RunOptions {
             method: self.method.clone(),

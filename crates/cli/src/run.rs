@@ -21,7 +21,7 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     arguments.integration.threads.start()?;
     let options = arguments.options()?;
-    let settings = arguments.integration.settings(&arguments.model)?;
+    let settings = arguments.settings()?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let simulation = Simulation::new(problem, options)?;
@@ -167,7 +167,7 @@ pub fn describe_penalty(penalty: &Penalised) -> String {
 }
 
 fn show_progress(bar: &mut Bar, progress: &Progress) {
-    bar.show(progress.t / progress.until, progress.steps, |left, rate| {
+    bar.show((progress.t - progress.from) / (progress.until - progress.from), progress.steps, |left, rate| {
         let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
         format!("t = {:.2}  {left} left{drift}  {rate} steps/s", progress.t)
     });

@@ -17,7 +17,8 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
-    /// Times of the run, in which claims are tested; those of a run by default where absent.
+    /// Start and end of the run: where its time begins, and where claims are tested; those of a run by default where
+    /// absent.
     #[serde(default)]
     pub span: Option<(f64, f64)>,
     /// `--allow-unverified`: run although a claimed integral, or a constraint of a field, is not kept by the motion, without

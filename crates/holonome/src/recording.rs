@@ -81,6 +81,8 @@ fn nest(x: &[f64], dimensions: &[usize]) -> Value {
 /// How a run stands, for a progress bar.
 #[derive(Clone, Debug)]
 pub struct Progress {
+    /// Time at the start.
+    pub from: f64,
     /// Time reached.
     pub t: f64,
     /// Time at the end.
@@ -152,7 +154,7 @@ pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64]
             InvariantKind::ModifiedEnergy => json!(modified),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
-                let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
+                let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
                 let mut dimensions: Vec<usize> =
                     if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
@@ -547,5 +549,5 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
         Stepping::Fixed(fixed) => Some(fixed.count()),
         Stepping::Adaptive(_) => None,
     };
-    Progress { t: state.t, until: plan.t_end(), steps: state.step, of, drift }
+    Progress { from: plan.t0, t: state.t, until: plan.t_end(), steps: state.step, of, drift }
 }

@@ -143,7 +143,7 @@ impl Simulation {
         if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
             return Err(Error::option("--error compares the variables that are stored: put some into --record"));
         }
-        let mut plan = plan(&options, method, &mut warnings)?;
+        let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
             warnings.push(format!(
@@ -719,10 +719,10 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
 /// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
 const FINEST: f64 = 1e-15;
 
-fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
-        Some(h) => Plan::fixed(method, 0.0, options.until, h)?,
-        None => Plan::adaptive(method, 0.0, options.until, options.rtol, options.atol)?,
+        Some(h) => Plan::fixed(method, t0, options.until, h)?,
+        None => Plan::adaptive(method, t0, options.until, options.rtol, options.atol)?,
     };
     if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
         warnings.push(format!(
