@@ -279,6 +279,13 @@ pub struct RunArguments {
     pub atol: Option<f64>,
     #[command(flatten)]
     pub integration: IntegrationArguments,
+    /// Time of the initial state
+    #[arg(long, value_name = "T0", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub from: f64,
+    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
+    /// everything]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub record: Option<Vec<String>>,
     /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
     #[arg(long)]
     pub error: bool,
@@ -394,12 +401,22 @@ pub struct OutputArguments {
 }
 
 impl RunArguments {
+    /// What changes the model, and where its time begins.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        if !self.from.is_finite() {
+            return Err(Error::option(format!("--from must be finite, but it is {}", self.from)));
+        }
+        let span = Some((self.from, self.integration.until));
+        Ok(Settings { span, ..self.integration.settings(&self.model)? })
+    }
+
     pub fn options(&self) -> Result<RunOptions, Error> {
         Ok(RunOptions {
             method: self.method.clone(),
             step: self.step,
             rtol: self.rtol,
             atol: self.atol.unwrap_or(0.0),
+            record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             error: self.error,
             ..self.integration.options()?

@@ -21,7 +21,7 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     one_thread(&arguments.integration.threads, output);
     let options = arguments.options()?;
-    let settings = arguments.integration.settings(&arguments.model)?;
+    let settings = arguments.settings()?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     let simulation = Simulation::new(problem, options)?;
@@ -136,6 +136,7 @@ pub fn show_warnings(problem: &Problem, output: OutputArguments) {
 }
 
 fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
+    simulation.warn_of_size();
     simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
     if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
         note(&format!("gain {gain}\n"), output);
@@ -174,7 +175,7 @@ pub fn describe_penalty(penalty: &Penalised) -> String {
 }
 
 fn show_progress(bar: &mut Bar, progress: &Progress) {
-    bar.show(progress.t / progress.until, progress.steps, |left, rate| {
+    bar.show((progress.t - progress.from) / (progress.until - progress.from), progress.steps, |left, rate| {
         let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
         format!("t = {:.2}  {left} left{drift}  {rate} steps/s", progress.t)
     });

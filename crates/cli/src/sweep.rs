@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
     run.integration.threads.start()?;
-    let settings = run.integration.settings(&run.model)?;
+    let settings = run.settings()?;
     let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
     show_warnings(&sweep.simulation.problem, run.output);
     start(sweep, run.output)

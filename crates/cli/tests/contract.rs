@@ -528,7 +528,9 @@ fn exports() {
     assert_eq!(fs::read_to_string(folder.path("chain.csv")).unwrap(), to_stdout.stdout);
     let header = to_stdout.stdout.lines().next().unwrap();
     assert!(
-        header.starts_with("t,r[1].x,r[1].y,r[2].x") && header.contains(",H,") && header.ends_with("height"),
+        header.starts_with("t,r[1].x,r[1].y,r[2].x")
+            && header.contains(",H,")
+            && header.contains(",height,residual.anchor,"),
         "{header}"
     );
     assert_eq!(folder.times("runs/chain-1"), [0.0, 0.25, 0.5, 0.75, 1.0]);

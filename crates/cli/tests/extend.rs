@@ -25,10 +25,19 @@ fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
 fn comparable(mut summary: Value) -> Value {
     let object = summary.as_object_mut().unwrap();
     object.remove("out");
-    // A gain's stability is looked at as often in a longer run as in a shorter one.
+    // A gain's stability, and what a drift is relative to, are looked at as often in a longer run as in a shorter one.
     object.remove("stability");
+    without(&mut object["drift"], "relative");
     object["cost"].as_object_mut().unwrap().remove("wall_seconds");
     summary
+}
+
+/// Removes an entry, however deep.
+fn without(value: &mut Value, key: &str) {
+    if let Some(object) = value.as_object_mut() {
+        object.remove(key);
+        object.values_mut().for_each(|value| without(value, key));
+    }
 }
 
 /// Fixed steps and adaptive ones, blocks of steps, equations, multipliers, treatments, a shorter last step on the way

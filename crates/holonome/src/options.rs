@@ -17,7 +17,8 @@ pub struct Settings {
     /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
     #[serde(default)]
     pub start_off_set: bool,
-    /// Times of the run, in which claims are tested; those of a run by default where absent.
+    /// Start and end of the run: where its time begins, and where claims are tested; those of a run by default where
+    /// absent.
     #[serde(default)]
     pub span: Option<(f64, f64)>,
     /// `--allow-unverified`: run although a claimed integral, or a constraint of a field, is not kept by the motion, without
@@ -105,6 +106,9 @@ pub struct RunOptions {
     /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
     #[serde(default)]
     pub sampled_until: Option<f64>,
+    /// What is stored at each sample, by the names of arrays; everything where nothing is said.
+    #[serde(default)]
+    pub record: Option<Vec<String>>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
     /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
@@ -150,6 +154,7 @@ impl Default for RunOptions {
             every: None,
             samples: None,
             sampled_until: None,
+            record: None,
             gain: None,
             reference: None,
             projection_tolerance: None,

@@ -117,7 +117,7 @@ pub(crate) fn measure(
         Second::Step(_) => 1.0 / (1.0 - 0.5f64.powi(run.plan.method.order() as i32)),
         Second::Tolerance(_) => 1.0,
     };
-    let mut comparer = Comparer::new(&run.recorded, path, (run.plan.t_end(), factor), watch)?;
+    let mut comparer = Comparer::new(&run.recorded, path, (run.plan.t0, run.plan.t_end(), factor), watch)?;
     let outcome = other.run_unstored(&plan, &mut other.state().clone(), &mut comparer);
     match outcome {
         Ok(Outcome::Finished) => {
@@ -160,6 +160,7 @@ struct Compared {
 struct Comparer<'a> {
     arrays: Vec<Compared>,
     separated: Option<f64>,
+    from: f64,
     until: f64,
     factor: f64,
     watch: &'a mut dyn FnMut(&Progress) -> Control,
@@ -170,12 +171,12 @@ impl<'a> Comparer<'a> {
     fn new(
         recorded: &Recorded,
         path: &Path,
-        (until, factor): (f64, f64),
+        (from, until, factor): (f64, f64, f64),
         watch: &'a mut dyn FnMut(&Progress) -> Control,
     ) -> Result<Comparer<'a>, Error> {
         let stored = open_run(path)?;
         let mut arrays = Vec::new();
-        for array in recorded.arrays.iter().filter(|array| array.from_state && array.role != "multiplier") {
+        for array in recorded.arrays.iter().filter(|array| array.is_variable()) {
             arrays.push(Compared {
                 error: FamilyError { name: array.name.clone(), last: 0.0, max: 0.0, size: 0.0 },
                 rows: stored.rows(&array.name).map_err(Error::store)?,
@@ -183,7 +184,7 @@ impl<'a> Comparer<'a> {
                 width: array.shape.len().max(1),
             });
         }
-        Ok(Comparer { arrays, separated: None, until, factor, watch, looked: Instant::now() })
+        Ok(Comparer { arrays, separated: None, from, until, factor, watch, looked: Instant::now() })
     }
 
     fn families(&self) -> Vec<FamilyError> {
@@ -219,7 +220,8 @@ impl Observer for Comparer<'_> {
             return Ok(Control::Continue);
         }
         self.looked = Instant::now();
-        let progress = Progress { t: state.t, until: self.until, steps: state.step, of: None, drift: None };
+        let progress =
+            Progress { from: self.from, t: state.t, until: self.until, steps: state.step, of: None, drift: None };
         Ok((self.watch)(&progress))
     }
 }

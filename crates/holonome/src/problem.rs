@@ -233,6 +233,7 @@ impl Problem {
             diagnostics.sort_by_key(|d| d.span.start);
             return Err(Error::Model { text: Box::new(source), diagnostics });
         };
+        model.t0 = settings.span().0;
         let start = model.initial.clone();
         let (mut projected, mut far) = (None, None);
         if settings.project_initial {

@@ -1,16 +1,19 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
 use crate::compiled::{Bound, Quantities};
+use crate::error::Error;
 use crate::hold;
 use crate::penalty::MeanMultipliers;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
 use holonome_model::elaborate::model::{Model, Quantity, Variable, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
+use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -78,6 +81,8 @@ fn nest(x: &[f64], dimensions: &[usize]) -> Value {
 /// How a run stands, for a progress bar.
 #[derive(Clone, Debug)]
 pub struct Progress {
+    /// Time at the start.
+    pub from: f64,
     /// Time reached.
     pub t: f64,
     /// Time at the end.
@@ -149,7 +154,7 @@ pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64]
             InvariantKind::ModifiedEnergy => json!(modified),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
-                let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
+                let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
                 let mut dimensions: Vec<usize> =
                     if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
@@ -167,6 +172,17 @@ pub(crate) enum Members {
     List(String, Vec<Label>),
 }
 
+/// Where the numbers of a recorded array are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the state, or behind it: multipliers.
+    State,
+    /// Among the outputs of the kernel.
+    Kernel,
+    /// Among the deviations of the groups of invariants; of a single run only.
+    Deviations,
+}
+
 /// One recorded array.
 pub(crate) struct RecordedArray {
     pub(crate) name: String,
@@ -174,24 +190,70 @@ pub(crate) struct RecordedArray {
     pub(crate) description: String,
     pub(crate) family: Members,
     pub(crate) shape: Shape,
-    /// Where its numbers are: in the state (or behind it: multipliers), or among the outputs of the kernel.
-    pub(crate) from_state: bool,
+    /// Where its numbers are.
+    pub(crate) place: Place,
     pub(crate) first: usize,
     pub(crate) len: usize,
 }
 
-/// What a sample stores: the variables, H, the integrals, the observables, the multipliers.
+impl RecordedArray {
+    /// Whether it is a variable of the model.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.place == Place::State && self.role != "multiplier"
+    }
+}
+
+/// What a sample stores: the variables, H, the integrals, the observables, the multipliers, the residuals and drifts.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Quantities,
     pub(crate) outputs: usize,
 }
 
+/// The names that a recording has given, and those that were asked for.
+struct Wanted<'a> {
+    all: Vec<String>,
+    only: Option<&'a [String]>,
+}
+
+impl Wanted<'_> {
+    /// The name under which `name` is stored, if it is to be: of two quantities of one name (a variable called H), the
+    /// first keeps it.
+    fn name(&mut self, name: String, other: &str) -> Option<String> {
+        let name = if self.all.contains(&name) { format!("{name}{other}") } else { name };
+        self.all.push(name.clone());
+        self.only.is_none_or(|only| only.contains(&name)).then_some(name)
+    }
+
+    /// Refuses what was asked for and is not there.
+    fn check(&self) -> Result<(), Error> {
+        let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name)) else {
+            return Ok(());
+        };
+        let help = match did_you_mean(unknown, self.all.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => format!("this run can store: {}", self.all.join(", ")),
+        };
+        Err(Error::option(format!("--record: there is no '{unknown}' to store; {help}")))
+    }
+}
+
 impl Recorded {
-    /// What a model records; by rows where it has no `field` that is written out. Behind the state the samples have so
-    /// many multipliers: those of the constraints, or none.
-    pub(crate) fn new<'m>(model: &'m Model, field: Option<&Field>, multiplier_count: usize) -> Recorded {
+    /// What a model records, or `only` some of it; by rows where it has no `field` that is written out. Behind the state
+    /// the samples have so many multipliers: those of the constraints, or none. `groups` are the invariants whose
+    /// deviations are stored.
+    ///
+    /// # Errors
+    /// When one of `only` is not there.
+    pub(crate) fn new<'m>(
+        model: &'m Model,
+        field: Option<&Field>,
+        multiplier_count: usize,
+        groups: &[InvariantGroup],
+        only: Option<&[String]>,
+    ) -> Result<Recorded, Error> {
         let mut arrays = Vec::new();
+        let mut wanted = Wanted { all: Vec::new(), only };
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
             let (role, description) = match v.role {
@@ -203,13 +265,14 @@ impl Recorded {
                 }
                 holonome_model::elaborate::model::Role::State => ("state", format!("state {}", v.family.name)),
             };
+            let Some(name) = wanted.name(v.family.name.clone(), "_value") else { continue };
             arrays.push(RecordedArray {
-                name: v.family.name.clone(),
+                name,
                 role,
                 description,
                 family: Members::Box(indices),
                 shape: v.family.shape,
-                from_state: true,
+                place: Place::State,
                 first: v.first,
                 len: v.family.len(),
             });
@@ -223,16 +286,14 @@ impl Recorded {
                        functional: &'m Functional,
                        shape: Shape| {
             let family = quantity.map_or(Members::Box(Vec::new()), |quantity| members(&name, quantity));
-            // Of two quantities of one name (a variable called H), the variable keeps it.
-            let name =
-                if arrays.iter().any(|a: &RecordedArray| a.name == name) { format!("{name}_value") } else { name };
+            let Some(name) = wanted.name(name, "_value") else { return };
             arrays.push(RecordedArray {
                 name,
                 role,
                 description,
                 family,
                 shape,
-                from_state: false,
+                place: Place::Kernel,
                 first: outputs,
                 len: functional.outputs,
             });
@@ -273,18 +334,45 @@ impl Recorded {
         let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
         for (constraint, first) in multipliers(constraints, model.dimension()) {
             let name = format!("lambda.{}", constraint.name);
+            let family = members(&name, constraint);
+            let Some(name) = wanted.name(name, "_") else { continue };
             arrays.push(RecordedArray {
-                family: members(&name, constraint),
+                family,
                 name,
                 role: "multiplier",
                 description: format!("multiplier of constraint {}", constraint.name),
                 shape: constraint.shape,
-                from_state: true,
+                place: Place::State,
                 first,
                 len: constraint.functional.outputs,
             });
         }
-        Recorded { arrays, kernel, outputs }
+        for (first, group) in groups.iter().enumerate() {
+            let of = match group.kind {
+                InvariantKind::Penalised => "H_penalised".to_string(),
+                kind => feedback::gain_name(&group.name, kind),
+            };
+            let (name, role, description) = match group.kind {
+                InvariantKind::Constraint | InvariantKind::Hidden => {
+                    (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
+                }
+                _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),
+            };
+            let Some(name) = wanted.name(name, "_") else { continue };
+            let (family, shape) = (Members::Box(Vec::new()), Shape::Scalar);
+            arrays.push(RecordedArray {
+                name,
+                role,
+                description,
+                family,
+                shape,
+                place: Place::Deviations,
+                first,
+                len: 1,
+            });
+        }
+        wanted.check()?;
+        Ok(Recorded { arrays, kernel, outputs })
     }
 }
 
@@ -352,6 +440,28 @@ pub(crate) fn with_multipliers<'x>(
     extended
 }
 
+/// The deviations of the groups of invariants at a sample.
+pub(crate) struct Deviations<'a> {
+    system: &'a dyn System,
+    target: Vec<f64>,
+    values: Vec<f64>,
+    deviations: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a> Deviations<'a> {
+    /// From the `target` F₀.
+    pub(crate) fn new(system: &'a dyn System, target: &[f64]) -> Deviations<'a> {
+        let (values, deviations) = (vec![0.0; target.len()], vec![0.0; system.invariants().groups.len()]);
+        Deviations { system, target: target.to_vec(), values, deviations, work: vec![0.0; system.work_len()] }
+    }
+
+    fn find(&mut self, t: f64, x: &[f64]) {
+        let x = &x[..self.system.dim()];
+        self.system.monitor(t, &self.target, x, &mut self.values, &mut self.deviations, &mut self.work);
+    }
+}
+
 /// Writes samples, stores checkpoints, shows progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
@@ -363,6 +473,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
+    pub(crate) deviations: Deviations<'a>,
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
@@ -380,14 +491,20 @@ impl Observer for Recorder<'_> {
     type Error = StoreError;
 
     fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        if self.recorded.arrays.iter().any(|array| array.place == Place::Deviations) {
+            self.deviations.find(t, x);
+        }
         let x = with_multipliers(self.multipliers, t, x, &mut self.extended);
         self.recorded.kernel.run(t, x, &mut self.values, &mut self.work);
-        let rows: Vec<&[f64]> = self
-            .recorded
-            .arrays
-            .iter()
-            .map(|a| if a.from_state { &x[a.first..a.first + a.len] } else { &self.values[a.first..a.first + a.len] })
-            .collect();
+        let row = |array: &RecordedArray| -> &[f64] {
+            let numbers = match array.place {
+                Place::State => x,
+                Place::Kernel => &self.values,
+                Place::Deviations => &self.deviations.deviations,
+            };
+            &numbers[array.first..array.first + array.len]
+        };
+        let rows: Vec<&[f64]> = self.recorded.arrays.iter().map(row).collect();
         for (count, row) in self.undefined.iter_mut().zip(&rows) {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
@@ -432,5 +549,5 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
         Stepping::Fixed(fixed) => Some(fixed.count()),
         Stepping::Adaptive(_) => None,
     };
-    Progress { t: state.t, until: plan.t_end(), steps: state.step, of, drift }
+    Progress { from: plan.t0, t: state.t, until: plan.t_end(), steps: state.step, of, drift }
 }

@@ -3,13 +3,17 @@
 use crate::compiled::{Compiled, CompiledMap, CompiledStep, CompiledSystem, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{Gains, RunOptions, Settings};
 use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Progress, Recorded, Recorder, initial_values, look_every, variables};
-use crate::store::{Layout, Resumed, Status, Store, StoreError, StoredRun};
+use crate::recording::{
+    CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, RecordedArray, Recorder, VariableLayout, initial_values,
+    look_every, variables,
+};
+use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
 use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
@@ -22,6 +26,7 @@ use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::elaborate::model::{Family, Parameter};
 use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -32,6 +37,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
+const LONGEST_PARAMETER: usize = 1000;
 
 /// A problem compiled for a method.
 pub struct Simulation {
@@ -131,8 +139,11 @@ impl Simulation {
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
-        let recorded = Recorded::new(&problem.model, field, multipliers);
-        let mut plan = plan(&options, method, &mut warnings)?;
+        let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
+        if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
+            return Err(Error::option("--error compares the variables that are stored: put some into --record"));
+        }
+        let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
         if method.treatment != Treatment::Plain && groups.is_empty() {
             warnings.push(format!(
@@ -292,6 +303,12 @@ impl Simulation {
         Ok(simulation)
     }
 
+    /// Adds to the warnings what a run that is going to be stored should say of its size.
+    pub fn warn_of_size(&mut self) {
+        let out = self.options.out.clone().unwrap_or_else(|| "runs".into());
+        self.warnings.extend(self.footprint().warnings(&out));
+    }
+
     /// Where the run stands.
     pub fn time(&self) -> f64 {
         self.state.t
@@ -313,6 +330,7 @@ impl Simulation {
     /// When it cannot be made.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
+            self.footprint().check()?;
             let layout = self.layout();
             let store = match &self.options.out {
                 Some(path) => Store::create(path, &layout),
@@ -322,6 +340,22 @@ impl Simulation {
             hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// What the run takes of disk and memory: the samples, the vectors of a step, and what holds samples until they are
+    /// stored.
+    pub fn footprint(&self) -> Footprint {
+        let samples = self.plan.sample_count() as f64;
+        let row: usize = self.recorded.arrays.iter().map(|array| array.len).sum();
+        let number = size_of::<f64>() as f64;
+        let stages = self.plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
+        // end: a dozen and three times half a dozen.
+        let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
+        // A chunk has a few hundred kilobytes of an array, or a row of it; times are listed by the plan and the store.
+        let chunks = self.recorded.arrays.iter().map(|array| array.len.max(CHUNK_NUMBERS_MAX)).sum::<usize>();
+        let memory = (vectors + row + chunks) as f64 + 3.0 * samples;
+        Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
     }
 
     /// Runs to the end, or until `watch` says stop; it is called every few hundredths of a second.
@@ -340,6 +374,7 @@ impl Simulation {
             watch,
             plan: &self.plan,
             groups: &self.groups,
+            deviations: Deviations::new(&self.system, &self.state.target),
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],
@@ -462,6 +497,19 @@ impl Simulation {
         }
     }
 
+    /// The values of the parameters that `which` selects, by name; not of families that are long.
+    pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Value {
+        let model = &self.problem.model;
+        let short = |parameter: &&Parameter| parameter.family.len() <= LONGEST_PARAMETER && which(parameter);
+        let entry = |parameter: &Parameter| {
+            let Family { name, bounds, shape, .. } = parameter.family.clone();
+            let layout = VariableLayout { name, first: parameter.first, bounds, shape };
+            let values = &model.parameter_values[layout.first..layout.first + layout.len()];
+            (layout.name.clone(), layout.nested(values))
+        };
+        Value::Object(model.parameters.iter().filter(short).map(entry).collect())
+    }
+
     /// How many targets F₀ stand among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
         self.system.invariants().count - self.constraints
@@ -482,6 +530,7 @@ impl Simulation {
         set("settings", json!(self.problem.settings));
         set("options", json!(self.options));
         set("method", json!(self.plan.method.to_string()));
+        set("parameters", self.parameters(|_| true));
         layout
     }
 }
@@ -670,10 +719,10 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
 /// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
 const FINEST: f64 = 1e-15;
 
-fn plan(options: &RunOptions, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
-        Some(h) => Plan::fixed(method, 0.0, options.until, h)?,
-        None => Plan::adaptive(method, 0.0, options.until, options.rtol, options.atol)?,
+        Some(h) => Plan::fixed(method, t0, options.until, h)?,
+        None => Plan::adaptive(method, t0, options.until, options.rtol, options.atol)?,
     };
     if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
         warnings.push(format!(

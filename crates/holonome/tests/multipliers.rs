@@ -158,7 +158,7 @@ fn members_and_components_have_names() {
     let header = header.lines().next().unwrap();
     let columns =
         "lambda.anchor,\"lambda.link[1,2]\",\"lambda.link[2,3]\",\"lambda.link[3,4]\",lambda.pin.x,lambda.pin.y";
-    assert!(header.ends_with(columns), "{header}");
+    assert!(header.contains(columns), "{header}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     let rows = evaluate_rows(
         &unrolled.graph,
         &gradients.iter().collect::<Vec<_>>(),
-        0.0,
+        model.t0,
         &model.initial,
         &model.parameter_values,
     );
@@ -132,7 +132,7 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     hidden_met(model, &extended.0, &extended.1, &off, &mut found.off_set);
     if found.is_sound() {
         let field = &extended.0;
-        let values = evaluate(&field.graph, &field.field, 0.0, &model.initial, &model.parameter_values);
+        let values = evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
         field_is_finite(model, &values, &mut found.diagnostics);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
@@ -145,7 +145,7 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
 /// Examines a model that is run row by row.
 fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
     let field = RowField::new(model);
-    let at = |program: &rows::RowProgram| program.evaluate(0.0, &model.initial, &model.parameter_values);
+    let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
@@ -263,7 +263,7 @@ fn shown(value: f64) -> String {
 
 fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
-        let value = h.evaluate(0.0, &model.initial, &model.parameter_values)[0];
+        let value = h.evaluate(model.t0, &model.initial, &model.parameter_values)[0];
         if !value.is_finite() {
             out.push(
                 Diagnostic::error(
@@ -280,7 +280,7 @@ fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
     for (list, what) in lists {
         // Multipliers are known where a method has found them.
         for quantity in list.iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
-            let values = quantity.functional.evaluate(0.0, &model.initial, &model.parameter_values);
+            let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());
                 let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
@@ -461,7 +461,7 @@ impl Constraints {
             sizes.fill(0.0);
             for (term, template) in functional.terms.iter().zip(templates) {
                 for (row, &first) in term.first_output.iter().enumerate() {
-                    let both = template.row_beside(term, row, 0.0, (x, scale), parameters, work);
+                    let both = template.row_beside(term, row, model.t0, (x, scale), parameters, work);
                     let (value, size) = both.split_at(term.roots.len());
                     let outputs = first as usize..first as usize + value.len();
                     values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
@@ -567,7 +567,7 @@ impl HiddenConstraints {
             *input = parameters[k];
         }
         let (out, work) = work.split_at_mut(self.kernel.outputs());
-        self.kernel.run(&self.bound, &[0.0], inputs, out, work);
+        self.kernel.run(&self.bound, &[model.t0], inputs, out, work);
         let (values, mut entries) = out.split_at_mut(self.columns.len());
         // A row that is small beside Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
         for (value, columns) in values.iter_mut().zip(&self.columns) {
@@ -878,6 +878,8 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
 /// in the kinetic metric; other constraints by the least change in units of the state's own size.
 pub struct Projection {
     degrees: usize,
+    /// The time of the start.
+    t0: f64,
     scales: Scales,
     constraints: Formulas,
     /// The rows of H_pp and their numbers in the state; none where the metric is not the kinetic one.
@@ -917,6 +919,7 @@ impl Projection {
         let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
         Ok(Projection {
             degrees: n,
+            t0: model.t0,
             scales: Scales::new(model),
             constraints: formulas(&nodes, &gradients),
             metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
@@ -934,7 +937,7 @@ impl Projection {
         let n = self.degrees;
         let mut x = start.to_vec();
         let (momenta, mass) = &self.metric;
-        let inverse_mass = mass.at(&mass.bind(parameters), 0.0, &x).1;
+        let inverse_mass = mass.at(&mass.bind(parameters), self.t0, &x).1;
         // M⁻¹ g for a row g over the positions.
         let raise = |row: &Row| -> Row {
             let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
@@ -954,19 +957,19 @@ impl Projection {
         let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
         let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
         let bound = self.constraints.bind(parameters);
-        newton(&self.constraints, &bound, &direction, &units, &mut x)?;
+        newton(&self.constraints, (&bound, self.t0), &direction, &units, &mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
             let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
-            let directions: Vec<Row> = self.constraints.at(&bound, 0.0, &x).1.iter().map(over_momenta).collect();
+            let directions: Vec<Row> = self.constraints.at(&bound, self.t0, &x).1.iter().map(over_momenta).collect();
             let bound = hidden.bind(parameters);
             for _ in 0..3 {
-                let (f, rows) = hidden.at(&bound, 0.0, &x);
+                let (f, rows) = hidden.at(&bound, self.t0, &x);
                 newton_step(&rows, &directions, &f, &mut x).ok_or(REDUNDANT)?;
             }
         }
         if let Some(both) = &self.both {
-            newton(both, &both.bind(parameters), &least, &units, &mut x)?;
+            newton(both, (&both.bind(parameters), self.t0), &least, &units, &mut x)?;
         }
         let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
         let split = if n == 0 { x.len() } else { n };
@@ -980,13 +983,13 @@ const REDUNDANT: &str = "the constraints are redundant there";
 /// Moves x along `direction` of each formula's gradient to where all of them vanish.
 fn newton(
     formulas: &Formulas,
-    bound: &[f64],
+    (bound, t): (&[f64], f64),
     direction: &dyn Fn(&Row) -> Row,
     units: &[f64],
     x: &mut [f64],
 ) -> Result<(), String> {
     for _ in 0..100 {
-        let (f, rows) = formulas.at(bound, 0.0, x);
+        let (f, rows) = formulas.at(bound, t, x);
         let directions: Vec<Row> = rows.iter().map(direction).collect();
         let step = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
         if step.iter().any(|&(_, v)| !v.is_finite()) {
@@ -997,7 +1000,7 @@ fn newton(
         }
     }
     // Newton stalls at rounding; anything more is a failure.
-    let (f, rows) = formulas.at(bound, 0.0, x);
+    let (f, rows) = formulas.at(bound, t, x);
     let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
     let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
     match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {

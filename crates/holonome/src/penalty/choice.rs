@@ -172,7 +172,7 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
         let options = RunOptions {
             method: method.to_string(),
             rtol: PILOT_TOLERANCE,
-            until: options.until.min(steps * h),
+            until: options.until.min(problem.model.t0 + steps * h),
             // Steps may be long against the peaks of a speed.
             samples: Some(PILOT_SAMPLES),
             ..RunOptions::default()

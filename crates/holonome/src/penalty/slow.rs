@@ -28,6 +28,8 @@ pub struct Moved {
 /// for looking at states.
 pub struct SlowManifold {
     degrees: usize,
+    /// The time of the start.
+    t0: f64,
     scales: Scales,
     omega: usize,
     /// √2 for a row that stands for two entries.
@@ -137,6 +139,7 @@ impl SlowManifold {
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,
+            t0: model.t0,
             scales: Scales::new(model),
             omega: penalty.omega,
             weight: multiplicities.map(|(_, multiplicity)| multiplicity.sqrt()).collect(),
@@ -176,7 +179,7 @@ impl SlowManifold {
         let (start, m) = (x.to_vec(), self.weight.len());
         self.move_positions(x, &vec![0.0; m])?;
         self.move_momenta(x, &vec![0.0; m]);
-        let lambda = self.multipliers(0.0, x);
+        let lambda = self.multipliers(self.t0, x);
         let slope = self.slope(x, &lambda);
         let scaled = |list: &[f64]| list.iter().map(|v| v / (omega * omega)).collect::<Vec<f64>>();
         self.move_positions(x, &scaled(&lambda))?;
@@ -199,7 +202,7 @@ impl SlowManifold {
 
     /// The diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
     pub fn stiffness(&self, x: &[f64]) -> (Vec<f64>, f64) {
-        let a = self.matrix(&self.at(0.0, x));
+        let a = self.matrix(&self.at(self.t0, x));
         let mut diagonal = vec![0.0; self.weight.len()];
         let mut sums = vec![0.0; self.weight.len()];
         for (&(i, j), v) in self.pattern.iter().zip(&a) {
@@ -214,8 +217,8 @@ impl SlowManifold {
 
     /// λ̇ along the constrained motion, by a central difference: its error is some 1e-8 of λ̇.
     fn slope(&mut self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
-        let at = self.at(0.0, x);
-        let mut field = evaluate(&self.field, x.len(), 0.0, x);
+        let at = self.at(self.t0, x);
+        let mut field = evaluate(&self.field, x.len(), self.t0, x);
         for (i, lambda) in lambda.iter().enumerate() {
             let (columns, entries) = self.constraints.row(&at.gradient, i);
             for (&c, d) in columns.iter().zip(entries) {
@@ -230,7 +233,7 @@ impl SlowManifold {
         let dt = 1e-4 * norm(x) / speed;
         let mut side = |dt: f64| {
             let there: Vec<f64> = x.iter().zip(&field).map(|(x, v)| x + dt * v).collect();
-            self.multipliers(dt, &there)
+            self.multipliers(self.t0 + dt, &there)
         };
         let (ahead, behind) = (side(dt), side(-dt));
         ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * dt)).collect()
@@ -241,7 +244,7 @@ impl SlowManifold {
         let scale = self.scales.units(x);
         let mut last = f64::INFINITY;
         for _ in 0..ITERATIONS {
-            let at = self.at(0.0, x);
+            let at = self.at(self.t0, x);
             let missing: Vec<f64> = at.g.iter().zip(target).map(|(g, target)| g - target).collect();
             let mu = self.solve(&at, &missing);
             let mut step = vec![0.0; self.degrees];
@@ -272,7 +275,7 @@ impl SlowManifold {
     fn move_momenta(&mut self, x: &mut [f64], target: &[f64]) {
         // Linear in p for a quadratic kinetic energy; the rest polishes.
         for _ in 0..4 {
-            let at = self.at(0.0, x);
+            let at = self.at(self.t0, x);
             let missing: Vec<f64> = at.rate.iter().zip(target).map(|(h, target)| h - target).collect();
             for (i, nu) in self.solve(&at, &missing).into_iter().enumerate() {
                 let (columns, entries) = self.constraints.row(&at.gradient, i);

@@ -105,7 +105,7 @@ impl StoreError {
         let path = path.to_path_buf();
         match source.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => StoreError::Full { path, source },
-            PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => {
+            NotFound | PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => {
                 StoreError::Unwritable { path, source }
             }
             _ => StoreError::Write { path, source },

@@ -52,4 +52,5 @@ pub(crate) use files::replace;
 pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::{Checkpoint, Status};
 pub use reader::{RowReader, StoredRun};
+pub(crate) use schema::CHUNK_NUMBERS_MAX;
 pub use writer::{Resumed, Store};

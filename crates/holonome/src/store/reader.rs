@@ -8,6 +8,7 @@ use super::progress::{self, Progress, Status};
 use super::schema::{Axis, Grid, Schema, Series};
 use super::zarr;
 use serde_json::{Map, Value};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -172,6 +173,9 @@ impl StoredRun {
     fn read_series(&self, series: &Series) -> Result<Vec<f64>, StoreError> {
         let mut rows = self.row_reader(series);
         let mut numbers = Vec::new();
+        let count = self.rows_of(series).saturating_mul(series.grid.row());
+        let reserved = numbers.try_reserve_exact(count);
+        reserved.map_err(|_| StoreError::read(&self.path.join(&series.stored), io::ErrorKind::OutOfMemory.into()))?;
         for row in 0..self.rows_of(series) {
             numbers.extend_from_slice(rows.row(row)?);
         }

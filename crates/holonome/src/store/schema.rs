@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 /// Numbers in a chunk, unless one row has more: 256 KiB, small enough to rewrite once a second, large enough that a
 /// long run does not drown in files.
-const CHUNK_NUMBERS_MAX: usize = 32 * 1024;
+pub(crate) const CHUNK_NUMBERS_MAX: usize = 32 * 1024;
 
 /// The settled form of a [`Layout`].
 #[derive(Debug, Clone)]

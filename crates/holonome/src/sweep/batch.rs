@@ -3,7 +3,7 @@
 use super::Sweep;
 use crate::compiled::{CompiledLanes, LaneBound, Quantities};
 use crate::penalty::MeanMultipliers;
-use crate::recording::with_multipliers;
+use crate::recording::{Place, with_multipliers};
 use crate::simulation::{Simulation, run_method};
 use crate::starts::StartError;
 use crate::summary::Relative;
@@ -113,7 +113,7 @@ impl<'a> Collector<'a> {
         self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
         for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
-            let source = if array.from_state { x } else { &self.values };
+            let source = if array.place == Place::State { x } else { &self.values };
             let place = (number * samples + sample) * array.len;
             rows[place..place + array.len].copy_from_slice(&source[array.first..array.first + array.len]);
         }

@@ -12,9 +12,11 @@ pub use merge::merge;
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
+use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
+use crate::recording::Place;
 use crate::simulation::{Simulation, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
@@ -181,6 +183,15 @@ impl Sweep {
         let reference = reference_state(&problem, &options)?;
         let measures = std::mem::take(&mut options.error);
         let mut simulation = Simulation::new(problem, options)?;
+        if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
+            && simulation.options.record.is_some()
+        {
+            let name = &array.name;
+            return Err(Error::option(format!(
+                "--record {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
+            )));
+        }
+        simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
         if measures {
             let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
             simulation.warnings.push(format!("--error has no effect: {what}"));
@@ -204,7 +215,10 @@ impl Sweep {
         starts.take_far();
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
-        Ok(Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None })
+        let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None };
+        let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
+        made.simulation.warnings.extend(made.footprint().warnings(&out));
+        Ok(made)
     }
 
     /// Opens an interrupted ensemble; a finished one gives its summary instead. None where the folder holds a single
@@ -272,6 +286,7 @@ impl Sweep {
     /// When it cannot be made.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
+            self.footprint().check()?;
             let layout = self.layout();
             let store = match &self.simulation.options.out {
                 Some(path) => Store::create(path, &layout),
@@ -281,6 +296,17 @@ impl Sweep {
             hold::created();
         }
         Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// What the ensemble takes of disk and memory.
+    pub fn footprint(&self) -> Footprint {
+        let (row, number) = (self.widths().iter().sum::<usize>(), size_of::<f64>() as f64);
+        // What threads have computed and what is not yet stored of it: see [`Sweep::compute_all`].
+        let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as f64;
+        let task = (TASK_NUMBERS.max(row) as f64).min((self.range.end - self.range.start) as f64 * row as f64);
+        let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
+        let disk = number * row as f64 * (self.range.end - self.range.start) as f64;
+        Footprint { disk, memory: one + number * (tasks * task + row as f64) }
     }
 
     /// Numbers in a row of every stored array.
@@ -319,6 +345,8 @@ impl Sweep {
         once("field_evaluations".into(), "evaluations of the field".into(), Vec::new());
         once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
         self.dimensions_of_varied(&mut layout);
+        let fixed = simulation.parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
+        layout.attributes.insert("parameters".to_string(), fixed);
         layout.attributes.insert("sweep".to_string(), json!(self.sweep));
         layout
     }

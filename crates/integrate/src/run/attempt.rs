@@ -78,8 +78,10 @@ impl Engine<'_> {
         }
         let first = start::first_step(probe.length, (x, first, &self.field), (norms, vectors), (order, rtol, span));
         if probe.by_span || first.by_span {
-            // A run to a later end would have begun otherwise.
+            // A run to a later end would have begun otherwise, and makes this choice again.
+            state.cost.field -= 1;
             state.keep_before_end();
+            state.cost.field += 1;
         }
         first.length
     }

@@ -184,6 +184,8 @@ pub struct Model {
     pub parameter_values: Vec<f64>,
     /// The initial state.
     pub initial: Vec<f64>,
+    /// The time of the initial state.
+    pub t0: f64,
     /// How both differ in the other trajectories of an ensemble.
     pub start: Start,
     /// The right-hand side.

@@ -1224,6 +1224,7 @@ impl Elaborator<'_> {
         let observables = known;
 
         let mut model = Model {
+            t0: 0.0,
             variables: order
                 .iter()
                 .map(|&v| {

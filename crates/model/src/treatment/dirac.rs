@@ -105,7 +105,7 @@ fn multipliers_of_pairs(
     let probe = Probe::new(g, &entries, &gradients, model.dimension(), &model.parameter_values);
     let mut regular_minors = true;
     for (k, x) in std::iter::once(model.initial.clone()).chain(ambient_points(model, 2, 0xd1ac)).enumerate() {
-        let (mut values, rows) = probe.at(0.0, &x);
+        let (mut values, rows) = probe.at(model.t0, &x);
         let size = |i: usize, j: usize| bracket_size(&rows[i], &rows[m + j], n);
         // A few roundings of what is added up.
         let equal = |i: usize, j: usize| {
@@ -182,7 +182,7 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     }
     let entries: Vec<Node> = (0..m * m).map(|k| c.get(k / m, k % m)).collect();
     let (mut values, rows) =
-        Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values).at(0.0, &model.initial);
+        Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values).at(model.t0, &model.initial);
     numeric::drop_rounding(&mut values, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
     let rank = numeric::rank_in_any_units(&values, m, 1e-10);
     if rank < m {

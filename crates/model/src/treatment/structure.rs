@@ -300,12 +300,12 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
     let constraints = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
     let units = Scales::new(model).units(&model.initial);
     for start in ambient_points(model, 4, 0xc0de) {
-        points.extend(onto_set(&constraints, 0.0, &start, &units));
+        points.extend(onto_set(&constraints, model.t0, &start, &units));
     }
     let probe = Probe::new(&unrolled.graph, &brackets, &gradients, model.dimension(), &model.parameter_values);
     let (mut all_zero, mut regular, mut lowest) = (true, true, m);
     for x in &points {
-        let (mut c, rows) = probe.at(0.0, x);
+        let (mut c, rows) = probe.at(model.t0, x);
         numeric::drop_rounding(&mut c, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
         all_zero &= c.iter().all(|v| *v == 0.0);
         let rank = numeric::rank_in_any_units(&c, m, 1e-10);

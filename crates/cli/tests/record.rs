@@ -1,0 +1,159 @@
+//! What a run stores: residuals and drifts, the parameters, and what `--record` leaves of it.
+
+mod common;
+
+use common::{Folder, number};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The columns of a run's CSV.
+fn columns(folder: &Folder, run: &str) -> BTreeMap<String, Vec<f64>> {
+    let (names, rows) = folder.samples(run);
+    names.into_iter().enumerate().map(|(k, name)| (name, rows.iter().map(|row| row[k]).collect())).collect()
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |largest, value| value.abs().max(largest))
+}
+
+/// Fixed steps with a sample at each step, so that the table's largest drift is the largest stored one.
+#[test]
+fn residuals_and_drifts_are_those_of_the_table() {
+    let cases = [
+        "models/spherical-pendulum.holo --method rk4 --step 0.05 --until 5",
+        "models/spherical-pendulum.holo --method rattle --step 0.05 --until 5",
+        "models/spherical-pendulum.holo --method corrected:rk4 --step 0.05 --until 5 --set l=2 --set q=(0,2,0)",
+        "models/chain.holo --set n=300 --method rattle --step 0.05 --until 2",
+    ];
+    for run in cases {
+        let folder = Folder::new();
+        let summary = folder.summary(&format!("run {run} --samples 1001 --out run"));
+        let columns = columns(&folder, "run");
+        let mut seen = 0;
+        let mut check = |path: &str, column: &str| {
+            let drift = summary.pointer(path).unwrap_or_else(|| panic!("no {path} in {summary}"));
+            // The same formulas, compiled with a step or alone: their products are fused otherwise, which moves each of a
+            // handful of terms (at most l² = 4, of a chain L² = 5) by a rounding.
+            let near = |a: f64, b: f64| (a - b).abs() <= 4.0 * 5.0 * f64::EPSILON;
+            assert!(near(number(drift, "/max"), largest(&columns[column])), "{run}: {column}");
+            assert!(near(number(drift, "/final"), *columns[column].last().unwrap()), "{run}: {column}");
+            seen += 1;
+        };
+        check("/drift/hamiltonian", "drift.H");
+        for (kind, before, after) in
+            [("constraints", "residual.", ""), ("hidden", "residual.", ".hidden"), ("integrals", "drift.", "")]
+        {
+            for name in summary["drift"][kind].as_object().unwrap().keys() {
+                check(&format!("/drift/{kind}/{name}"), &format!("{before}{name}{after}"));
+            }
+        }
+        assert!(seen >= 4, "{summary}");
+        // The drift of H is that of the stored H, as both are the same formula rounded.
+        let energies = &columns["H"];
+        let drift: Vec<f64> = energies.iter().map(|h| (h - energies[0]).abs()).collect();
+        assert!(
+            drift.iter().zip(&columns["drift.H"]).all(|(a, b)| (a - b).abs() <= 1e-13 * energies[0].abs().max(1.0))
+        );
+    }
+}
+
+fn attributes(folder: &Folder, run: &str) -> Value {
+    let text = fs::read_to_string(folder.path(run).join("zarr.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["attributes"].clone()
+}
+
+#[test]
+fn parameters_are_attributes() {
+    let folder = Folder::new();
+    folder.write("model.holo", "parameter k = 2*pi\nparameter c = (1, 2)\nparameter m[i in 1..3] = i\nparameter M[i in 1..2000] = i\nstate x = 1\nx' = -k*c.x*m[3]*M[1]*x\n");
+    folder.summary("run model.holo --until 1 --set c=(3,4) --out run");
+    let expected = json!({"k": 2.0 * std::f64::consts::PI, "c": [3.0, 4.0], "m": [1.0, 2.0, 3.0]});
+    assert_eq!(attributes(&folder, "run")["parameters"], expected);
+    // Those that differ between trajectories are arrays.
+    folder.summary("sweep model.holo --until 1 --trajectories 2 --vary k=i --out sweep");
+    assert_eq!(attributes(&folder, "sweep")["parameters"], json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]}));
+    assert_eq!(columns(&folder, "sweep")["k"][..1], [0.0]);
+}
+
+#[test]
+fn what_is_recorded_can_be_chosen() {
+    let folder = Folder::new();
+    let run = "models/spherical-pendulum.holo --until 5";
+    folder.summary(&format!("run {run} --out all"));
+    folder.summary(&format!("run {run} --record drift.J,q,residual.rod.hidden --record H --out some"));
+    let (names, rows) = folder.samples("some");
+    assert_eq!(names, ["t", "q.x", "q.y", "q.z", "H", "residual.rod.hidden", "drift.J"], "in the model's order");
+    let (all_names, all) = folder.samples("all");
+    for (k, name) in names.iter().enumerate() {
+        let other = all_names.iter().position(|other| other == name).unwrap();
+        assert!(rows.iter().zip(&all).all(|(a, b)| a[k].to_bits() == b[other].to_bits()), "{name}");
+    }
+    // The state is in the checkpoint, whatever is recorded.
+    folder.summary("resume some --until 9");
+    folder.summary(&format!("run {run} --until 9 --every 0.005 --out whole").replace("--until 5 ", ""));
+    let (few, many) = (folder.samples("some"), folder.samples("whole"));
+    assert_eq!(few.0, names);
+    let height = many.0.iter().position(|name| name == "q.z").unwrap();
+    // 5 i/1000 and 0.005 i differ by rounding, and the pendulum moves by no more than its speed (below 2) in that time.
+    let far = |(a, b): (&Vec<f64>, &Vec<f64>)| (a[3] - b[height]).abs() > 1e-13;
+    assert!(few.1.len() == many.1.len() && !few.1.iter().zip(&many.1).any(far));
+    // A large model by columns, multipliers, an ensemble.
+    folder.summary(
+        "run models/chain.holo --set n=300 --method rattle --step 0.05 --until 1 --record lambda.link --out large",
+    );
+    assert_eq!(folder.samples("large").0.len(), 300);
+    folder.summary(&format!("sweep {run} --trajectories 3 --vary g=1+i --record J --out sweep"));
+    assert_eq!(folder.samples("sweep").0[..4], ["trajectory", "t", "J", "g"]);
+    for (record, fragment) in [
+        ("q,Rod", "'Rod'"),
+        ("residual.rood", "did you mean 'residual.rod'?"),
+        ("zzzz", "this run can store: q, p, H, J, "),
+        ("lambda.rod", "'lambda.rod'"),
+        ("", "''"),
+    ] {
+        let mut command = folder.command(&format!("run {run} --out wrong --record"));
+        let answer = common::Answer::new(command.arg(record).output().unwrap());
+        answer.refused(&["--record", fragment]);
+        assert!(!folder.path("wrong").exists());
+    }
+    folder.run(&format!("sweep {run} --trajectories 3 --record drift.H")).refused(&["--record drift.H", "ensemble"]);
+}
+
+/// Sizes are told before a run, and what there is no memory for is refused in words.
+#[test]
+#[cfg(target_os = "linux")]
+fn sizes_are_foreseen() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    // 40001 samples of 5010 numbers. It is held at its start, as nobody wants to wait for it.
+    let here = folder.path("held");
+    let run = "run models/chain.holo --set n=1000 --method rattle --step 1e-3 --until 100 --samples 40001 --out large";
+    let mut command = folder.command(run);
+    let command = command.env("HOLONOME_HOLD", format!("created 0 {}", here.display())).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    while !here.exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    let said = common::Answer::new(child.wait_with_output().unwrap()).stderr;
+    assert!(said.contains("warning: this will store 1.6 GB"), "{said}");
+    assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
+    // A quiet run of the usual size says nothing.
+    assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));
+    // 450 MB of address space: the times can be listed (120 MB), but not three times and more.
+    for (samples, fragment) in
+        [("15000000", "of memory, which the system does not give"), ("400000000", "there is no memory")]
+    {
+        let mut bash = Command::new("bash");
+        let script = format!("ulimit -v 450000; exec \"$0\" run models/kepler.holo --samples {samples} --out none");
+        bash.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+        let answer = common::Answer::new(bash.output().unwrap());
+        assert!(answer.code == Some(2) && answer.stderr.contains(fragment), "{samples}: {answer:?}");
+        assert!(answer.stderr.contains("--samples") && !folder.path("none").exists(), "{answer:?}");
+    }
+    // With fixed steps there are no more samples than steps, whatever is asked for.
+    folder.summary("run models/kepler.holo --method rk4 --step 0.1 --until 1 --samples 400000000 --out few");
+    assert_eq!(folder.times("few").len(), 11);
+}

@@ -1,0 +1,95 @@
+//! What a run will take of disk and memory, said before it starts.
+
+use crate::error::Error;
+use std::path::Path;
+
+/// Sizes from here on are worth a warning, in bytes.
+const NOTABLE: f64 = 1e9;
+
+/// Estimated sizes of a run or an ensemble, in bytes. They are floats, which cannot overflow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Footprint {
+    /// What is stored in the end.
+    pub disk: f64,
+    /// What the vectors of the run need while it runs.
+    pub memory: f64,
+}
+
+impl Footprint {
+    /// What the user should know of it before the run goes to the folder `out`.
+    pub(crate) fn warnings(&self, out: &Path) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.disk >= NOTABLE {
+            let free = free_space(out).filter(|free| *free < self.disk);
+            let free = free.map_or(String::new(), |free| format!(", and {} are free there", size(free)));
+            warnings.push(format!(
+                "this will store {}{free}: --samples N stores fewer states, --record NAME,… less of each",
+                size(self.disk)
+            ));
+        }
+        if self.memory >= NOTABLE {
+            let available = available_memory().filter(|available| *available < self.memory);
+            let available = available.map_or(String::new(), |memory| format!(", and {} are available", size(memory)));
+            warnings.push(format!("this needs about {} of memory{available}", size(self.memory)));
+        }
+        warnings
+    }
+
+    /// Refuses what the system does not give, before any of it is needed.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refused = |_| {
+            Error::option(format!(
+                "this needs about {} of memory, which the system does not give: make the model smaller with --set, or store fewer states with --samples",
+                size(self.memory)
+            ))
+        };
+        Vec::<u8>::new().try_reserve_exact(self.memory as usize).map_err(refused)
+    }
+}
+
+/// A size for a person.
+fn size(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes < 1e9 => format!("{:.0} MB", bytes / 1e6),
+        bytes if bytes < 1e12 => format!("{:.1} GB", bytes / 1e9),
+        bytes => format!("{:.1} TB", bytes / 1e12),
+    }
+}
+
+/// Memory that can be had without swapping, where the system tells.
+fn available_memory() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok()? * 1024.0)
+}
+
+/// Space on the file system of the nearest folder above `path` that is there.
+#[cfg(target_os = "linux")]
+fn free_space(path: &Path) -> Option<f64> {
+    let absolute = std::path::absolute(path).ok()?;
+    let space = absolute.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok())?;
+    Some(space.f_bavail as f64 * space.f_frsize as f64)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free_space(_path: &Path) -> Option<f64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_runs_are_said_and_impossible_ones_refused() {
+        let footprint = |disk, memory| Footprint { disk, memory };
+        assert!(footprint(9e8, 9e8).warnings(".".as_ref()).is_empty());
+        let warnings = footprint(1e18, 1e18).warnings("no/such/folder".as_ref());
+        assert!(warnings[0].contains("1000000.0 TB") && warnings[0].contains("--samples"), "{warnings:?}");
+        if cfg!(target_os = "linux") {
+            assert!(warnings[0].contains("are free there") && warnings[1].contains("are available"), "{warnings:?}");
+        }
+        assert!(footprint(0.0, 1e6).check().is_ok());
+        assert!(footprint(0.0, 1e30).check().is_err());
+    }
+}
