@@ -6,7 +6,7 @@ use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
-use holonome_model::graph::{Graph, Input, Node};
+use holonome_model::graph::{Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 
 /// The formulas of a model that a step may ask for.

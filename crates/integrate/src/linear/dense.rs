@@ -25,13 +25,13 @@ pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
 
 /// Solves A x = b in place with the factors of [`ldl_factor`].
 pub fn ldl_solve(factors: &[f64], n: usize, b: &mut [f64]) {
-    ldl_solve_limited(factors, n, b, n, f64::INFINITY);
+    ldl_solve_limited(factors, n, b, (n, 0), f64::INFINITY);
 }
 
 /// [`ldl_solve`] where the part of the right-hand side that rows from `first` on add to what the rows before explain is
-/// scaled down to the size `limit`, measured as ν² = Σ (L⁻¹b)_i²/D_i over their number. Gives ν² before that, 0 where there
-/// are no such rows.
-pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], first: usize, limit: f64) -> f64 {
+/// scaled down to the size `limit`, measured as ν² = Σ (L⁻¹b)_i²/D_i over the `count` of them that count. Gives ν² before
+/// that, 0 where there are no such rows.
+pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], (first, count): (usize, usize), limit: f64) -> f64 {
     for i in 0..n {
         for k in 0..i {
             b[i] -= factors[i * n + k] * b[k];
@@ -45,7 +45,7 @@ pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], first: usize,
             sum += y * b[i];
         }
     }
-    let square = if first < n { sum / (n - first) as f64 } else { 0.0 };
+    let square = sum / count.max(1) as f64;
     if square > limit * limit {
         let factor = limit / square.sqrt();
         b[first..].iter_mut().for_each(|b| *b *= factor);

@@ -228,7 +228,8 @@ impl NormalEquations {
         }
         let innovation = match self.regularisation {
             Regularisation::Shift(_) => {
-                ldl_solve_limited(&self.dense, lower.len(), lower, self.constraints - first, limit)
+                let held = self.active[self.constraints..].iter().filter(|active| **active).count();
+                ldl_solve_limited(&self.dense, lower.len(), lower, (self.constraints - first, held), limit)
             }
             Regularisation::LeastNorm => {
                 self.cholesky.solve(lower);
