@@ -737,14 +737,12 @@ impl Speeds {
 /// A time and a state.
 type Point = (f64, Vec<f64>);
 
+/// Moves a state onto the set of a time, if that is found.
+type Onto<'a> = &'a dyn Fn(f64, &[f64]) -> Option<Vec<f64>>;
+
 /// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
 /// time of the run. `onto` moves a point onto the set of its time.
-fn looked_at(
-    model: &Model,
-    scales: &Scales,
-    span: (f64, f64),
-    onto: &dyn Fn(f64, &[f64]) -> Option<Vec<f64>>,
-) -> (Vec<Point>, Vec<Point>) {
+fn looked_at(model: &Model, scales: &Scales, span: (f64, f64), onto: Onto) -> (Vec<Point>, Vec<Point>) {
     let mut times = numeric::Points::new(0x71fe);
     let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
     let drawn = structure::points_around(scales, &model.initial, 8, 0x1e57);
