@@ -166,7 +166,7 @@ fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Exa
 /// [`integrals_hold`] for a model that is run row by row.
 fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
     // Points of the set, and the forces there, take factorisations.
-    const MOST_CONSTRAINTS: usize = 10_000;
+    const MOST_CONSTRAINTS: usize = 2_000;
     // Hidden constraints that move have rates which rows do not know.
     let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
     if field.constraints > MOST_CONSTRAINTS || moves {
@@ -199,11 +199,14 @@ fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Exam
         let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
         (0..field.count()).map(rate).collect()
     };
+    // Near the start, from where Newton's method takes a few steps.
+    let nearer = |x: &[f64]| -> Vec<f64> { model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect() };
     let onto = |t: f64, x: &[f64]| match field.constraints {
         0 => Some(x.to_vec()),
-        _ => structure::onto_zeros(&constraints, t, x, &units),
+        _ => structure::onto_zeros(&constraints, t, &nearer(x), &units),
     };
-    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    let count = if field.constraints == 0 { POINTS } else { 2 };
+    let (points, ambient) = looked_at(model, &scales, (span, count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
     // The forces off the set are not those of the Dirac extension.
     let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
@@ -734,20 +737,26 @@ impl Speeds {
     }
 }
 
+/// Random points of the constraint set at which claims are tested.
+const POINTS: usize = 8;
+
 /// A time and a state.
 type Point = (f64, Vec<f64>);
+
+/// Moves a state onto the set of a time, if that is found.
+type Onto<'a> = &'a dyn Fn(f64, &[f64]) -> Option<Vec<f64>>;
 
 /// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
 /// time of the run. `onto` moves a point onto the set of its time.
 fn looked_at(
     model: &Model,
     scales: &Scales,
-    span: (f64, f64),
-    onto: &dyn Fn(f64, &[f64]) -> Option<Vec<f64>>,
+    (span, count): ((f64, f64), usize),
+    onto: Onto,
 ) -> (Vec<Point>, Vec<Point>) {
     let mut times = numeric::Points::new(0x71fe);
     let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
-    let drawn = structure::points_around(scales, &model.initial, 8, 0x1e57);
+    let drawn = structure::points_around(scales, &model.initial, count, 0x1e57);
     let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
     let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
     let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
@@ -771,7 +780,7 @@ fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Ex
         0 => Some(x.to_vec()),
         _ => structure::onto_set(&set, t, x, &units),
     };
-    let (points, ambient) = looked_at(model, &scales, span, &onto);
+    let (points, ambient) = looked_at(model, &scales, (span, POINTS), &onto);
     for group in claims() {
         let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
         // X, the values and ∂I/∂t beside DI.

@@ -77,14 +77,16 @@ impl Start {
         self.values.push(Value { target, name: family.name.clone(), first, functional });
     }
 
-    /// Keeps a velocity if the momentum may differ: H_pp, H_p and v may read anything that does.
-    pub(crate) fn keep_velocity(&mut self, velocity: Velocity, dimension: usize) {
-        if self.is_same() {
+    /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read anything that does.
+    pub(crate) fn keep_velocities(&mut self, velocities: Vec<Velocity>, dimension: usize) {
+        if self.is_same() || velocities.is_empty() {
             return;
         }
         self.state.resize(dimension, false);
-        self.state[velocity.first..velocity.first + velocity.value.len()].fill(true);
-        self.velocities.push(velocity);
+        for velocity in &velocities {
+            self.state[velocity.first..velocity.first + velocity.value.len()].fill(true);
+        }
+        self.velocities = velocities;
     }
 
     /// Whether all trajectories start alike.
@@ -117,7 +119,7 @@ pub enum NoStart {
 /// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
-    momenta: Vec<Momenta>,
+    momenta: Option<Momenta>,
     work: usize,
 }
 
@@ -129,8 +131,10 @@ impl CompiledStart {
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
         let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
-        let momenta: Vec<_> =
-            start.velocities.iter().map(|v| Momenta::new(model, v, backend)).collect::<Result<_, _>>()?;
+        let momenta = match start.velocities.is_empty() {
+            true => None,
+            false => Some(Momenta::new(model, &start.velocities, backend)?),
+        };
         let of_values = start.values.iter().zip(&templates).map(|(v, t)| v.functional.outputs + work_len(t));
         let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
         let work = start.draws.len() + 1 + of_values.chain(of_momenta).max().unwrap_or(0);
@@ -179,10 +183,12 @@ impl CompiledStart {
                 return Err(NoStart::NotFinite { what: format!("{what} '{}'", value.name), value: bad });
             }
         }
-        for (momenta, velocity) in self.momenta.iter().zip(&start.velocities) {
+        if let (Some(momenta), Some(first)) = (&self.momenta, start.velocities.first()) {
             momenta
                 .put(model, parameters, x, work)
-                .map_err(|reason| NoStart::Velocity { momentum: velocity.name.clone(), reason })?;
+                .map_err(|reason| NoStart::Velocity { momentum: first.name.clone(), reason })?;
+        }
+        for velocity in &start.velocities {
             let numbers = &x[velocity.first..velocity.first + velocity.value.len()];
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
                 return Err(NoStart::NotFinite { what: format!("the momentum '{}'", velocity.name), value: bad });

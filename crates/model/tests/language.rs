@@ -454,3 +454,74 @@ fn the_stiff_term_is_a_let_that_the_hamiltonian_adds() {
         );
     }
 }
+
+#[test]
+fn an_empty_family_of_vectors_may_stand_anywhere() {
+    // Last among the parameters, the coordinates, the momenta; with values that are drawn, and velocities.
+    let empty = "coordinate q[i in 1..n] : R^3 = (1, 2, normal())\nmomentum s of q = (i, 0, 0)\n";
+    let moving = "coordinate q[i in 1..n] : R^3 = (1, 2, i)\nvelocity v of q = (1, normal(), 0)\n";
+    let body = "coordinate x = 1\nmomentum p of x = 2\n";
+    let rest = "parameter c[i in 1..n] = (1, 2, 3)\nhamiltonian p^2/2 + x^2/2\nintegral I[i in 1..n] = c[i]\nobserve o[i in 1..n] = 2*c[i]\n";
+    for text in [format!("{body}{empty}{rest}"), format!("{empty}{body}{rest}"), format!("{body}{moving}{rest}")] {
+        let model = support::model(&format!("size n = 0\n{text}"));
+        assert_eq!(model.initial, [1.0, 2.0], "{text}");
+        let examined = holonome_model::consistency::examine(&model);
+        assert!(examined.is_sound() && examined.field.is_some(), "{examined:?}");
+    }
+    let model =
+        support::model("size n = 0\nstate x = 1\nstate q[i in 1..n] : R^3 = (1, 2, 3)\nx' = -x\nq[i]' = -q[i]\n");
+    assert_eq!(model.initial, [1.0]);
+}
+
+#[test]
+fn velocities_are_solved_for_together() {
+    // H_p is the velocity that was given, whatever couples the momenta, and momenta that are given stay.
+    let h = "hamiltonian (2*P^2 + m*S^2/2 + P*S/3) + (P + S)*dot(u, R)*k + dot(R, R) + x\n";
+    let text = |a: &str, b: &str, h: &str| {
+        format!(
+            "parameter m = 1\nparameter k = 0.25\nparameter u = (1, 2)\ncoordinate x = 1\ncoordinate y = 2\ncoordinate z : R^2 = (3, 4)\n{a}\n{b}\nvelocity w of z = (0.5, -1)\n{h}"
+        )
+    };
+    for (a, b, names) in [
+        ("velocity a of x = 0.75", "velocity b of y = -2", ["p_x", "p_y"]),
+        ("velocity a of x = 0.75", "momentum s of y = 0.125", ["p_x", "s"]),
+        ("momentum p of x = -0.5", "momentum s of y = 0.125", ["p", "s"]),
+    ] {
+        for m in ["1", "1e27"] {
+            let h = h.replace('P', names[0]).replace('S', names[1]).replace('R', "p_z");
+            let text = text(a, b, &h).replace("m = 1", &format!("m = {m}"));
+            let model = support::model(&text);
+            let unrolled = holonome_model::treatment::unrolled::unroll(&model).unwrap();
+            let gradient: Vec<_> = unrolled.hamiltonian_gradient.iter().map(|&(_, d)| d).collect();
+            let columns: Vec<u32> = unrolled.hamiltonian_gradient.iter().map(|&(i, _)| i).collect();
+            let values = holonome_model::treatment::structure::evaluate(
+                &unrolled.graph,
+                &gradient,
+                0.0,
+                &model.initial,
+                &model.parameter_values,
+            );
+            let velocity = |i: u32| values[columns.binary_search(&i).unwrap()];
+            let given = |name: &str| -> Option<f64> {
+                let line = text.lines().find(|l| l.starts_with(name))?;
+                line.rsplit("= ").next()?.parse().ok()
+            };
+            // Some roundings, which the condition of the matrix, up to 30, amplifies.
+            let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-13 * (1.0 + b.abs()), "{text}: {a} {b}");
+            for (i, name, momentum) in [(4, "velocity a", "momentum p"), (5, "velocity b", "momentum s")] {
+                match given(name) {
+                    Some(v) => near(velocity(i), v),
+                    None => assert_eq!(model.initial[i as usize], given(momentum).unwrap()),
+                }
+            }
+            near(velocity(6), 0.5);
+            near(velocity(7), -1.0);
+        }
+    }
+    // A mass matrix that is singular in any units is one.
+    let singular = text("velocity a of x = 1", "velocity b of y = 1", "hamiltonian (p_x + p_y)^2*m + dot(p_z, p_z)\n");
+    for m in ["1", "1e-27", "1e27"] {
+        let (model, found) = support::check(&singular.replace("m = 1", &format!("m = {m}")));
+        assert!(model.is_none() && found[0].label.contains("singular"), "{found:?}");
+    }
+}

@@ -119,6 +119,8 @@ impl ChunkWriter {
     pub(super) fn push(&mut self, row: &[f64]) {
         let start = self.filled * self.row * NUMBER_BYTES;
         for (bytes, number) in self.buffer[start..].chunks_exact_mut(NUMBER_BYTES).zip(row) {
+            // Which NaN an operation gives differs between processors; a store holds one of them.
+            let number = if number.is_nan() { f64::NAN } else { *number };
             bytes.copy_from_slice(&number.to_le_bytes());
         }
         self.filled += 1;

@@ -1145,8 +1145,11 @@ impl Elaborator<'_> {
             let Some(value) = entry.value.as_ref() else { continue };
             let Some(l) = lowered(&entry.ranges, value, &mut start.draws) else { continue };
             inputs.extend(start.draws[inputs.len() - 1..].iter().map(|&which| draw(which)));
-            let numbers = l.functional.evaluate(0.0, &inputs, &values);
             let Parameter { family, first: place } = &parameters[next];
+            if family.is_empty() {
+                continue;
+            }
+            let numbers = l.functional.evaluate(0.0, &inputs, &values);
             values[*place..place + numbers.len()].copy_from_slice(&numbers);
             if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
                 let message = format!("parameter '{}' is {bad}", family.name);
@@ -1165,6 +1168,9 @@ impl Elaborator<'_> {
                 _ => {
                     let Some(l) = lowered(ranges, e, &mut start.draws) else { continue };
                     inputs.extend(start.draws[inputs.len() - 1..].iter().map(|&which| draw(which)));
+                    if family.is_empty() {
+                        continue;
+                    }
                     let numbers = l.functional.evaluate(0.0, &inputs, &values);
                     start.keep(Target::Initial, family, place, dimension, l.functional);
                     numbers
@@ -1253,21 +1259,23 @@ impl Elaborator<'_> {
             penalty: None,
         };
         model.sizes.sort();
-        for &v in &order {
-            if let VariableRole::Momentum { velocity: true, .. } = self.variables[v].role {
-                let (family, first) = (&families[v], place[v].1);
-                let velocity = Velocity {
-                    name: family.name.clone(),
-                    first,
-                    value: model.initial[first..first + family.len()].to_vec(),
-                    span: self.file.statements[self.variables[v].statement].span,
-                };
-                if let Err(d) = velocity::start_moving(&mut model, &velocity) {
-                    self.diagnostics.push(d);
-                }
-                model.start.keep_velocity(velocity, dimension);
+        let moving = order.iter().filter(|&&v| {
+            matches!(self.variables[v].role, VariableRole::Momentum { velocity: true, .. }) && !families[v].is_empty()
+        });
+        let velocity = |&v: &usize| {
+            let (family, first) = (&families[v], place[v].1);
+            Velocity {
+                name: family.name.clone(),
+                first,
+                value: model.initial[first..first + family.len()].to_vec(),
+                span: self.file.statements[self.variables[v].statement].span,
             }
+        };
+        let velocities: Vec<Velocity> = moving.map(velocity).collect();
+        if let Err(d) = velocity::start_moving(&mut model, &velocities) {
+            self.diagnostics.push(d);
         }
+        model.start.keep_velocities(velocities, dimension);
         Some(model)
     }
 }

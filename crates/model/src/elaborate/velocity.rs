@@ -24,14 +24,11 @@ pub struct Velocity {
     pub span: Span,
 }
 
-/// The momenta of one velocity, as functions of it: H_pp p = v − H_p(q, 0), by connected blocks of H_pp, each
-/// dense.
+/// The momenta of all velocities, as functions of them: H_pp p = v − H_p where these momenta are 0 and the others what
+/// they are, by connected blocks of H_pp, each dense.
 pub struct Momenta {
-    /// Number of positions in the state.
-    degrees: usize,
-    /// First component in the state, and their number.
-    first: usize,
-    len: usize,
+    /// The components in the state, increasing.
+    components: Vec<usize>,
     /// For each term of H its gradient and Hessian over the momenta, compiled.
     terms: Vec<Derivatives>,
     /// Number of entries of H_pp that are not 0 by structure.
@@ -59,18 +56,23 @@ struct Block {
 }
 
 impl Momenta {
-    /// Looks at H of `model` for a velocity of `len` components.
+    /// Looks at H of `model` for these velocities.
     ///
     /// # Errors
-    /// When H_pp depends on the state or on time, or couples these momenta to others.
-    pub fn new(model: &Model, velocity: &Velocity, backend: &dyn Backend) -> Result<Momenta, Diagnostic> {
-        let (first, len, span) = (velocity.first, velocity.value.len(), velocity.span);
-        let n = model.degrees();
+    /// When H_pp depends on the state or on time.
+    pub fn new(model: &Model, velocities: &[Velocity], backend: &dyn Backend) -> Result<Momenta, Diagnostic> {
+        let mut components: Vec<usize> = velocities.iter().flat_map(|v| v.first..v.first + v.value.len()).collect();
+        components.sort_unstable();
+        let span = |component: usize| {
+            let mut of = velocities.iter().filter(|v| (v.first..v.first + v.value.len()).contains(&component));
+            of.next().map_or(Span::default(), |v| v.span)
+        };
+        let (n, len) = (model.degrees(), components.len());
         let terms = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => h.terms.as_slice(),
             Dynamics::Field(_) => &[],
         };
-        let mine = |i: u32| (first..first + len).contains(&(i as usize));
+        let own = |i: u32| components.binary_search(&(i as usize)).ok().map(|k| k as u32);
         let mut pattern: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut compiled = Vec::new();
         for (number, term) in terms.iter().enumerate() {
@@ -103,34 +105,30 @@ impl Momenta {
             for row in 0..term.rows() {
                 let entries = term.row(row);
                 for (k, &(a, b)) in derivatives.iter().enumerate() {
-                    let a = entries[a as usize];
-                    let b = b.map(|b| entries[b as usize]);
-                    places.push(match b {
-                        _ if !mine(a) => NOWHERE,
-                        None => a - first as u32,
+                    let (a, b) = (entries[a as usize], b.map(|b| entries[b as usize]));
+                    let place = match (own(a), b) {
+                        (None, _) => NOWHERE,
+                        (Some(own), None) => own,
                         // How H_p changes with q does not matter here.
-                        Some(b) if (b as usize) < n => NOWHERE,
-                        Some(_) if !constant[k] => {
+                        (_, Some(b)) if (b as usize) < n => NOWHERE,
+                        (Some(_), Some(_)) if !constant[k] => {
                             return Err(Diagnostic::error(
                                 "an initial velocity needs a constant mass matrix",
-                                span,
+                                span(a as usize),
                                 "the mass matrix of this Hamiltonian varies",
                             )
                             .help("give the initial momentum instead: `momentum p of q = …`"));
                         }
-                        Some(b) if !mine(b) => {
-                            return Err(Diagnostic::error(
-                                "the mass matrix couples this velocity to another coordinate's momentum",
-                                span,
-                                "cannot be solved alone",
-                            )
-                            .help("give the initial momenta instead: `momentum p of q = …`"));
-                        }
-                        Some(b) => {
-                            let next = (len + pattern.len()) as u32;
-                            *pattern.entry((a - first as u32, b - first as u32)).or_insert(next)
-                        }
-                    });
+                        (Some(row), Some(b)) => match own(b) {
+                            // Momenta that are given are in H_p.
+                            None => NOWHERE,
+                            Some(column) => {
+                                let next = (len + pattern.len()) as u32;
+                                *pattern.entry((row, column)).or_insert(next)
+                            }
+                        },
+                    };
+                    places.push(place);
                 }
             }
             let template = Template::new(&g, &roots, term.slots.len(), backend);
@@ -141,15 +139,16 @@ impl Momenta {
         if largest > LARGEST_BLOCK {
             let reason =
                 format!("the mass matrix couples {largest} of its components to each other, more than {LARGEST_BLOCK}");
-            return Err(undetermined(span, &reason));
+            return Err(undetermined(span(components[0]), &reason));
         }
-        Ok(Momenta { degrees: n, first, len, terms: compiled, entries: pattern.len(), blocks, largest })
+        Ok(Momenta { components, terms: compiled, entries: pattern.len(), blocks, largest })
     }
 
     /// Scratch needed by [`Momenta::put`], in numbers, for a state of this length.
     pub fn work_len(&self, dimension: usize) -> usize {
         let template = self.terms.iter().map(|t| t.template.work_len()).max().unwrap_or(0);
-        dimension + self.len + self.entries + (self.largest * (self.largest + 1)).max(template)
+        let len = self.components.len();
+        dimension + 2 * len + self.entries + (self.largest * (self.largest + 2)).max(template)
     }
 
     /// Replaces the velocities that stand in place of momenta by momenta.
@@ -160,8 +159,9 @@ impl Momenta {
         let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
         let (at_zero, work) = work.split_at_mut(x.len());
         at_zero.copy_from_slice(x);
-        at_zero[self.degrees..].fill(0.0);
-        let (sums, work) = work.split_at_mut(self.len + self.entries);
+        self.components.iter().for_each(|&k| at_zero[k] = 0.0);
+        let (p, work) = work.split_at_mut(self.components.len());
+        let (sums, work) = work.split_at_mut(self.components.len() + self.entries);
         sums.fill(0.0);
         for derivatives in &self.terms {
             let term = &h.terms[derivatives.term];
@@ -175,26 +175,28 @@ impl Momenta {
                 }
             }
         }
-        let (at_zero, matrix) = sums.split_at(self.len);
-        let p = &mut x[self.first..self.first + self.len];
-        for (p, z) in p.iter_mut().zip(at_zero) {
-            *p -= z;
+        let (at_zero, matrix) = sums.split_at(self.components.len());
+        for ((p, &k), z) in p.iter_mut().zip(&self.components).zip(at_zero) {
+            *p = x[k] - z;
         }
-        self.blocks.iter().try_for_each(|block| block.solve(matrix, p, work))
+        self.blocks.iter().try_for_each(|block| block.solve(matrix, p, work))?;
+        self.components.iter().zip(p).for_each(|(&k, p)| x[k] = *p);
+        Ok(())
     }
 }
 
-/// Puts the momenta of an initial velocity into the initial state.
+/// Puts the momenta of the initial velocities into the initial state.
 ///
 /// # Errors
-/// When the velocity does not determine them.
-pub(super) fn start_moving(model: &mut Model, velocity: &Velocity) -> Result<(), Diagnostic> {
-    let momenta = Momenta::new(model, velocity, &Interpreter)?;
+/// When the velocities do not determine them.
+pub(super) fn start_moving(model: &mut Model, velocities: &[Velocity]) -> Result<(), Diagnostic> {
+    let Some(first) = velocities.first() else { return Ok(()) };
+    let momenta = Momenta::new(model, velocities, &Interpreter)?;
     let mut x = std::mem::take(&mut model.initial);
     let mut work = vec![0.0; momenta.work_len(x.len())];
     let result = momenta.put(model, &model.parameter_values, &mut x, &mut work);
     model.initial = x;
-    result.map_err(|reason| undetermined(velocity.span, reason))
+    result.map_err(|reason| undetermined(first.span, reason))
 }
 
 fn undetermined(span: Span, reason: &str) -> Diagnostic {
@@ -240,7 +242,7 @@ impl Block {
     fn solve(&self, matrix: &[f64], x: &mut [f64], work: &mut [f64]) -> Result<(), &'static str> {
         let m = self.members.len();
         let width = m + 1; // the right-hand side is the last column
-        let a = &mut work[..m * width];
+        let (a, root) = work.split_at_mut(m * width);
         a.fill(0.0);
         for &(row, column, entry) in &self.entries {
             a[row * width + column] = matrix[entry];
@@ -248,7 +250,16 @@ impl Block {
         for (row, &i) in self.members.iter().enumerate() {
             a[row * width + m] = x[i];
         }
-        let scale = a.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+        // In units in which its diagonal is 1, so that light bodies may be coupled to heavy ones.
+        for k in 0..m {
+            let diagonal = a[k * width + k].abs();
+            root[k] = if diagonal > 0.0 && diagonal.is_finite() { diagonal.sqrt() } else { 1.0 };
+        }
+        for i in 0..m {
+            a[i * width..i * width + width].iter_mut().for_each(|v| *v /= root[i]);
+            (0..m).for_each(|j| a[i * width + j] /= root[j]);
+        }
+        let scale = (0..m * width).filter(|k| k % width < m).fold(0.0f64, |s, k| s.max(a[k].abs()));
         for k in 0..m {
             let size = |i: usize| a[i * width + k].abs();
             let pivot = (k..m).max_by(|&i, &j| size(i).total_cmp(&size(j))).unwrap_or(k);
@@ -271,6 +282,7 @@ impl Block {
             let rest: f64 = (k + 1..m).map(|j| a[k * width + j] * x[self.members[j]]).sum();
             x[self.members[k]] = (a[k * width + m] - rest) / a[k * width + k];
         }
+        self.members.iter().zip(&*root).for_each(|(&i, root)| x[i] /= root);
         Ok(())
     }
 }

@@ -102,10 +102,44 @@ impl Expression {
     }
 }
 
+/// What is known of the values of a node, whatever its inputs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range(u8);
+
+impl Range {
+    /// It depends on parameters and constants only.
+    const UNIFORM: u8 = 1;
+    /// It is at least 0 or NaN.
+    const POSITIVE: u8 = 2;
+    /// It is NaN for some finite inputs, as a root or a logarithm is: what cancels it would lose that. What parameters
+    /// alone make NaN does not count: a product of 0 and √k is an empty entry of many a matrix.
+    const PARTIAL: u8 = 4;
+
+    fn of(list: [(bool, u8); 3]) -> Range {
+        Range(list.into_iter().filter(|(holds, _)| *holds).fold(0, |all, (_, bit)| all | bit))
+    }
+
+    fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+/// Bits of an expression out of those of its arguments, where a bit stands for a NaN: an operation passes on the NaN of
+/// any argument, a comparison none, and a choice that which both its sides have.
+pub(crate) fn strict(e: Expression, of: impl Fn(Node) -> u64) -> u64 {
+    match e {
+        Expression::Unary(Unary::Not, _) => 0,
+        Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or, ..) => 0,
+        Expression::Select(_, a, b) => of(a) & of(b),
+        e => e.arguments().fold(0, |all, a| all | of(a)),
+    }
+}
+
 /// A hash-consed directed acyclic graph of scalar expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: Vec<Expression>,
+    ranges: Vec<Range>,
     known: FxHashMap<Expression, Node>,
 }
 
@@ -118,7 +152,7 @@ impl Graph {
     /// An empty graph with room for this many nodes.
     fn with_capacity(nodes: usize) -> Self {
         let known = FxHashMap::with_capacity_and_hasher(nodes, Default::default());
-        Graph { nodes: Vec::with_capacity(nodes), known }
+        Graph { nodes: Vec::with_capacity(nodes), ranges: Vec::with_capacity(nodes), known }
     }
 
     /// Number of nodes.
@@ -137,10 +171,69 @@ impl Graph {
     }
 
     fn put(&mut self, e: Expression) -> Node {
-        *self.known.entry(e).or_insert_with(|| {
-            self.nodes.push(e);
-            Node(self.nodes.len() as u32 - 1)
-        })
+        if let Some(&node) = self.known.get(&e) {
+            return node;
+        }
+        let node = Node(self.nodes.len() as u32);
+        self.ranges.push(self.range(e));
+        self.nodes.push(e);
+        self.known.insert(e, node);
+        node
+    }
+
+    fn range(&self, e: Expression) -> Range {
+        let of = |node: Node| self.ranges[node.index()];
+        let all = |bit: u8| e.arguments().all(|a| of(a).has(bit));
+        let uniform = match e {
+            Expression::Constant(_) | Expression::Input(Input::Parameter(_)) => true,
+            Expression::Input(_) => false,
+            _ => all(Range::UNIFORM),
+        };
+        let positive = match e {
+            Expression::Constant(bits) => f64::from_bits(bits) >= 0.0,
+            Expression::Input(_) => false,
+            Expression::Unary(op, _) => {
+                matches!(op, Unary::Sqrt | Unary::Abs | Unary::Exp | Unary::Cosh | Unary::Acos | Unary::Not)
+            }
+            Expression::Binary(Binary::Mul, a, b) => a == b || all(Range::POSITIVE),
+            Expression::Binary(Binary::Add | Binary::Div | Binary::Pow | Binary::Min | Binary::Max, ..) => {
+                all(Range::POSITIVE)
+            }
+            Expression::Binary(op, ..) => !matches!(op, Binary::Sub | Binary::Atan2),
+            Expression::Select(_, a, b) => of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE),
+            Expression::Fused(op, a, b, c) => {
+                let product = a == b || of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE);
+                op == Fused::Fma && product && of(c).has(Range::POSITIVE)
+            }
+            Expression::Largest(..) => true,
+        };
+        let arguments = strict(e, |a| u64::from(of(a).has(Range::PARTIAL))) != 0;
+        let partial = !uniform && (arguments || self.has_domain(e));
+        Range::of([(uniform, Range::UNIFORM), (positive, Range::POSITIVE), (partial, Range::PARTIAL)])
+    }
+
+    /// Whether an operation is NaN for some finite arguments that are not known to be others, division apart.
+    fn has_domain(&self, e: Expression) -> bool {
+        let of = |node: Node| self.ranges[node.index()];
+        match e {
+            Expression::Unary(Unary::Sqrt, a) => !of(a).has(Range::POSITIVE) && !of(a).has(Range::UNIFORM),
+            Expression::Unary(Unary::Log | Unary::Asin | Unary::Acos, a) => !of(a).has(Range::UNIFORM),
+            Expression::Binary(Binary::Pow, a, b) => {
+                let whole = self.value(b).is_some_and(|b| b.fract() == 0.0);
+                let uniform = of(a).has(Range::UNIFORM) && of(b).has(Range::UNIFORM);
+                !(whole || uniform || of(a).has(Range::POSITIVE))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a node is an operation that is NaN outside a domain of its own.
+    pub(crate) fn is_partial_function(&self, node: Node) -> bool {
+        self.has_domain(self.expression(node))
+    }
+
+    fn is_total(&self, node: Node) -> bool {
+        !self.ranges[node.index()].has(Range::PARTIAL)
     }
 
     /// The number `value`.
@@ -252,7 +345,7 @@ impl Graph {
         if self.is_zero(a) {
             return self.neg(b);
         }
-        if a == b {
+        if a == b && self.is_total(a) {
             return self.zero();
         }
         if let Some(n) = self.negated(b) {
@@ -267,7 +360,7 @@ impl Graph {
 
     fn fold_mul(&mut self, a: Node, b: Node) -> Node {
         for (x, y) in [(a, b), (b, a)] {
-            if self.is_zero(x) {
+            if self.is_zero(x) && self.is_total(y) {
                 return x;
             }
             if self.is(x, 1.0) {
@@ -282,6 +375,14 @@ impl Graph {
             }
         }
         self.put_binary(Binary::Mul, a, b)
+    }
+
+    /// The square of a root of what is never negative.
+    fn square_of_root(&self, node: Node) -> Option<Node> {
+        match self.expression(node) {
+            Expression::Unary(Unary::Sqrt, x) if self.ranges[x.index()].has(Range::POSITIVE) => Some(x),
+            _ => None,
+        }
     }
 
     fn fold_div(&mut self, a: Node, b: Node) -> Node {
@@ -344,6 +445,12 @@ impl Graph {
             let p = self.pow(a, positive);
             let one = self.one();
             return self.div(one, p);
+        }
+        // Even powers of a norm have derivatives where the norm has none; odd ones are products of norms.
+        if let Some(square) = self.square_of_root(a)
+            && e % 2.0 == 0.0
+        {
+            return self.integer_power(square, e as u32 / 2);
         }
         let whole = self.integer_power(a, e as u32);
         if e.fract() == 0.0 {

@@ -158,9 +158,12 @@ pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<V
     onto_zeros(&|t, x| probe.at(t, x), t, start, units)
 }
 
+/// Values of functions, and the rows of their Jacobian.
+pub(crate) type Values = (Vec<f64>, Vec<Row>);
+
 /// [`onto_set`] for functions that give their values and the rows of their Jacobian.
 pub(crate) fn onto_zeros(
-    functions: &dyn Fn(f64, &[f64]) -> (Vec<f64>, Vec<Row>),
+    functions: &dyn Fn(f64, &[f64]) -> Values,
     t: f64,
     start: &[f64],
     units: &[f64],

@@ -42,6 +42,20 @@ fn every_bit_of_a_number_is_kept() {
     assert_eq!(read.map_bits(), numbers.to_vec().map_bits());
 }
 
+#[test]
+fn one_nan_is_stored_for_all() {
+    let scratch = Scratch::new();
+    let path = scratch.join("run");
+    let layout = Layout { times: vec![0.0; 2], arrays: vec![array("a", &[])], ..Layout::default() };
+    let mut store = Store::create(&path, &layout).unwrap();
+    for number in [-f64::NAN, f64::from_bits(f64::NAN.to_bits() | 5)] {
+        store.append(&[&[number]]).unwrap();
+    }
+    store.finish(Status::Finished, ().into()).unwrap();
+    let read = StoredRun::open(&path).unwrap().read("a").unwrap();
+    assert_eq!(read.map_bits(), vec![f64::NAN; 2].map_bits());
+}
+
 trait Bits {
     fn map_bits(&self) -> Vec<u64>;
 }

@@ -117,6 +117,10 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
             ));
         }
     }
+    let scale = match rotation {
+        None if is_momentum(&numbers[0]) => inverse_moments(&mut g, a),
+        _ => scale,
+    };
     // Of Ω = C w: Ωᵢ' = aᵢ cᵢ/(cⱼ cₖ) Ωⱼ Ωₖ.
     let own = AXES.map(|(i, j, k)| {
         let (above, below) = (g.mul(a[i], scale[i]), g.mul(scale[j], scale[k]));
@@ -140,6 +144,28 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     let carrier = Carrier::Velocity(Formula::unfused(&g, &scale));
     let inertia = Formula::unfused(&g, &numbers);
     Ok(RigidBody { attitude: rotation.map(|(_, first)| first), second, carrier, inertia, obstacle })
+}
+
+/// Whether these are the factors 1/I₃ − 1/I₂ and so on of Euler's equations for the angular momentum, which add up to 0, and
+/// not those for the angular velocity.
+fn is_momentum(a: &[f64]) -> bool {
+    let largest = a.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    let of_velocity = a.iter().sum::<f64>() + a.iter().product::<f64>();
+    a.iter().sum::<f64>().abs() <= ROUNDINGS * largest && of_velocity.abs() > ROUNDINGS * largest
+}
+
+/// 1/I of a body with these factors for its angular momentum. They leave a number open that is added to all three, for
+/// |Π|² is constant; this choice is a body of moments up to 1 : 2.
+fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
+    let third = g.constant(1.0 / 3.0);
+    let differences = AXES.map(|(_, j, k)| {
+        let difference = g.sub(a[j], a[k]);
+        g.mul(difference, third)
+    });
+    let square = g.dot(&differences, &differences);
+    let (root, three) = (g.sqrt(square), g.constant(3.0));
+    let mean = g.mul(three, root);
+    differences.map(|difference| g.add(mean, difference))
 }
 
 /// The diagonal of C in R' = R hat(C w).

@@ -18,8 +18,9 @@
 //! result. Passes are linear but for logarithms, and the search for common factors stops after an effort in
 //! proportion to the graph.
 //!
-//! Nothing is divided by a parameter that it was not divided by, for a gain may be 0; infinities and NaN are
-//! otherwise not kept apart from other values that real arithmetic does not know.
+//! Nothing is divided by a parameter that it was not divided by, for a gain may be 0. A function that is NaN
+//! outside its domain keeps that, also where it cancels: the result is made NaN where it is. Infinities and NaN
+//! that come of division are otherwise not kept apart from other values that real arithmetic does not know.
 //!
 //! References: J. Rajski, J. Vasudevamurthi, "The testability-preserving concurrent decomposition and
 //! factorization of Boolean expressions", IEEE Trans. CAD 11 (1992); A. Hosangadi, F. Fallah, R. Kastner,
@@ -98,6 +99,8 @@ fn rewrite(graph: &Graph, outputs: &[Node], products: Products, search: bool, lo
         pass(&mut system, &places);
         places = system.needed()?;
     }
+    system.keep_domains(&places);
+    places = system.needed()?;
     let (graph, outputs) = emit::emit(&system, graph, &places);
     Some(Candidate { graph, outputs, cost: system.operations(&places) })
 }

@@ -4,12 +4,15 @@ use super::monomial::ONE;
 use super::system::{Function, System, Term, Value};
 use super::uniform::{Coefficient, Divisors, NONE, UniformAtom, is_tame};
 use crate::graph::op::{Binary, Unary};
-use crate::graph::{Expression, Graph, Input, Node};
+use crate::graph::{Expression, Graph, Input, Node, strict};
 
 /// Sums are written out in longer ones, to see whether terms cancel, up to this length.
 const LONGEST_WRITTEN_OUT: usize = 32;
 /// … and in sums up to this length.
 const LONGEST_SEARCHED: usize = 64;
+
+/// Functions with a domain that are followed, at most.
+const MOST_PARTIAL: usize = 1024;
 
 /// What becomes of a product that several operations use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,23 @@ struct Reader<'a> {
     /// The divisors that make it infinite or NaN where they are 0.
     lost: Vec<Divisors>,
     forms: Vec<Form>,
+    /// Functions with a domain, and their numbers among the atoms of such.
+    partial: Vec<(Node, usize)>,
+}
+
+/// For each output the functions with a domain whose NaN it has, a bit for each atom of `partial`.
+fn required(graph: &Graph, order: &[Node], outputs: &[Node], partial: &[(Node, usize)]) -> Vec<Vec<u64>> {
+    let mut required = vec![Vec::new(); outputs.len()];
+    let words = partial.iter().map(|&(_, k)| k / 64 + 1).max().unwrap_or(0);
+    for word in 0..words {
+        let mut bits = vec![0u64; order.last().map_or(0, |last| last.index() + 1)];
+        partial.iter().filter(|(_, k)| k / 64 == word).for_each(|&(node, k)| bits[node.index()] |= 1 << (k % 64));
+        for &node in order {
+            bits[node.index()] |= strict(graph.expression(node), |a| bits[a.index()]);
+        }
+        outputs.iter().zip(&mut required).for_each(|(output, list)| list.push(bits[output.index()]));
+    }
+    required
 }
 
 /// Reads what `outputs` need.
@@ -64,7 +84,8 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
         };
     }
     let (forms, lost) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
-    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, lost, forms };
+    let partial = Vec::new();
+    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, lost, forms, partial };
     for (i, &node) in order.iter().enumerate() {
         let lost = reader.lost(node);
         reader.lost.push(lost);
@@ -77,6 +98,8 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
         };
         reader.forms.push(form);
     }
+    let required = required(graph, &order, outputs, &reader.partial);
+    reader.system.partial.required = required;
     for &output in outputs {
         let value = reader.closed(output);
         let lost = reader.lost[reader.position[output.index()] as usize];
@@ -129,7 +152,18 @@ impl Reader<'_> {
         for (place, a) in arguments.iter_mut().zip(e.arguments()) {
             *place = self.closed(a);
         }
-        Form::Closed(Some(self.system.function(Function::of(e), arguments)))
+        let term = self.system.function(Function::of(e), arguments);
+        if self.graph.is_partial_function(node)
+            && let Some(atom) = self.system.monomials.atom(term.monomial)
+        {
+            let atoms = &mut self.system.partial.atoms;
+            let number = atoms.iter().position(|a| *a == atom).unwrap_or(atoms.len());
+            if number == atoms.len() && number < MOST_PARTIAL {
+                atoms.push(atom);
+            }
+            self.partial.extend((number < atoms.len()).then_some((node, number)));
+        }
+        Form::Closed(Some(term))
     }
 
     /// A uniform node as an atom.

@@ -2,7 +2,8 @@
 
 use super::monomial::{Monomial, Monomials, ONE};
 use super::uniform::{Coefficient, Divisors, NONE, Uniforms};
-use crate::graph::{Expression, Graph, Input, Node};
+use crate::graph::op::Binary;
+use crate::graph::{Expression, Graph, Input, Node, strict};
 use rustc_hash::FxHashMap;
 
 /// A uniform coefficient times a monomial in atoms.
@@ -54,6 +55,27 @@ impl Function {
         self.0.arguments().count()
     }
 
+    /// The NaNs that it passes on from its arguments.
+    fn strict(self, [a, b, c]: [u64; 3]) -> u64 {
+        let bits = [a, b, c];
+        // The arguments mean nothing, but for their order.
+        let mut place = 0;
+        let next = |place: &mut usize| {
+            *place += 1;
+            Node(*place as u32 - 1)
+        };
+        let mut ordered = || next(&mut place);
+        let e = match self.0 {
+            Expression::Select(..) => Expression::Select(ordered(), ordered(), ordered()),
+            Expression::Binary(op, ..) => Expression::Binary(op, ordered(), ordered()),
+            Expression::Largest(..) => Expression::Largest(ordered(), ordered()),
+            Expression::Fused(op, ..) => Expression::Fused(op, ordered(), ordered(), ordered()),
+            Expression::Unary(op, _) => Expression::Unary(op, ordered()),
+            other => other,
+        };
+        strict(e, |node| bits[node.0 as usize])
+    }
+
     /// Writes it into a graph.
     pub fn write(self, out: &mut Graph, [a, b, c]: [Node; 3]) -> Node {
         match self.0 {
@@ -65,6 +87,15 @@ impl Function {
             Expression::Largest(..) => out.largest(a, b),
         }
     }
+}
+
+/// The functions that are NaN outside a domain.
+#[derive(Default)]
+pub struct Partial {
+    /// Their atoms.
+    pub atoms: Vec<u32>,
+    /// For each output those whose NaN it has, a bit for each.
+    pub required: Vec<Vec<u64>>,
 }
 
 /// Sums of products over atoms. What a place means never changes, only how it is written.
@@ -82,6 +113,8 @@ pub struct System {
     owners: Vec<Option<u32>>,
     /// The places of the results, and the divisors that make them infinite or NaN where they are 0.
     pub outputs: Vec<(Place, Divisors)>,
+    /// Functions with a domain.
+    pub partial: Partial,
     /// Sums that are atoms, by a way to write them.
     known: FxHashMap<Vec<Term>, u32>,
     functions: FxHashMap<(Function, [Value; 3]), u32>,
@@ -98,6 +131,7 @@ impl System {
             sums: Vec::new(),
             owners: Vec::new(),
             outputs: Vec::new(),
+            partial: Partial::default(),
             known: FxHashMap::default(),
             functions: FxHashMap::default(),
             inputs: FxHashMap::default(),
@@ -192,6 +226,57 @@ impl System {
                 self.known.entry(self.sums[place].clone()).or_insert(*owner);
             }
         }
+    }
+
+    /// Of the atoms with a domain, those that each place still passes a NaN on from: one bit for each of `atoms`.
+    fn passed_on(&self, places: &[Place], bits: &FxHashMap<u32, u64>) -> Vec<u64> {
+        let mut passed = vec![0u64; self.sums.len()];
+        for &place in places {
+            let mut all = 0;
+            for term in &self.sums[place as usize] {
+                for &(atom, _) in self.monomials.literals(term.monomial) {
+                    all |= bits.get(&atom).copied().unwrap_or(0);
+                    all |= match self.atoms[atom as usize] {
+                        Atom::Input(_) => 0,
+                        Atom::Sum(place) => passed[place as usize],
+                        Atom::Function(function, places) => function.strict(places.map(|p| passed[p as usize])),
+                    };
+                }
+            }
+            passed[place as usize] = all;
+        }
+        passed
+    }
+
+    /// Gives back to every output the errors of functions that have cancelled in it: sqrt(x)/sqrt(x) is 1 where x ≥ 0
+    /// only.
+    pub fn keep_domains(&mut self, places: &[Place]) {
+        let partial = std::mem::take(&mut self.partial);
+        for (word, atoms) in partial.atoms.chunks(64).enumerate() {
+            let bits: FxHashMap<u32, u64> = atoms.iter().enumerate().map(|(k, &atom)| (atom, 1 << k)).collect();
+            let passed = self.passed_on(places, &bits);
+            for k in 0..self.outputs.len() {
+                let place = self.outputs[k].0;
+                let mut lost = partial.required[k][word] & !passed[place as usize];
+                while lost != 0 {
+                    let function = self.atom(atoms[lost.trailing_zeros() as usize]);
+                    lost &= lost - 1;
+                    self.guard(place, function);
+                }
+            }
+        }
+    }
+
+    /// if(f == f, value, f) in place of the value: NaN where f is.
+    fn guard(&mut self, place: Place, f: Term) {
+        let none = Node(0);
+        let equal = Function::of(Expression::Binary(Binary::Equal, none, none));
+        let select = Function::of(Expression::Select(none, none, none));
+        let terms = std::mem::take(&mut self.sums[place as usize]);
+        let value = self.value(terms);
+        let defined = self.function(equal, [Some(f), Some(f), None]);
+        let guarded = self.function(select, [Some(defined), value, Some(f)]);
+        self.sums[place as usize] = vec![guarded];
     }
 
     /// The atom that a place defines.
