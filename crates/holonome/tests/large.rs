@@ -155,9 +155,10 @@ fn multipliers_of_many_chains_are_those_of_one() {
         assert_eq!(expected.len(), found.len());
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!((expected.len(), found.len()), (members, 500 * members), "{name}");
-            // A multiplier is a residual's round-off, 4e-14 of |r|² = 500, over h² and the constraint's stiffness.
+            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500, 1.1e-13,
+            // makes 5.5e-11, and g is a sum of a few terms.
             let largest = found.chunks(members).map(|chain| common::distance(chain, expected)).fold(0.0, f64::max);
-            assert!(largest < 1e-10, "{name} {largest:e}");
+            assert!(largest < 3e-10, "{name} {largest:e}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Finished, distance, load, model, numbers, options, repository, run};
+use common::{Finished, distance, load, model, options, repository, run};
 use holonome::model::treatment::InvariantKind;
 use holonome::{Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
 use std::collections::BTreeMap;
@@ -373,7 +373,9 @@ fn drifts_are_those_of_the_model_and_of_the_penalised_hamiltonian() {
     assert_eq!(json["penalty"]["slow_manifold"], true);
     let drift = |key: &str| json["drift"][key]["max"].as_f64().unwrap();
     assert!(drift("penalised_hamiltonian") < 0.02 * drift("hamiltonian"));
-    assert!(numbers(&json["drift"]["constraints"]).iter().all(|v| *v > 1e-5));
+    for drift in json["drift"]["constraints"].as_object().unwrap().values() {
+        assert!(drift["max"].as_f64() > Some(1e-5) && drift["final"].as_f64() > Some(1e-5), "{drift}");
+    }
     let residual = json["drift"]["constraints"]["upper"]["final"].as_f64().unwrap();
     let r1 = found.array("r1").pop().unwrap();
     assert!((residual - (r1[0] * r1[0] + r1[1] * r1[1] - 1.0).abs()).abs() < 1e-15);

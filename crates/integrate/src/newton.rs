@@ -81,6 +81,9 @@ impl System {
         for iterations in 1..=MOST_ITERATIONS {
             evaluate(registers, outputs);
             let (residuals, jacobian) = outputs.split_at(m);
+            if iterations == 1 {
+                fill_sizes(residuals, &mut registers[sizes.clone()]);
+            }
             let (residual, row) = worst(residuals, &registers[sizes.clone()]);
             let unsolved = Unsolved { iterations, residual, equation: self.rows[row], strayed };
             if residual.is_nan() {
@@ -109,6 +112,15 @@ impl System {
     }
 }
 
+/// Gives rows in which nothing cancels, as those of momenta at rest, the size of what they lack before the first iteration.
+pub fn fill_sizes(residuals: &[f64], sizes: &mut [f64]) {
+    if sizes.contains(&0.0) {
+        let rows = || residuals.iter().zip(&*sizes).filter(|(_, size)| **size == 0.0);
+        let largest = rows().fold(0.0, |largest, (residual, _)| max_or_nan(largest, residual.abs()));
+        sizes.iter_mut().filter(|size| **size == 0.0).for_each(|size| *size = largest);
+    }
+}
+
 /// Whether the step of a late iteration changes its unknowns by no more than their rounding: what is left of the
 /// residuals of a system at rest is the rounding of forces that cancel, however small their own size. (Unknowns of several
 /// units are compared here, so this is no test for an iteration that still converges.)
@@ -118,11 +130,11 @@ pub fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
     if iterations < LATE {
         return false;
     }
-    let largest = |v: &[f64]| v.iter().fold(0.0, |largest, x| max_or_nan(largest, x.abs()));
+    let largest = |v: &[f64]| v.iter().fold(0.0, |largest: f64, x| max_or_nan(largest, x.abs()));
     largest(step) <= ROUNDINGS * largest(unknowns)
 }
 
-/// The largest |r_i|/size_i, and its row; NaN before all else. Where nothing cancels, anything is off by its own size.
+/// The largest |r_i|/size_i, and its row; NaN before all else. Without a size anything is off by its own.
 pub fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
     let mut worst = (0.0, 0);
     for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {

@@ -114,12 +114,6 @@ pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
 /// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
-/// The parts of x that have a unit in common: positions and momenta of a state of so many degrees of freedom, or all of it.
-pub fn parts<V>(x: &[V], degrees: usize) -> impl Iterator<Item = &[V]> {
-    let (positions, rest) = x.split_at(if x.len() == 2 * degrees { degrees } else { 0 });
-    [positions, rest].into_iter().filter(|part| !part.is_empty())
-}
-
 /// The phase space of a model, as a step sees it.
 pub trait PhaseSpace {
     /// Length of the state.
@@ -139,9 +133,21 @@ pub trait PhaseSpace {
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
 
-    /// max |x_i|, as the size of each of x's components, of a whole state apart for positions and momenta ([`parts`]): what
-    /// is added to x is known to a rounding of x at best.
-    fn sizes(&mut self, x: &[Value]) -> Vec<Value>;
+    /// max |x_i|, the size of each of x's components: what is added to x is known to a rounding of x at best.
+    fn size(&mut self, x: &[Value]) -> Value;
+
+    /// For every component of a state x to which `step` is added the largest among those that have a unit in common with
+    /// it: positions, or momenta.
+    fn sizes(&mut self, x: &[Value], step: &[Value]) -> Vec<Value> {
+        let degrees = self.degrees();
+        let halves = if x.len() == 2 * degrees { [0..degrees, degrees..x.len()] } else { [0..x.len(), 0..0] };
+        let mut sizes = Vec::with_capacity(x.len());
+        for half in halves.into_iter().filter(|half| !half.is_empty()) {
+            let size = self.size(&[&x[half.clone()], &step[half.clone()]].concat());
+            sizes.extend(half.map(|_| size));
+        }
+        sizes
+    }
 
     /// The sum of all numbers that these stand for.
     fn total(&mut self, x: &[Value]) -> Value;

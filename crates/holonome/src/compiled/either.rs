@@ -23,7 +23,15 @@ impl Compiled {
         }
     }
 
-    /// Gives F, DF and the masses other parameters, and no other kernel.
+    /// Gives the masses other parameters.
+    pub fn rebind_masses(&mut self, parameters: &[f64]) {
+        match self {
+            Compiled::Straight(system) => system.rebind_masses(parameters),
+            Compiled::Rows(system) => system.rebind_masses(parameters),
+        }
+    }
+
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         match self {
             Compiled::Straight(system) => system.rebind_invariants(parameters),

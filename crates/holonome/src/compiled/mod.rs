@@ -137,10 +137,14 @@ impl CompiledSystem {
         }
     }
 
-    /// Gives F, DF and the masses other parameters, and no other kernel.
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
         self.jacobian.rebind(parameters);
+    }
+
+    /// Gives the masses other parameters.
+    pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(parameters);
     }
 

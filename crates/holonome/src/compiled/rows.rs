@@ -67,10 +67,14 @@ impl RowSystem {
         }
     }
 
-    /// Gives F, DF and the masses other parameters, and no other kernel.
+    /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(&parameters[..self.parameters]);
         self.jacobian.rebind(&parameters[..self.parameters]);
+    }
+
+    /// Gives the masses other parameters.
+    pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(&parameters[..self.parameters]);
     }
 }

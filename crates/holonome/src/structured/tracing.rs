@@ -5,7 +5,6 @@ use super::rigid_body::RigidBody;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{
     Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
-    parts,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::Unary;
@@ -385,14 +384,9 @@ impl PhaseSpace for Tracer<'_> {
         Value(self.graph.div(Node(a.0), Node(b.0)).0)
     }
 
-    fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let mut sizes = Vec::with_capacity(x.len());
-        for part in parts(x, self.functions.degrees) {
-            let zero = self.graph.zero();
-            let largest = part.iter().fold(zero, |largest, &x| self.graph.largest(Node(x.0), largest));
-            sizes.extend(std::iter::repeat_n(Value(largest.0), part.len()));
-        }
-        sizes
+    fn size(&mut self, x: &[Value]) -> Value {
+        let zero = self.graph.zero();
+        Value(x.iter().fold(zero, |largest, &x| self.graph.largest(Node(x.0), largest)).0)
     }
 
     fn total(&mut self, x: &[Value]) -> Value {

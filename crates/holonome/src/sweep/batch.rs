@@ -312,6 +312,7 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
         if !masses.is_empty() {
+            self.values.rebind_masses(&self.all);
             self.values.masses(t0, x, masses, &mut self.work);
         }
         let constraints = simulation.constraints;

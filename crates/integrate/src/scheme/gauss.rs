@@ -65,7 +65,8 @@ fn increment(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field
         })
         .collect();
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
-    let size = space.sizes(x).repeat(c.len());
+    let whole = space.multiplied(h, &slope);
+    let size = space.sizes(x, &whole).repeat(c.len());
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
     let mut k = Vec::new();
     space.solve(&equations, &mut |space, z| {

@@ -99,7 +99,7 @@ fn angular_velocity(space: &mut dyn PhaseSpace, momentum: Vector, h: Value) -> V
         return start.map(|omega| space.product(f[0], omega));
     }
     let half = space.scaled(0.5, h);
-    let size = space.sizes(&momentum);
+    let size = vec![space.size(&momentum); momentum.len()];
     let omega = stated(space, &start, &size, &mut |space, omega| {
         let omega: Vector = [omega[0], omega[1], omega[2]];
         let own = space.transformed(&inertia, omega);

@@ -70,7 +70,7 @@ pub(super) fn drifted(
 /// The y for which y = f(y), near y₀; its components are those of the state from number `first` on.
 pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
-    let size = space.sizes(y0);
+    let size = vec![space.size(y0); y0.len()];
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), watched: Watched::Never };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);

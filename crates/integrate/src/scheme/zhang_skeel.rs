@@ -144,7 +144,7 @@ pub(super) fn shifted(
 ) -> Vec<Value> {
     let n = space.degrees();
     let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
-    let (size, zero) = (space.sizes(r), space.constant(0.0));
+    let (size, zero) = (vec![space.size(r); r.len()], space.constant(0.0));
     let guess = vec![zero; n];
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched };
     space.solve(&equations, &mut |space, phi| {

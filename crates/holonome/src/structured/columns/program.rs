@@ -13,7 +13,7 @@ use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
 use crate::structured::tracing::Calls;
 use holonome_integrate::linear::unpivoted::Unpivoted;
-use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, is_rounding, worst};
+use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, fill_sizes, is_rounding, worst};
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
@@ -619,6 +619,9 @@ impl Solve {
             self.calls.count(1, cost);
             let (before, residuals) = registers.split_at_mut(self.residuals.first);
             let residuals = &mut residuals[..m];
+            if iterations == 1 && !self.linear {
+                fill_sizes(residuals, &mut before[self.sizes.range()]);
+            }
             let mut close = self.linear || are_close(residuals, &before[self.sizes.range()], enough);
             if self.solver.fills() {
                 values.fill(0.0);

@@ -3,7 +3,6 @@
 use crate::structured::tracing::Calls;
 use holonome_integrate::phase_space::{
     Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
-    parts,
 };
 use holonome_model::columns::{Column, Columns, Definition};
 use holonome_model::graph::op::{Binary, Unary};
@@ -310,13 +309,8 @@ impl PhaseSpace for Tracer {
         Value(self.columns().unary(op, Column(a.0)).0)
     }
 
-    fn sizes(&mut self, x: &[Value]) -> Vec<Value> {
-        let mut sizes = Vec::with_capacity(x.len());
-        for part in parts(x, self.degrees()) {
-            let largest = self.reduced(Reduction::Largest, columns(part));
-            sizes.extend(std::iter::repeat_n(Value(largest.0), part.len()));
-        }
-        sizes
+    fn size(&mut self, x: &[Value]) -> Value {
+        Value(self.reduced(Reduction::Largest, columns(x)).0)
     }
 
     fn total(&mut self, x: &[Value]) -> Value {
