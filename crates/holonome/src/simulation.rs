@@ -25,6 +25,7 @@ use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
+use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::elaborate::model::{Family, Parameter};
 use holonome_model::rows::RowField;
@@ -40,6 +41,13 @@ use std::time::Instant;
 
 /// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
 const LONGEST_PARAMETER: usize = 1000;
+
+/// Below this pivot of constraints' rows of unit length a singular configuration is near: the angle between what they say
+/// is a thousandth.
+const NEARLY_DEPENDENT: f64 = 1e-6;
+
+/// An innovation this many times beyond what is believed is none of a step's error.
+const MANY_TIMES: f64 = 10.0;
 
 /// A problem compiled for a method.
 pub struct Simulation {
@@ -400,6 +408,7 @@ impl Simulation {
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let watched = Watched::new(&summary.drift, eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
+        summary.warnings.extend(self.motion_warnings());
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, watched: None, out: Some(path.clone()), samples }
@@ -473,6 +482,27 @@ impl Simulation {
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched)
             .map_err(|failure| Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 })?;
         Ok(state.x)
+    }
+
+    /// What the run has met that its numbers do not show.
+    fn motion_warnings(&self) -> Vec<String> {
+        let StepState { singularity, innovation, innovation_at, .. } = &self.state;
+        let invariants = self.system.invariants();
+        let mut warnings = Vec::new();
+        if singularity.pivot < NEARLY_DEPENDENT {
+            warnings.push(format!(
+                "the constraints are nearly dependent at t = {}, where {} says almost what others say (a pivot of {:.1e}, where 1 is independent): forces are large there, and which way the motion goes on may be decided by rounding; compare a run with a tenth of the tolerance or step",
+                singularity.t, invariants.row_name(singularity.row), singularity.pivot
+            ));
+        }
+        let expected = largest_innovation(self.vectors.vectors.count());
+        if *innovation > MANY_TIMES * expected {
+            warnings.push(format!(
+                "a correction was {:.0} times larger than the step's error explains, at t = {innovation_at}: H or an integral had changed by more than the step can have made; a smaller step or tolerance shows whether it is constant",
+                innovation / expected
+            ));
+        }
+        warnings
     }
 
     fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> Summary {

@@ -81,6 +81,18 @@ pub enum Failure<E> {
         /// The eigenvalue, or a bound from above.
         eigenvalue: f64,
     },
+    /// What a treatment holds is not constant along the field.
+    #[error(
+        "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; leave it out of the model, or use a `plain` method"
+    )]
+    ClaimFails {
+        /// Where it was seen.
+        t: f64,
+        /// The claim's name.
+        claim: String,
+        /// Its rate |DF X| over the sum of the absolute terms.
+        rate: f64,
+    },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
@@ -97,6 +109,7 @@ impl<E> Failure<E> {
             Failure::NewtonNotConverged { .. } => "newton-not-converged",
             Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Indefinite { .. } => "indefinite-matrix",
+            Failure::ClaimFails { .. } => "claim-fails",
             Failure::Observer(_) => "observer",
         }
     }
@@ -110,6 +123,7 @@ impl<E> Failure<E> {
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
+            | Failure::ClaimFails { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }

@@ -7,14 +7,17 @@
 
 pub(crate) mod attempt;
 mod checks;
+mod claims;
 mod estimate;
 mod output;
 mod symmetric;
 
 use attempt::Accepted;
+use claims::Claims;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
+use crate::method;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
@@ -106,6 +109,7 @@ struct Engine<'a> {
     largest: Vec<f64>,
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
+    claims: Claims,
     /// Which scales the run keeps.
     kept: Kept,
     /// The scales after the step; the state's own stay until the step is accepted for good.
@@ -164,6 +168,7 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
+            claims: Claims::new(plan.method.treatment != method::Treatment::Plain, system, state.step),
             kept,
             scales: state.scales.clone(),
             sizes: vec![0.0; vectors],
@@ -207,6 +212,7 @@ impl<'a> Engine<'a> {
                 let count = self.block_length(fixed);
                 if count > 0 {
                     self.block(fixed, blocks, count, observer)?;
+                    self.watch_claims()?;
                     if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                         return Ok(Outcome::Stopped);
                     }
@@ -214,6 +220,7 @@ impl<'a> Engine<'a> {
                 }
             }
             self.single(fixed, observer)?;
+            self.watch_claims()?;
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
@@ -271,6 +278,7 @@ impl<'a> Engine<'a> {
             self.sample_adaptive(adaptive, h, t1, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
+            self.watch_claims()?;
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }

@@ -107,6 +107,31 @@ impl Vectors {
         }
     }
 
+    /// Gives every component the largest |v_j| of its kind: among positions, among momenta, or in its own vector.
+    pub fn spread_largest(&self, v: &[f64], out: &mut [f64]) {
+        let mut kinds = [0.0f64; 2];
+        for family in &self.families {
+            for vector in family.vectors.clone() {
+                let at = self.components_of(vector);
+                let largest = v[at.clone()].iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
+                out[at].fill(largest);
+                match family.role {
+                    Role::Position => kinds[0] = kinds[0].max(largest),
+                    Role::Momentum => kinds[1] = kinds[1].max(largest),
+                    Role::Other => {}
+                }
+            }
+        }
+        for family in &self.families {
+            let largest = match family.role {
+                Role::Position => kinds[0],
+                Role::Momentum => kinds[1],
+                Role::Other => continue,
+            };
+            family.vectors.clone().for_each(|vector| out[self.components_of(vector)].fill(largest));
+        }
+    }
+
     /// Gives every component the root of what its vector has.
     pub fn spread_roots(&self, squares: &[f64], out: &mut [f64]) {
         for (vector, square) in squares.iter().enumerate() {

@@ -48,6 +48,9 @@ pub struct StepState {
     /// The time at which it had reached that.
     #[serde(with = "exact::number")]
     pub innovation_at: f64,
+    /// The state at which the constraints were nearest to being dependent.
+    #[serde(default)]
+    pub singularity: Singularity,
     /// The next output to be written.
     pub next_sample: usize,
     /// The feedback term's stability along the run.
@@ -69,6 +72,25 @@ pub struct FirstStage {
     /// The field.
     #[serde(with = "exact::list")]
     pub value: Vec<f64>,
+}
+
+/// How near constraints came to being dependent.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Singularity {
+    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
+    #[serde(with = "exact::number")]
+    pub pivot: f64,
+    /// The time at which it was seen.
+    #[serde(with = "exact::number")]
+    pub t: f64,
+    /// The constraint's row.
+    pub row: usize,
+}
+
+impl Default for Singularity {
+    fn default() -> Singularity {
+        Singularity { pivot: 1.0, t: 0.0, row: 0 }
+    }
 }
 
 /// What the step-size controller remembers.
@@ -180,6 +202,7 @@ impl StepState {
             scales,
             innovation: 0.0,
             innovation_at: plan.t0,
+            singularity: Singularity::default(),
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
             terms: vec![0.0; invariants.groups.len()],
             target,

@@ -1,7 +1,8 @@
 //! How large the terms are that cancel in an invariant: what a drift is small or large against.
 //!
-//! Of a row F_i these are Σ_j |∂_jF_i x_j| + |F_i(x)|, up to factors of order one the sum of the absolute values of its
-//! terms. It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
+//! Of a row F_i these are Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, the inner maximum over the positions, or the
+//! momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms of a constraint
+//! y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
 //! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
 //! whose ends alone are kept have a size, too.
 
@@ -25,12 +26,16 @@ pub(crate) fn steps_to_measurement(step: u64) -> u64 {
 pub struct Terms {
     values: Vec<f64>,
     jacobian: Vec<f64>,
+    floors: Vec<f64>,
 }
+
+/// Part of the largest of its kind below which a component counts as that much.
+const FLOOR: f64 = 1e-6;
 
 impl Terms {
     /// Scratch for these invariants.
     pub fn new(invariants: &Invariants) -> Terms {
-        Terms { values: vec![0.0; invariants.count], jacobian: vec![0.0; invariants.nonzeros()] }
+        Terms { values: vec![0.0; invariants.count], jacobian: vec![0.0; invariants.nonzeros()], floors: Vec::new() }
     }
 
     /// Raises each number in `largest`, one for each group, to the size of the group's terms at (t, x): that of its
@@ -42,8 +47,11 @@ impl Terms {
         }
         system.invariant_values(t, x, &mut self.values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        self.floors.resize(x.len(), 0.0);
+        system.vectors().spread_largest(x, &mut self.floors);
+        let size = |column: usize| x[column].abs().max(FLOOR * self.floors[column]);
         for (row, value) in self.values.iter_mut().enumerate() {
-            let terms = |p: usize| (self.jacobian[p] * x[invariants.column[p] as usize]).abs();
+            let terms = |p: usize| self.jacobian[p].abs() * size(invariants.column[p] as usize);
             *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
         }
         // A row without entries is one that is watched only, whose gradient nobody computes.

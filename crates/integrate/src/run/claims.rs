@@ -1,0 +1,157 @@
+//! Claims watched along a run: what a treatment holds must be constant along the field, and the constraints must determine
+//! their forces.
+//!
+//! Both are looked at now and then, at states that the run has come to. Tests at a run's start see random points of the
+//! constraint set; a wall or a pulse that is met later only shows here.
+
+use super::Engine;
+use crate::failure::Failure;
+use crate::linear::dense::ldl_factor;
+use crate::state::Singularity;
+use crate::system::{GroupKind, all_finite};
+use crate::treatment::correction::largest_innovation;
+
+/// Steps between two looks, of which each costs a field and a Jacobian.
+const STEPS_BETWEEN_LOOKS: u64 = 64;
+
+/// A rate above this part of the terms that cancel in it is no rounding, also where forces of constraint are
+/// ill-conditioned.
+const FALSE: f64 = 1e-5;
+
+/// Nor is one above this part of what the fastest of its kind would change: a velocity that is 0 comes out as the rounding
+/// of others.
+const NOTHING: f64 = 1e-9;
+
+/// An innovation this many times beyond what is believed asks for a look at once.
+const SURPRISE: f64 = 10.0;
+
+/// Up to this many constraints their independence is looked at.
+const MOST_CONSTRAINTS: usize = 64;
+
+/// Scratch for looking at claims.
+pub(super) struct Claims {
+    /// Whether anything is held; claims that are only watched are of no matter.
+    holds: bool,
+    next: u64,
+    held: Vec<bool>,
+    jacobian: Vec<f64>,
+    field: Vec<f64>,
+    /// For every component the largest rate of its kind.
+    fastest: Vec<f64>,
+    values: Vec<f64>,
+    /// The entries of DF by constraint and by hidden constraint, where both are there.
+    products: Vec<(u32, u32, u32, u32)>,
+    matrix: Vec<f64>,
+    diagonal: Vec<f64>,
+}
+
+impl Claims {
+    pub(super) fn new(engine_holds: bool, system: &dyn crate::system::System, step: u64) -> Claims {
+        let invariants = system.invariants();
+        let looks = if invariants.count > 0 { system.dim() } else { 0 };
+        let count = invariants.constraints / 2;
+        let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
+        let mut products = Vec::new();
+        if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
+            let degrees = system.dim() / 2;
+            for i in 0..count {
+                for at in invariants.row(count + i) {
+                    let Some(q) = (invariants.column[at] as usize).checked_sub(degrees) else { continue };
+                    for j in 0..count {
+                        let same = invariants.row(j).find(|&other| invariants.column[other] as usize == q);
+                        products.extend(same.map(|other| (i as u32, j as u32, at as u32, other as u32)));
+                    }
+                }
+            }
+        }
+        Claims {
+            holds: engine_holds && looks > 0,
+            next: next_look(step),
+            held: invariants.corrected_rows(),
+            jacobian: vec![0.0; if looks > 0 { invariants.nonzeros() } else { 0 }],
+            field: vec![0.0; looks],
+            fastest: vec![0.0; looks],
+            values: vec![0.0; invariants.count],
+            matrix: vec![0.0; if products.is_empty() { 0 } else { count * count }],
+            diagonal: vec![0.0; if products.is_empty() { 0 } else { count }],
+            products,
+        }
+    }
+}
+
+/// The step from which on to look again.
+fn next_look(step: u64) -> u64 {
+    (step / STEPS_BETWEEN_LOOKS + 1) * STEPS_BETWEEN_LOOKS
+}
+
+impl Engine<'_> {
+    /// Looks at the claims at the state, if it is time.
+    pub(super) fn watch_claims<E>(&mut self) -> Result<(), Failure<E>> {
+        let expected = largest_innovation(self.system.vectors().count());
+        let surprised = self.innovation > (SURPRISE * expected).powi(2);
+        let due = surprised || self.state.step >= self.claims.next;
+        if !due || (!self.claims.holds && self.claims.products.is_empty()) {
+            return Ok(());
+        }
+        self.claims.next = next_look(self.state.step);
+        let (t, x) = (self.state.t, &self.state.x);
+        self.system.invariant_jacobian(t, x, &mut self.claims.jacobian, &mut self.work);
+        self.watch_independence();
+        if self.claims.holds { self.watch_rates() } else { Ok(()) }
+    }
+
+    /// DF X at the state: 0 of what is constant.
+    fn watch_rates<E>(&mut self) -> Result<(), Failure<E>> {
+        let (t, x, claims) = (self.state.t, &self.state.x, &mut self.claims);
+        self.system.field(t, x, &mut claims.field, &mut self.work);
+        if !all_finite(&claims.field) {
+            return Ok(()); // The next step says so.
+        }
+        // What depends on the time itself has a rate of its own, which is not known here.
+        let later = t + f64::EPSILON.sqrt() * t.abs().max(self.plan.t_end() - self.plan.t0);
+        self.system.invariant_values(later, x, &mut claims.values, &mut self.work);
+        self.system.vectors().spread_largest(&claims.field, &mut claims.fastest);
+        let invariants = self.system.invariants();
+        let fixed = |row: usize| claims.values[row] == self.state.values[row];
+        for row in (0..invariants.count).filter(|&row| claims.held[row] && fixed(row)) {
+            let (mut rate, mut terms, mut fastest) = (0.0, 0.0, 0.0);
+            for p in invariants.row(row) {
+                let column = invariants.column[p] as usize;
+                let term = claims.jacobian[p] * claims.field[column];
+                rate += term;
+                terms += term.abs();
+                fastest += claims.jacobian[p].abs() * claims.fastest[column];
+            }
+            if rate.abs() > FALSE * terms && rate.abs() > NOTHING * fastest {
+                let claim = invariants.row_name(row).to_string();
+                return Err(Failure::ClaimFails { t, claim, rate: rate.abs() / terms });
+            }
+        }
+        Ok(())
+    }
+
+    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal: near 0 the constraints do not determine their forces.
+    fn watch_independence(&mut self) {
+        let claims = &mut self.claims;
+        if claims.products.is_empty() {
+            return;
+        }
+        let n = self.system.invariants().constraints / 2;
+        claims.matrix.fill(0.0);
+        for &(i, j, a, b) in &claims.products {
+            claims.matrix[i as usize * n + j as usize] += claims.jacobian[a as usize] * claims.jacobian[b as usize];
+        }
+        for (i, diagonal) in claims.diagonal.iter_mut().enumerate() {
+            *diagonal = claims.matrix[i * n + i];
+        }
+        ldl_factor(&mut claims.matrix, n, 0.0);
+        let pivot = |i: usize| match claims.matrix[i * n + i] {
+            pivot if pivot.is_finite() => pivot / claims.diagonal[i],
+            _ => 0.0,
+        };
+        let Some((row, least)) = (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1)) else { return };
+        if least < self.state.singularity.pivot {
+            self.state.singularity = Singularity { pivot: least, t: self.state.t, row };
+        }
+    }
+}
