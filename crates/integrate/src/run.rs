@@ -17,7 +17,6 @@ use claims::Claims;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
-use crate::method;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
@@ -168,7 +167,7 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
-            claims: Claims::new(plan.method.treatment != method::Treatment::Plain, system, state.step),
+            claims: Claims::new(plan.method.treatment, system, state.step),
             kept,
             scales: state.scales.clone(),
             sizes: vec![0.0; vectors],

@@ -7,8 +7,9 @@
 use super::Engine;
 use crate::failure::Failure;
 use crate::linear::dense::ldl_factor;
+use crate::method::Treatment;
 use crate::state::Singularity;
-use crate::system::{GroupKind, all_finite};
+use crate::system::{GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
 /// Steps between two looks, of which each costs a field and a Jacobian.
@@ -46,7 +47,9 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    pub(super) fn new(engine_holds: bool, system: &dyn crate::system::System, step: u64) -> Claims {
+    pub(super) fn new(treatment: Treatment, system: &dyn System, step: u64) -> Claims {
+        // The field of feedback has the pull in it, whose rates are what it is for.
+        let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
         let invariants = system.invariants();
         let looks = if invariants.count > 0 { system.dim() } else { 0 };
         let count = invariants.constraints / 2;
@@ -65,7 +68,7 @@ impl Claims {
             }
         }
         Claims {
-            holds: engine_holds && looks > 0,
+            holds: holds && looks > 0,
             next: next_look(step),
             held: invariants.corrected_rows(),
             jacobian: vec![0.0; if looks > 0 { invariants.nonzeros() } else { 0 }],
