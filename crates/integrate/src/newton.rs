@@ -93,7 +93,9 @@ impl System {
             let pivots = self.elimination.solve(jacobian, &registers[sizes.clone()], step, work);
             if let Some(before) = before.replace(pivots) {
                 let ratio = pivots.smallest / before.smallest;
-                strayed |= pivots.negative != before.negative || !(1.0 / GREAT_DEAL..=GREAT_DEAL).contains(&ratio);
+                let comparable = pivots.exchanges == before.exchanges;
+                let leapt = comparable && !(1.0 / GREAT_DEAL..=GREAT_DEAL).contains(&ratio);
+                strayed |= pivots.negative != before.negative || leapt;
             }
             for (unknown, step) in registers[first..].iter_mut().zip(&*step) {
                 *unknown -= step;

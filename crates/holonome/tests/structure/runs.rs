@@ -179,8 +179,12 @@ fn runs_go_back() {
                 let n = x.len() / 2;
                 x.iter().enumerate().map(|(i, &x)| if i < n { x } else { -x }).collect()
             };
-            let there = simulation.steps((0.0, case.h), 20, &start).unwrap();
-            let back = turned(&simulation.steps((0.0, case.h), 20, &turned(&there)).unwrap());
+            let steps = |x: &[f64]| {
+                let failed = |error| panic!("{method} on {}: {error}", case.name());
+                simulation.steps((0.0, case.h), 20, x).unwrap_or_else(failed)
+            };
+            let there = steps(&start);
+            let back = turned(&steps(&turned(&there)));
             // 40 steps of a few roundings, amplified by the flow over a time of 2, less than a hundred times.
             let gap = crate::cases::difference(&back, &start);
             assert!(gap < 1e-12, "{method} on {}: {gap:e}", case.name());

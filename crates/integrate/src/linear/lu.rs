@@ -17,6 +17,8 @@ pub struct Pivots {
     pub negative: bool,
     /// Whether every pivot is positive.
     pub positive: bool,
+    /// Which rows were exchanged: pivots of two matrices compare where that is the same.
+    pub exchanges: u64,
 }
 
 /// A pattern of entries with a way to solve systems of that pattern. It holds no numbers, so one serves any number of
@@ -107,7 +109,8 @@ impl Elimination {
 
 impl Pivots {
     /// Before the first pivot.
-    pub const NONE_YET: Pivots = Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false, positive: true };
+    pub const NONE_YET: Pivots =
+        Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false, positive: true, exchanges: 0 };
 
     /// Takes note of a pivot.
     pub fn take(&mut self, pivot: f64) {
@@ -147,13 +150,17 @@ impl Pivots {
             smallest: 1.0 / most,
             largest: 1.0 / least.into_iter().fold(f64::INFINITY, f64::min),
             negative: sign.into_iter().product::<f64>() < 0.0,
+            exchanges: 0,
             positive: most.is_finite() && lowest.into_iter().fold(f64::INFINITY, f64::min) > 0.0,
         }
     }
 
-    /// Takes note that two rows were exchanged.
-    fn exchange(&mut self) {
+    /// Takes note that rows `k` and `best` were exchanged.
+    fn exchange(&mut self, k: usize, best: usize) {
         self.negative = !self.negative;
+        // An odd factor loses nothing of what was there before.
+        self.exchanges =
+            self.exchanges.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((k as u64) << 32 | best as u64);
     }
 }
 
@@ -178,7 +185,7 @@ fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivot
             }
             b.swap(k, best);
             sizes.swap(k, best);
-            pivots.exchange();
+            pivots.exchange(k, best);
         }
         pivots.take(a[k * n + k]);
         let inverse = 1.0 / a[k * n + k];
@@ -218,7 +225,7 @@ fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> 
             }
             b.swap(k, best);
             sizes.swap(k, best);
-            pivots.exchange();
+            pivots.exchange(k, best);
         }
         pivots.take(a[at(k, k)]);
         let inverse = 1.0 / a[at(k, k)];
