@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use crate::exact;
+use crate::system::max_or_nan;
 
 /// Unit round-off u = 2⁻⁵³.
 pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
@@ -157,11 +158,6 @@ pub fn first_pending(next: f64, first: &[f64], after: Option<(&[f64], &[f64])>, 
     }
 }
 
-/// The larger of two numbers ≥ 0, NaN if either is: as a compiled step takes it.
-fn larger(a: f64, b: f64) -> f64 {
-    if a > b || a.is_nan() { a } else { b }
-}
-
 /// Which scales a run keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
@@ -234,10 +230,10 @@ impl Scales {
         let count = sizes.len();
         let (kept, rest) = self.carried.split_at_mut(count);
         for (kept, size) in kept.iter_mut().zip(sizes) {
-            *kept = larger(*size, *kept);
+            *kept = max_or_nan(*kept, *size);
         }
         for ((weight, error), size) in rest.iter_mut().zip(errors).zip(kept.iter()) {
-            *weight = larger(fresh_weight(*error, *size), WEIGHT_MEMORY * *weight);
+            *weight = max_or_nan(WEIGHT_MEMORY * *weight, fresh_weight(*error, *size));
         }
     }
 

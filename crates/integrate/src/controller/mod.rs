@@ -4,6 +4,7 @@ pub mod pi;
 pub mod start;
 
 use crate::scales::{Vectors, square};
+use crate::system::max_or_nan;
 
 /// What an attempted step is measured against.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,8 @@ pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick,
     };
     vectors.squares(first, measured.errors);
     let (square_of_tolerance, square_of_h) = (rtol * rtol, h * h);
-    let scale = |vector: usize, size: f64| larger(size, norms[vector]).mul_add(square_of_tolerance, f64::MIN_POSITIVE);
+    let scale =
+        |vector: usize, size: f64| max_or_nan(norms[vector], size).mul_add(square_of_tolerance, f64::MIN_POSITIVE);
     let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
         // Several sums side by side: the next step waits for this number.
         let mut sums = [0.0; 4];
@@ -63,11 +65,6 @@ pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick,
         *error *= factor;
     }
     h.abs() * norm
-}
-
-/// The larger of two numbers ≥ 0, NaN if the first is.
-fn larger(a: f64, b: f64) -> f64 {
-    if a > b || a.is_nan() { a } else { b }
 }
 
 #[cfg(test)]
