@@ -344,6 +344,7 @@ fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters
         instructions: prologue.iter().chain(&body).map(|&i| moved(code[i])).collect(),
         prologue: prologue.len(),
         outputs: outputs.iter().map(|&o| at(o)).collect(),
+        goes_on: None,
         states,
         parameters,
     }

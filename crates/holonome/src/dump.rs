@@ -111,6 +111,7 @@ fn lines(graph: &Graph, roots: &[Node]) -> String {
             Expression::Binary(op, a, b) => format!("{} {} {}", n(a), op.name(), n(b)),
             Expression::Select(c, a, b) => format!("if {} then {} else {}", n(c), n(a), n(b)),
             Expression::Largest(a, b) => format!("largest |{}| {}", n(a), n(b)),
+            Expression::RoughPower(a, b) => format!("about {}^{}", n(a), n(b)),
             Expression::Fused(op, a, b, c) => format!("{op:?} {} {} {}", n(a), n(b), n(c)),
         };
         let _ = writeln!(out, "n{} = {text}", node.0);

@@ -81,6 +81,7 @@ pub(crate) struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
     outputs: Vec<u32>,
+    goes_on: Option<u32>,
     states: usize,
     lanes: usize,
     slots: usize,
@@ -100,7 +101,7 @@ impl Program {
         let code = &tape.instructions;
         // Where a value is read last; 0 where it never is.
         let mut last_use = vec![0usize; code.len()];
-        for &output in &tape.outputs {
+        for &output in tape.outputs.iter().chain(&tape.goes_on) {
             last_use[output as usize] = usize::MAX;
         }
         for (i, instruction) in code.iter().enumerate().rev() {
@@ -167,6 +168,7 @@ impl Program {
             prologue,
             steps,
             outputs: tape.outputs.iter().map(|&r| slot[r as usize]).collect(),
+            goes_on: tape.goes_on.map(|r| slot[r as usize]),
             states: tape.states,
             lanes,
             slots: top as usize,
@@ -352,8 +354,14 @@ impl Kernel for Program {
                 for (out, &slot) in outputs.chunks_exact_mut(block).zip(&self.outputs) {
                     out.copy_from_slice(&slots[slot as usize * block..][..block]);
                 }
+                let stops = self.goes_on.is_some_and(|mask| {
+                    slots[mask as usize * block..][..block].iter().any(|lane| lane.to_bits() != TRUE)
+                });
                 let used = self.outputs.len() * block;
                 slots[..used].copy_from_slice(&outputs[..used]);
+                if stops {
+                    break;
+                }
             }
             for k in 0..self.outputs.len() {
                 x[k * self.lanes + first..][..lanes].copy_from_slice(&work[k * block..][..lanes]);

@@ -90,8 +90,18 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     }
     let head = e.assembler.label();
     e.steps(&steps.list);
+    if let Some(goes_on) = steps.goes_on {
+        let end = steps.list.len() as u32;
+        let mask = e.in_register(goes_on, NEVER, end);
+        let spare = e.vacate(end);
+        e.assembler.flag_unless_ones(mask, spare);
+        e.registers.unpin();
+    }
     e.move_back(&steps.carried);
-    e.assembler.count_down(General::R9, head);
+    match steps.goes_on {
+        Some(_) => e.assembler.count_down_unless_flagged(General::R9, head),
+        None => e.assembler.count_down(General::R9, head),
+    }
     let mut flags = Vec::new();
     for (r, carried) in steps.carried.iter().enumerate() {
         match carried.state {

@@ -343,6 +343,15 @@ impl Assembler {
         self.bytes.extend(distance.to_le_bytes());
     }
 
+    /// The same, but goes on behind it at once where rax is not 0.
+    pub(crate) fn count_down_unless_flagged(&mut self, counter: General, label: Label) {
+        // test rax, rax; jnz over what follows
+        self.bytes.extend([0x48, 0x85, 0xc0, 0x75, 0]);
+        let from = self.bytes.len();
+        self.count_down(counter, label);
+        self.bytes[from - 1] = (self.bytes.len() - from) as u8;
+    }
+
     /// One instruction, but for bytes that follow its operands.
     fn put(&mut self, code: Code, register: Vector, second: Vector, operand: Operand) {
         let one = self.width == Width::One;

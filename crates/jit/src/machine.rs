@@ -137,7 +137,9 @@ impl Parts {
         }
         let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
         let run = emit::run(&analysis.run(), shape);
-        let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && tape.operations() <= LONGEST_LOOP;
+        // Single evaluations do not know when to stop.
+        let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
+        let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && short;
         // What computes needs registers too.
         let registers = isa.registers() / 2;
         let iterate = loops.then(|| emit::iterate(&analysis.iterate(registers), shape));

@@ -100,6 +100,8 @@ pub(crate) struct Steps {
     pub carried: Vec<Carried>,
     /// True while every repair's mask was, for every vector.
     pub flags: Vec<Value>,
+    /// The mask of going on, of all vectors together.
+    pub goes_on: Option<Value>,
 }
 
 /// What is common to both lists.
@@ -145,7 +147,7 @@ impl<'a> Analysis<'a> {
         }
         assert!(tape.outputs.iter().all(|&o| (o as usize) < n), "an output is no instruction");
         let mut needed = vec![false; n];
-        for &output in &tape.outputs {
+        for &output in tape.outputs.iter().chain(&tape.goes_on) {
             needed[output as usize] = true;
         }
         let mut repairs = false;
@@ -209,7 +211,7 @@ impl<'a> Analysis<'a> {
         let stores = (0..self.tape.outputs.len()).map(|k| (0, k as u32, self.output(k))).collect();
         let list = with_stores(computing, stores, homes.len());
         finish(side_by_side(
-            Steps { list, homes, carried: Vec::new(), flags: flag.into_iter().collect() },
+            Steps { list, homes, carried: Vec::new(), flags: flag.into_iter().collect(), goes_on: None },
             self.vectors,
         ))
     }
@@ -301,7 +303,9 @@ impl<'a> Analysis<'a> {
             list = copies;
         }
         let list = with_stores(list, stores, homes.len());
-        finish(side_by_side(Steps { list, homes, carried, flags: flag.into_iter().collect() }, self.vectors))
+        let goes_on = self.tape.goes_on.map(|mask| self.value[mask as usize]);
+        let flags = flag.into_iter().collect();
+        finish(side_by_side(Steps { list, homes, carried, flags, goes_on }, self.vectors))
     }
 }
 
@@ -399,9 +403,18 @@ fn side_by_side(steps: Steps, vectors: u32) -> Steps {
         first: c.first,
         state: c.state.map(|k| k * vectors + v),
     };
+    let mut homes: Vec<Home> = steps.homes.iter().flat_map(|&h| (0..vectors).map(move |v| home(h, v))).collect();
+    let goes_on = steps.goes_on.map(|mask| {
+        (1..vectors).fold(mask * vectors, |all, v| {
+            let both = fresh(&mut homes);
+            list.push(Step::new(Action::Two(Two::And), &[all, mask * vectors + v], both));
+            both
+        })
+    });
     Steps {
         list,
-        homes: steps.homes.iter().flat_map(|&h| (0..vectors).map(move |v| home(h, v))).collect(),
+        homes,
+        goes_on,
         carried: steps.carried.iter().flat_map(|c| (0..vectors).map(move |v| carried(c, v))).collect(),
         flags: steps.flags.iter().flat_map(|&flag| (0..vectors).map(move |v| flag * vectors + v)).collect(),
     }
@@ -414,8 +427,8 @@ fn finish(mut steps: Steps) -> Steps {
     for c in &steps.carried {
         upcoming[c.exit as usize] = end;
     }
-    for &flag in &steps.flags {
-        upcoming[flag as usize] = end;
+    for &last in steps.flags.iter().chain(&steps.goes_on) {
+        upcoming[last as usize] = end;
     }
     for (p, step) in steps.list.iter_mut().enumerate().rev() {
         if step.result != NEVER {

@@ -1,8 +1,10 @@
 //! Kernels at the edges: nothing to compute, nothing to do, very much of it, and several threads at once.
 
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
+use holonome_model::graph::Graph;
 use holonome_model::graph::elementary::Elementary;
 use holonome_model::graph::interpret::{Backend, Interpreter};
+use holonome_model::graph::op::Binary;
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 use std::time::Duration;
@@ -20,7 +22,7 @@ fn backends() -> Vec<Box<dyn Backend>> {
 }
 
 fn tape(instructions: Vec<Instruction>, prologue: usize, outputs: Vec<u32>, states: usize, parameters: usize) -> Tape {
-    Tape { instructions, prologue, outputs, states, parameters }
+    Tape { instructions, prologue, outputs, goes_on: None, states, parameters }
 }
 
 /// x ↦ x + h (1 − x²), with h a parameter.
@@ -122,6 +124,49 @@ fn a_repair_repeats_the_whole_call() {
             for result in &results {
                 assert_eq!(result, &results[0]);
             }
+        }
+    }
+}
+
+/// Counts x₀ up to the limit x₁ and stops there; x₂ counts the turns.
+fn counting() -> Tape {
+    let mut g = Graph::new();
+    let [x, limit, turns] = [0, 1, 2].map(|k| g.state(k));
+    let one = g.one();
+    let (next, turns) = (g.add(x, one), g.add(turns, one));
+    let open = g.binary(Binary::LessEqual, next, limit);
+    let x = g.select(open, next, x);
+    let goes_on = g.binary(Binary::Less, x, limit);
+    // The limit is a state that no turn changes.
+    Tape::of_loop(&g, &[x, limit, turns], goes_on, 3, 0)
+}
+
+#[test]
+fn loops_stop_where_the_tape_says() {
+    let tape = counting();
+    for (backend, who) in backends().iter().zip(0..) {
+        for lanes in [1, 2, 4, 8, 16, 17, 100] {
+            let kernel = backend.compile(&tape, lanes).unwrap();
+            let mut work = vec![0.0; kernel.work_len()];
+            let bound = kernel.bind(&[]);
+            let limit = |lane: usize| (5 + 7 * lane % 11) as f64;
+            let mut x = vec![0.0; 3 * lanes];
+            (0..lanes).for_each(|lane| x[lanes + lane] = limit(lane));
+            let mut calls = 0;
+            while (0..lanes).any(|lane| x[lane] < limit(lane)) {
+                let before = x.clone();
+                kernel.iterate(&bound, &mut x, 4, &mut work);
+                calls += 1;
+                for lane in 0..lanes {
+                    let turns = x[2 * lanes + lane] - before[2 * lanes + lane];
+                    assert!((1.0..=4.0).contains(&turns), "{turns} turns");
+                    assert_eq!(x[lane], limit(lane).min(before[lane] + turns), "backend {who}, {lanes} lanes");
+                    let met = (0..lanes).any(|lane| x[lane] == limit(lane));
+                    assert!(turns == 4.0 || met, "backend {who}: stopped after {turns} turns for nothing");
+                }
+            }
+            // At once where one does not wait for another.
+            assert!(lanes > 1 || (calls, x[2]) == (2, 5.0), "{calls} calls, {x:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use holonome_model::graph::tape::{Instruction, Tape};
 /// x ↦ x + x
 fn doubling() -> Tape {
     let instructions = vec![Instruction::State(0), Instruction::Two(Two::Add, 0, 0)];
-    Tape { instructions, prologue: 0, outputs: vec![1], states: 1, parameters: 0 }
+    Tape { instructions, prologue: 0, outputs: vec![1], goes_on: None, states: 1, parameters: 0 }
 }
 
 /// Bytes of mappings that are executable and belong to no file.

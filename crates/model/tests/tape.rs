@@ -55,7 +55,9 @@ fn direct(
             };
             (y, e + rounding * y.abs())
         }
-        Expression::Fused(..) | Expression::Largest(..) => unreachable!("only steps have these"),
+        Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) => {
+            unreachable!("only steps have these")
+        }
         Expression::Select(c, a, b) => {
             if at(c).0 != 0.0 {
                 at(a)

@@ -5,7 +5,10 @@ use crate::cases;
 use crate::simulator::{Processor, Region};
 use crate::tapes::{self, Case};
 use holonome_jit::{Isa, assemble};
+use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::Prologue;
+use holonome_model::graph::op::Binary;
+use holonome_model::graph::tape::Tape;
 use proptest::prelude::*;
 
 /// Where the arrays are, with gaps that nothing belongs to.
@@ -53,6 +56,42 @@ fn check(case: &Case, isa: Isa) {
         match call(&iterate, code.spills[1], true, case.count) {
             Some(x) => case.compare(&case.expected_iterate(), &x, &who("iterate")),
             None => assert!(case.may_repair(case.count), "{}: nothing is to be repaired", who("iterate")),
+        }
+    }
+}
+
+/// x ↦ x + 1 while that is below a limit: a loop that ends before its count.
+#[test]
+fn loops_stop_early() {
+    let mut g = Graph::new();
+    let [x, limit] = [0, 1].map(|k| g.state(k));
+    let one = g.one();
+    let next = g.add(x, one);
+    let goes_on = g.binary(Binary::Less, next, limit);
+    let tape = Tape::of_loop(&g, &[next], goes_on, 2, 0);
+    for isa in Isa::ALL {
+        for lanes in [1, 4, 8, 16] {
+            let code = assemble(&tape, isa, lanes).unwrap();
+            let prologue = Prologue::new(&tape);
+            let bound = prologue.bind(&[], lanes).iter().map(|v| v.to_bits()).collect();
+            // The last lane is the first to stop.
+            let limits = (0..lanes).map(|lane| (20 - lane) as f64);
+            let x = std::iter::repeat_n(0.0, lanes).chain(limits).map(f64::to_bits).collect();
+            let arrays = [(x, true), (vec![0; lanes], false), (bound, false), (vec![], true), (vec![0; 64], true)];
+            let memory = STARTS.iter().zip(arrays);
+            let memory = memory.map(|(&start, (numbers, writable))| Region { start, numbers, writable }).collect();
+            let mut processor = Processor::new(isa, memory);
+            for first in (0..lanes).step_by(code.together) {
+                let at = |array: usize| STARTS[array] + 8 * first as u64 + code.bias as u64;
+                let spills = STARTS[4] + code.bias as u64;
+                let bytes = code.iterate.as_ref().unwrap();
+                assert_eq!(processor.call(bytes, [at(0), at(1), at(2), at(3), spills, 1000]), 0);
+                let turns = (20 - (first + code.together - 1)) as f64;
+                for lane in first..first + code.together {
+                    let x = f64::from_bits(processor.memory[0].numbers[lane]);
+                    assert_eq!(x, turns, "{isa:?}, lane {lane} of {lanes}");
+                }
+            }
         }
     }
 }

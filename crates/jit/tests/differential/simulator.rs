@@ -335,6 +335,10 @@ impl Processor {
                 assert_eq!(i.op_register(0), Register::AL, "{i}");
                 self.general[0] = self.general[0] & !0xff | u64::from(!self.carry);
             }
+            Test => {
+                assert_eq!((i.op_register(0), i.op_register(1)), (Register::RAX, Register::RAX), "{i}");
+                self.zero = self.general[0] == 0;
+            }
             Dec => {
                 assert_eq!(i.op_register(0), Register::R9, "{i}");
                 self.general[9] = self.general[9].wrapping_sub(1);

@@ -77,7 +77,9 @@ impl Graph {
                     contribute(self, a, to_a, Some(in_a));
                     contribute(self, b, to_b, Some(in_b));
                 }
-                Expression::Largest(..) => unreachable!("what a run remembers is not differentiated"),
+                Expression::Largest(..) | Expression::RoughPower(..) => {
+                    unreachable!("what a run remembers is not differentiated")
+                }
                 Expression::Fused(op, a, b, c) => {
                     for (argument, d) in self.fused_partials(op, a, b, c) {
                         let amount = self.masked_product(mask, bar, d);
@@ -186,7 +188,9 @@ impl Graph {
                         Some(self.select(c, da.unwrap_or(zero), db.unwrap_or(zero)))
                     }
                 }
-                Expression::Largest(..) => unreachable!("what a run remembers is not differentiated"),
+                Expression::Largest(..) | Expression::RoughPower(..) => {
+                    unreachable!("what a run remembers is not differentiated")
+                }
                 Expression::Fused(op, a, b, c) => {
                     let terms: Vec<Node> = self
                         .fused_partials(op, a, b, c)

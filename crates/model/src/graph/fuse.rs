@@ -18,6 +18,7 @@ pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
             Expression::Select(c, a, b) => Expression::Select(at(c), at(a), at(b)),
             Expression::Fused(op, a, b, c) => Expression::Fused(op, at(a), at(b), at(c)),
             Expression::Largest(a, b) => Expression::Largest(at(a), at(b)),
+            Expression::RoughPower(a, b) => Expression::RoughPower(at(a), at(b)),
         };
         image.push(result.put(copy));
     }

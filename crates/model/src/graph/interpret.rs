@@ -106,7 +106,8 @@ pub trait Kernel: Send + Sync {
 
     /// Evaluates `count` times, every time putting output k into x_k: a map of x to itself, iterated. There are
     /// at most as many outputs as states, and the tape does not read the time (a loop over time counts its steps
-    /// in x).
+    /// in x). Where the tape says when to stop ([`Tape::goes_on`]), lanes that are computed together stop as soon as one
+    /// of them does.
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
 }
 
@@ -122,7 +123,7 @@ impl Prologue {
     pub fn new(tape: &Tape) -> Prologue {
         let mut needed = vec![false; tape.prologue];
         let body = tape.instructions[tape.prologue..].iter().flat_map(|i| i.arguments());
-        for register in body.chain(tape.outputs.iter().copied()) {
+        for register in body.chain(tape.outputs.iter().copied()).chain(tape.goes_on) {
             if let Some(needed) = needed.get_mut(register as usize) {
                 *needed = true;
             }
@@ -259,6 +260,7 @@ pub struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
     outputs: Vec<u32>,
+    goes_on: Option<u32>,
     states: usize,
     lanes: usize,
     slots: usize,
@@ -274,7 +276,7 @@ impl Program {
                 last_use[a as usize] = i;
             }
         }
-        for &output in &tape.outputs {
+        for &output in tape.outputs.iter().chain(&tape.goes_on) {
             last_use[output as usize] = usize::MAX;
         }
 
@@ -316,6 +318,7 @@ impl Program {
             prologue,
             steps,
             outputs: tape.outputs.iter().map(|&r| slot[r as usize]).collect(),
+            goes_on: tape.goes_on.map(|r| slot[r as usize]),
             states: tape.states,
             lanes,
             slots: top as usize,
@@ -383,7 +386,11 @@ impl Kernel for Program {
                 for (out, &slot) in outputs.iter_mut().zip(&self.outputs) {
                     *out = slots[slot as usize];
                 }
+                let stops = self.goes_on.is_some_and(|mask| slots[mask as usize].to_bits() != TRUE);
                 slots[..self.outputs.len()].copy_from_slice(&outputs[..self.outputs.len()]);
+                if stops {
+                    break;
+                }
             }
             for k in 0..self.outputs.len() {
                 x[k * self.lanes + lane] = work[k];

@@ -59,6 +59,8 @@ pub enum Expression {
     Fused(Fused, Node, Node, Node),
     /// The larger of |a| and b ≥ 0, NaN where either is: how a run remembers its largest deviation.
     Largest(Node, Node),
+    /// About aᵇ: see [`rough_power`](primitive::rough_power).
+    RoughPower(Node, Node),
 }
 
 /// The fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
@@ -95,7 +97,9 @@ impl Expression {
         let (list, count) = match self {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
             Expression::Unary(_, a) => ([a, Node(0), Node(0)], 1),
-            Expression::Binary(_, a, b) | Expression::Largest(a, b) => ([a, b, Node(0)], 2),
+            Expression::Binary(_, a, b) | Expression::Largest(a, b) | Expression::RoughPower(a, b) => {
+                ([a, b, Node(0)], 2)
+            }
             Expression::Select(a, b, c) | Expression::Fused(_, a, b, c) => ([a, b, c], 3),
         };
         list.into_iter().take(count)
@@ -205,7 +209,7 @@ impl Graph {
                 let product = a == b || of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE);
                 op == Fused::Fma && product && of(c).has(Range::POSITIVE)
             }
-            Expression::Largest(..) => true,
+            Expression::Largest(..) | Expression::RoughPower(..) => true,
         };
         let arguments = strict(e, |a| u64::from(of(a).has(Range::PARTIAL))) != 0;
         let partial = !uniform && (arguments || self.has_domain(e));
@@ -523,6 +527,11 @@ impl Graph {
         self.put(Expression::Largest(a, b))
     }
 
+    /// About aᵇ: see [`rough_power`](primitive::rough_power).
+    pub fn rough_power(&mut self, a: Node, b: Node) -> Node {
+        self.put(Expression::RoughPower(a, b))
+    }
+
     /// a b + c with one rounding.
     pub fn fma(&mut self, a: Node, b: Node, c: Node) -> Node {
         self.fused(Fused::Fma, a, b, c)
@@ -644,6 +653,7 @@ impl Graph {
             Expression::Select(c, a, b) => self.select(image(c), image(a), image(b)),
             Expression::Fused(op, a, b, c) => self.fused(op, image(a), image(b), image(c)),
             Expression::Largest(a, b) => self.largest(image(a), image(b)),
+            Expression::RoughPower(a, b) => self.rough_power(image(a), image(b)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::elementary::Elementary;
 use super::fuse::fuse;
 use super::op::{Binary, Unary};
-use super::primitive::{Arithmetic, FALSE, One, TRUE, Three, Two};
+use super::primitive::{Arithmetic, FALSE, One, TRUE, Three, Two, rough_power};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
@@ -72,6 +72,9 @@ pub struct Tape {
     pub prologue: usize,
     /// The results.
     pub outputs: Vec<Register>,
+    /// Of a map that is iterated: the mask of going on. Turns of the loop end before their number is reached where it
+    /// is false; what is computed beside may still make turns, which have to leave its own outputs as they are.
+    pub goes_on: Option<Register>,
     /// Length of the state.
     pub states: usize,
     /// Length of the parameters.
@@ -94,9 +97,20 @@ impl Tape {
     /// As [`Tape::new`].
     pub fn of_fused(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         let mut builder = Builder::default();
-        let values = builder.lower(graph, outputs);
-        let outputs: Vec<Register> = values.into_iter().map(|v| v.register).collect();
-        lay_out(&builder.code, &outputs, states, parameters)
+        let outputs = builder.numbers(graph, outputs);
+        lay_out(&builder.code, (&outputs, None), states, parameters)
+    }
+
+    /// The same for a map that is iterated while the condition `goes_on` is true; it stands among the outputs, at last.
+    ///
+    /// # Panics
+    /// As [`Tape::new`].
+    pub fn of_loop(graph: &Graph, outputs: &[Node], goes_on: Node, states: usize, parameters: usize) -> Tape {
+        let mut builder = Builder::default();
+        let mut values = builder.lower(graph, &[outputs, &[goes_on]].concat());
+        let goes_on = values.pop().map(|condition| builder.mask(condition));
+        let outputs: Vec<Register> = values.into_iter().map(|value| builder.number_of(value)).collect();
+        lay_out(&builder.code, (&outputs, goes_on), states, parameters)
     }
 
     /// How many instructions of the body compute something: the cost of one evaluation.
@@ -149,7 +163,13 @@ impl Builder {
         }
     }
 
-    /// Lowers what `outputs` need; the results are numbers.
+    /// Lowers what `outputs` need to numbers.
+    fn numbers(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Register> {
+        let values = self.lower(graph, outputs);
+        values.into_iter().map(|value| self.number_of(value)).collect()
+    }
+
+    /// Lowers what `outputs` need.
     fn lower(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Lowered> {
         let order = graph.reachable(outputs);
         let place = |node: Node| order.binary_search(&node).expect("arguments are reachable");
@@ -173,6 +193,10 @@ impl Builder {
                     let size = self.size(a);
                     number(self.two(Two::LargerInteger, size, b))
                 }
+                Expression::RoughPower(a, b) => {
+                    let (a, b) = (self.number_of(at(a)), self.number_of(at(b)));
+                    number(rough_power(self, a, b))
+                }
                 Expression::Fused(op, a, b, c) => {
                     let [a, b, c] = [a, b, c].map(|n| self.number_of(at(n)));
                     number(self.three(op.into(), a, b, c))
@@ -180,7 +204,7 @@ impl Builder {
             };
             values.push(value);
         }
-        outputs.iter().map(|&o| number(self.number_of(values[place(o)]))).collect()
+        outputs.iter().map(|&o| values[place(o)]).collect()
     }
 
     fn unary(&mut self, op: Unary, a: Lowered) -> Lowered {
@@ -329,7 +353,12 @@ impl Arithmetic for Builder {
 
 /// Orders what `outputs` need: first what depends on parameters only, then the rest, each output with what it
 /// needs before the next one, so that values die young.
-fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters: usize) -> Tape {
+fn lay_out(
+    code: &[Instruction],
+    (outputs, goes_on): (&[Register], Option<Register>),
+    states: usize,
+    parameters: usize,
+) -> Tape {
     let mut uniform = vec![true; code.len()];
     for (i, instruction) in code.iter().enumerate() {
         uniform[i] = match instruction {
@@ -341,7 +370,7 @@ fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters
     let (mut prologue, mut body) = (Vec::new(), Vec::new());
     // A register is pushed twice: to open it, and to place it after its arguments.
     let mut stack: Vec<(Register, bool)> = Vec::new();
-    for &output in outputs {
+    for &output in outputs.iter().chain(&goes_on) {
         stack.push((output, false));
         while let Some((register, arguments_placed)) = stack.pop() {
             let i = register as usize;
@@ -364,6 +393,7 @@ fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters
         instructions: prologue.iter().chain(&body).map(|&old| code[old as usize].map(|a| place[a as usize])).collect(),
         prologue: prologue.len(),
         outputs: outputs.iter().map(|&o| place[o as usize]).collect(),
+        goes_on: goes_on.map(|mask| place[mask as usize]),
         states,
         parameters,
     }
@@ -399,6 +429,7 @@ impl Display for Tape {
                 }
             }
         }
-        writeln!(f, "outputs: {}", self.outputs.iter().map(|r| format!("r{r}")).collect::<Vec<_>>().join(" "))
+        writeln!(f, "outputs: {}", self.outputs.iter().map(|r| format!("r{r}")).collect::<Vec<_>>().join(" "))?;
+        self.goes_on.map_or(Ok(()), |mask| writeln!(f, "while: r{mask}"))
     }
 }

@@ -47,6 +47,7 @@ impl Function {
             Expression::Select(..) => Expression::Select(none, none, none),
             Expression::Fused(op, ..) => Expression::Fused(op, none, none, none),
             Expression::Largest(..) => Expression::Largest(none, none),
+            Expression::RoughPower(..) => Expression::RoughPower(none, none),
         })
     }
 
@@ -69,6 +70,7 @@ impl Function {
             Expression::Select(..) => Expression::Select(ordered(), ordered(), ordered()),
             Expression::Binary(op, ..) => Expression::Binary(op, ordered(), ordered()),
             Expression::Largest(..) => Expression::Largest(ordered(), ordered()),
+            Expression::RoughPower(..) => Expression::RoughPower(ordered(), ordered()),
             Expression::Fused(op, ..) => Expression::Fused(op, ordered(), ordered(), ordered()),
             Expression::Unary(op, _) => Expression::Unary(op, ordered()),
             other => other,
@@ -85,6 +87,7 @@ impl Function {
             Expression::Select(..) => out.select(a, b, c),
             Expression::Fused(op, ..) => out.fused(op, a, b, c),
             Expression::Largest(..) => out.largest(a, b),
+            Expression::RoughPower(..) => out.rough_power(a, b),
         }
     }
 }
