@@ -10,9 +10,11 @@
 mod adaptive;
 mod fixed;
 
+use crate::controller::slots::Slots;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{Kept, Vectors};
 use crate::state::Cost;
+use crate::system::max_or_nan;
 use crate::tableau::Tableau;
 
 /// A method's step on several trajectories at once.
@@ -59,24 +61,25 @@ pub trait LaneSteps: Sync {
         work: &mut [f64],
     );
 
-    /// An attempted step of length h from t to t₁ in every lane, with what follows where it is accepted: x₁, corrected
-    /// where the method does that, the deviations there, and the error in units of the tolerance, NaN where the step
-    /// gave no finite x₁. `norms` are S² of the vectors; what is carried becomes what it is after the step. `first` holds X(t, x) on entry if the scheme takes it from the step before, and then the last
-    /// stage.
-    fn attempt(
+    /// Where the state of a loop of attempts stands.
+    fn slots(&self) -> &Slots;
+
+    /// Up to `count` attempts in every lane, until a lane ends; lanes that are computed together end together.
+    fn attempts(&self, bound: &Self::Bound, count: u64, state: &mut [f64], work: &mut [f64]);
+
+    /// Makes deviations of what stands in [`Slots::largest`] of one lane.
+    fn finish(&self, largest: &mut [f64]);
+
+    /// The groups' deviations at (t, x) in every lane, and the sizes of their terms (see [`terms`](crate::terms)), 0 where
+    /// nobody knows them.
+    fn watch(
         &self,
         bound: &Self::Bound,
-        span: LaneSpans,
-        x: &[f64],
-        norms: &[f64],
-        carry: LaneCarry,
-        first: &mut [f64],
-        result: &mut LaneResults,
+        t_and_x: (&[f64], &[f64]),
+        deviations: &mut [f64],
+        terms: &mut [f64],
         work: &mut [f64],
     );
-
-    /// The groups' deviations at (t, x) in every lane.
-    fn watch(&self, bound: &Self::Bound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]);
 }
 
 /// What outlives a step beside the state, in every lane.
@@ -87,27 +90,6 @@ pub struct LaneCarry<'a> {
     pub innovation: &'a mut [f64],
 }
 
-/// The attempted step of every lane.
-#[derive(Clone, Copy)]
-pub struct LaneSpans<'a> {
-    /// Where it starts.
-    pub t: &'a [f64],
-    /// Where it ends.
-    pub t1: &'a [f64],
-    /// Its length.
-    pub h: &'a [f64],
-}
-
-/// Where the results of attempted steps go.
-pub struct LaneResults<'a> {
-    /// x₁.
-    pub x: &'a mut [f64],
-    /// The groups' deviations there.
-    pub deviations: &'a mut [f64],
-    /// The error in units of the tolerance.
-    pub error: &'a mut [f64],
-}
-
 /// Where trajectories come from and where their results go.
 pub trait Trajectories<B> {
     /// Puts the next trajectory into a lane, its initial state into `x` and the masses of its vectors into `masses`, if
@@ -116,9 +98,6 @@ pub trait Trajectories<B> {
 
     /// State number `sample` of trajectory `number`.
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
-
-    /// The state of trajectory `number` at `t`, now and then: after 1, 2, 4, 8, … steps.
-    fn pass(&mut self, _number: usize, _t: f64, _x: &[f64]) {}
 
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
@@ -135,6 +114,8 @@ pub struct End {
     pub deviations: Vec<f64>,
     /// The largest.
     pub largest: Vec<f64>,
+    /// The size of every group's terms, the larger one of those at both ends.
+    pub terms: Vec<f64>,
     /// The largest innovation of a correction (see [`StepState`](crate::state::StepState)).
     pub innovation: f64,
     /// What it cost.
@@ -197,8 +178,8 @@ fn finite(all: &[f64], lanes: usize, lane: usize) -> bool {
 impl End {
     fn new(t: f64, groups: usize) -> End {
         let zeros = vec![0.0; groups];
-        let (deviations, largest) = (zeros.clone(), zeros);
-        End { t, steps: 0, deviations, largest, innovation: 0.0, cost: Cost::default(), failure: None }
+        let (deviations, largest, terms) = (zeros.clone(), zeros.clone(), zeros);
+        End { t, steps: 0, deviations, largest, terms, innovation: 0.0, cost: Cost::default(), failure: None }
     }
 
     /// The same memory for another trajectory.
@@ -207,5 +188,20 @@ impl End {
         (self.cost, self.innovation) = (Cost::default(), 0.0);
         self.largest.fill(0.0);
         self.deviations.fill(0.0);
+        self.terms.fill(0.0);
+    }
+
+    /// Takes the deviations for the largest where they are.
+    fn raise_largest(&mut self) {
+        for (largest, &now) in self.largest.iter_mut().zip(&self.deviations) {
+            *largest = max_or_nan(*largest, now);
+        }
+    }
+
+    /// Takes these sizes of terms where they are larger.
+    fn raise_terms(&mut self, terms: &[f64]) {
+        for (largest, &now) in self.terms.iter_mut().zip(terms).filter(|(_, now)| now.is_finite()) {
+            *largest = largest.max(now);
+        }
     }
 }

@@ -9,11 +9,14 @@ pub(crate) mod attempt;
 mod checks;
 mod claims;
 mod estimate;
+mod march;
 mod output;
 mod symmetric;
 
 use attempt::Accepted;
+pub use attempt::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
 use claims::Claims;
+use march::Wanted;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
@@ -133,6 +136,8 @@ struct Engine<'a> {
     weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
+    /// The state of a loop of attempts.
+    march: Vec<f64>,
     work: Vec<f64>,
 }
 
@@ -183,6 +188,7 @@ impl<'a> Engine<'a> {
             terms: Terms::new(system.invariants()),
             weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
+            march: Vec::new(),
             work: vec![0.0; system.work_len().max(map.work_len())],
             state,
         }
@@ -266,14 +272,24 @@ impl<'a> Engine<'a> {
                     None => self.choose_first_step(adaptive),
                 };
             }
-            let Accepted { h, t1, settled } = self.accepted_attempt(adaptive, &controller)?;
-            if settled {
-                self.check_settled(t1)?;
-            } else {
-                self.scales.carried.copy_from_slice(&self.state.scales.carried);
-                self.scales.take(&self.sizes, &self.errors);
-                self.treat(t1)?;
+            let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
+            if let Some(attempts) = self.map.attempts() {
+                let Some(pending) = self.march(adaptive, attempts)? else {
+                    self.watch_claims()?;
+                    if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
+                        return Ok(Outcome::Stopped);
+                    }
+                    continue;
+                };
+                wanted = pending;
+                if self.map.takes_first_stage() {
+                    self.first_stage()?;
+                }
             }
+            let Accepted { h, t1 } = self.accepted_attempt(adaptive, &controller, wanted)?;
+            self.scales.carried.copy_from_slice(&self.state.scales.carried);
+            self.scales.take(&self.sizes, &self.errors);
+            self.treat(t1)?;
             self.sample_adaptive(adaptive, h, t1, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);

@@ -25,10 +25,10 @@ pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
 pub const WEIGHT_MEMORY: f64 = 0.9;
 
 /// Square of the floor of S within a family.
-const FAMILY_FLOOR: f64 = 1e-6;
+pub const FAMILY_FLOOR: f64 = 1e-6;
 
 /// Square of the floor of S between families, by mass.
-const MASS_FLOOR: f64 = 1e-12;
+pub const MASS_FLOOR: f64 = 1e-12;
 
 /// Role of a family of vectors in a state x = (q, p).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

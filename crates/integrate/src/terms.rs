@@ -4,7 +4,7 @@
 //! momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms of a constraint
 //! y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
 //! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
-//! whose ends alone are kept have a size, too.
+//! whose ends alone are kept have a size, too; of trajectories in lanes at both ends.
 
 use crate::system::{Group, Invariants, System};
 
@@ -30,7 +30,7 @@ pub struct Terms {
 }
 
 /// Part of the largest of its kind below which a component counts as that much.
-const FLOOR: f64 = 1e-6;
+pub const FLOOR: f64 = 1e-6;
 
 impl Terms {
     /// Scratch for these invariants.

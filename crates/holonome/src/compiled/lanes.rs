@@ -4,9 +4,10 @@ use super::formula::Formula;
 use super::map::{CompiledStep, effective_treatment, repeated_tape};
 use super::step::Ingredients;
 use super::vectors::StateVectors;
-use super::{Watching, settling_tape};
+use super::{Watching, march, watch_tape};
 use crate::backend::compile;
-use holonome_integrate::ensemble::{LaneCarry, LaneResults, LaneSpans, LaneSteps};
+use holonome_integrate::controller::slots::Slots;
+use holonome_integrate::ensemble::{LaneCarry, LaneSteps};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scales::{Kept, Vectors};
@@ -31,15 +32,15 @@ pub struct CompiledLanes {
     field: Box<dyn Kernel>,
     watch: Box<dyn Kernel>,
     advance: Advance,
-    /// What a step's kernel knows besides the parameters: h and t₀, or the tolerance.
+    /// What a step's kernel knows besides the parameters: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
 }
 
 enum Advance {
     /// Equal steps in a loop; the length of what they map to itself.
     Repeated(Box<dyn Kernel>, usize),
-    /// Attempts with what follows where they are accepted; the length of what they start from, without the scales.
-    Attempt(Box<dyn Kernel>, usize),
+    /// Attempts in a loop.
+    March(Box<dyn Kernel>, Slots),
 }
 
 /// What the lanes know of their trajectories.
@@ -79,10 +80,9 @@ impl CompiledLanes {
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, targets, corrects)?;
-                let inputs = ingredients.norms_from();
-                let kernel = compile(&ingredients.settled_attempt(&settling), lanes);
-                (Advance::Attempt(kernel, inputs), vec![adaptive.rtol])
+                let settling = CompiledStep::settling(plan, field, vectors, corrects)?;
+                let kernel = compile(&ingredients.march(&settling, targets), lanes);
+                (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
@@ -97,7 +97,7 @@ impl CompiledLanes {
             vectors: Arc::clone(vectors),
             kept,
             field: compile(&alone, lanes),
-            watch: compile(&settling_tape(field, None), lanes),
+            watch: compile(&watch_tape(field, &vectors.vectors), lanes),
             advance,
             more,
         })
@@ -105,7 +105,7 @@ impl CompiledLanes {
 
     fn advancing(&self) -> &dyn Kernel {
         match &self.advance {
-            Advance::Repeated(kernel, _) | Advance::Attempt(kernel, _) => kernel.as_ref(),
+            Advance::Repeated(kernel, _) | Advance::March(kernel, _) => kernel.as_ref(),
         }
     }
 
@@ -154,10 +154,7 @@ impl LaneSteps for CompiledLanes {
     fn work_len(&self) -> usize {
         let advancing = match &self.advance {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
-            Advance::Attempt(kernel, inputs) => {
-                let scales = 3 * self.vectors.vectors.count();
-                (inputs + scales + kernel.outputs()) * self.lanes + kernel.work_len()
-            }
+            Advance::March(kernel, _) => kernel.work_len(),
         };
         let watching = (self.dimension + self.rows + self.watch.outputs()) * self.lanes + self.watch.work_len();
         self.field.work_len().max(watching).max(advancing)
@@ -212,56 +209,35 @@ impl LaneSteps for CompiledLanes {
         self.watching.finish(largest, self.lanes);
     }
 
-    fn attempt(
-        &self,
-        bound: &LaneBound,
-        span: LaneSpans,
-        x: &[f64],
-        norms: &[f64],
-        carry: LaneCarry,
-        first: &mut [f64],
-        result: &mut LaneResults,
-        work: &mut [f64],
-    ) {
-        let Advance::Attempt(kernel, inputs) = &self.advance else { unreachable!("an adaptive ensemble") };
-        let (len, lanes) = (x.len(), self.lanes);
-        let (scales, work) = work.split_at_mut(inputs * lanes + norms.len() + carry.scales.len());
-        let (inputs, behind) = scales.split_at_mut(inputs * lanes);
-        behind[..norms.len()].copy_from_slice(norms);
-        behind[norms.len()..].copy_from_slice(carry.scales);
-        let (state, rest) = inputs.split_at_mut(len);
-        let (h, rest) = rest.split_at_mut(lanes);
-        let (t1, stage) = rest.split_at_mut(lanes);
-        state.copy_from_slice(x);
-        h.copy_from_slice(span.h);
-        t1.copy_from_slice(span.t1);
-        stage.copy_from_slice(&first[..stage.len()]);
-        let (outputs, work) = work.split_at_mut(kernel.outputs() * lanes);
-        kernel.run(&bound.advance, span.t, scales, outputs, work);
-        let (settled, rest) = outputs.split_at(len);
-        let (deviations, rest) = rest[self.rows * lanes..].split_at(result.deviations.len());
-        let (innovation, rest) = rest.split_at(lanes);
-        let (size, rest) = rest.split_at(lanes);
-        let (error, rest) = rest.split_at(lanes);
-        let (carried, stage) = rest.split_at(carry.scales.len());
-        carry.innovation.copy_from_slice(innovation);
-        carry.scales.copy_from_slice(carried);
-        result.x.copy_from_slice(settled);
-        result.deviations.copy_from_slice(deviations);
-        self.watching.finish(result.deviations, lanes);
-        for ((result, &error), size) in result.error.iter_mut().zip(error).zip(size) {
-            *result = if size.is_finite() { error } else { f64::NAN };
-        }
-        first[..stage.len()].copy_from_slice(stage);
+    fn slots(&self) -> &Slots {
+        let Advance::March(_, slots) = &self.advance else { unreachable!("an adaptive ensemble") };
+        slots
     }
 
-    fn watch(&self, bound: &LaneBound, t: &[f64], x: &[f64], deviations: &mut [f64], work: &mut [f64]) {
+    fn attempts(&self, bound: &LaneBound, count: u64, state: &mut [f64], work: &mut [f64]) {
+        self.advancing().iterate(&bound.advance, state, count, work);
+    }
+
+    fn finish(&self, largest: &mut [f64]) {
+        self.watching.finish(largest, 1);
+    }
+
+    fn watch(
+        &self,
+        bound: &LaneBound,
+        (t, x): (&[f64], &[f64]),
+        deviations: &mut [f64],
+        terms: &mut [f64],
+        work: &mut [f64],
+    ) {
         let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len());
         inputs[..x.len()].copy_from_slice(x);
         inputs[x.len()..].copy_from_slice(&bound.targets);
         let (outputs, work) = work.split_at_mut(self.watch.outputs() * self.lanes);
         self.watch.run(&bound.watch, t, inputs, outputs, work);
-        deviations.copy_from_slice(&outputs[inputs.len()..]);
+        let (distances, sizes) = outputs.split_at(deviations.len());
+        deviations.copy_from_slice(distances);
+        terms.copy_from_slice(sizes);
         self.watching.finish(deviations, self.lanes);
     }
 }

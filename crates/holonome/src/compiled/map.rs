@@ -3,12 +3,13 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Settling, correction};
 use super::vectors::StateVectors;
-use super::{Bound, Watching};
+use super::{Bound, Watching, march};
+use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
-use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{Attempt, Blocks, Carry, NoStep, Settled, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
@@ -52,8 +53,9 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, targets, corrects);
-                let attempts = Attempts::new(&ingredients, field, settling.as_ref(), parameters, adaptive.rtol);
+                let settling = CompiledStep::settling(plan, field, vectors, corrects);
+                let settling = settling.as_ref().map(|settling| (settling, targets));
+                let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }
             }
         }
@@ -74,22 +76,14 @@ impl CompiledStep {
     }
 
     /// What ends an attempt of `plan`, where that is one of formulas.
-    pub(super) fn settling(
-        plan: &Plan,
-        field: &Field,
-        vectors: &StateVectors,
-        targets: usize,
-        corrects: bool,
-    ) -> Option<Settling> {
+    pub(super) fn settling(plan: &Plan, field: &Field, vectors: &StateVectors, corrects: bool) -> Option<Settling> {
         let formulas = match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => true,
             Treatment::Corrected => corrects,
             Treatment::Projection | Treatment::SymmetricProjection => false,
         };
         let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
-        let constraints = field.constraints;
-        let correct = corrects.then_some((vectors, field.dimension));
-        (formulas && small).then(|| Settling::new(field, correct, |g, row| g.parameter(targets + row - constraints)))
+        (formulas && small).then(|| Settling::new(field, corrects.then_some(vectors)))
     }
 
     /// The same step with other parameters.
@@ -100,7 +94,7 @@ impl CompiledStep {
             _ => None,
         };
         let attempts = match (&self.attempts, &plan.stepping) {
-            (Some(attempts), Stepping::Adaptive(adaptive)) => Some(attempts.rebound(&all(&[adaptive.rtol]))),
+            (Some(attempts), Stepping::Adaptive(adaptive)) => Some(attempts.rebound(parameters, adaptive)),
             _ => None,
         };
         CompiledStep { repeated, attempts }
@@ -198,11 +192,10 @@ impl Blocks for Repeated {
 
 /// Attempted steps.
 struct Attempts {
-    /// With all stages, as dense output needs them.
+    /// One, with all stages, as dense output needs them.
     staged: Bound,
-    /// With what follows an accepted one.
-    settled: Option<Bound>,
-    watching: Watching,
+    /// Many in a loop, with what follows them.
+    march: Option<March>,
     /// Where S² stands in what an attempt starts from, and the length of that.
     norms: usize,
     inputs: usize,
@@ -213,29 +206,64 @@ impl Attempts {
     fn new(
         ingredients: &Ingredients,
         field: &Field,
-        settling: Option<&Settling>,
+        settling: Option<(&Settling, usize)>,
         parameters: &[f64],
-        rtol: f64,
+        adaptive: &AdaptiveSteps,
     ) -> Attempts {
-        let all = [parameters, &[rtol]].concat();
         let tableau = ingredients.tableau;
-        Attempts {
-            staged: Bound::new(&ingredients.attempt(), &all),
-            settled: settling.map(|settling| Bound::new(&ingredients.settled_attempt(settling), &all)),
+        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
+        let march = settling.map(|(settling, targets)| March {
+            kernel: Bound::new(
+                &ingredients.march(settling, targets),
+                &[parameters, &march::parameters(adaptive)].concat(),
+            ),
+            slots: ingredients.slots(settling),
             watching: Watching::of(field),
+            evaluations,
+        });
+        Attempts {
+            staged: Bound::new(&ingredients.attempt(), &[parameters, &[adaptive.rtol]].concat()),
+            march,
             norms: ingredients.norms_from(),
             inputs: ingredients.attempt_inputs(),
-            evaluations: tableau.stages as u64 - u64::from(tableau.first_same_as_last),
+            evaluations,
         }
     }
 
-    fn rebound(&self, parameters: &[f64]) -> Attempts {
-        Attempts {
-            staged: self.staged.rebound(parameters),
-            settled: self.settled.as_ref().map(|settled| settled.rebound(parameters)),
-            watching: self.watching.clone(),
-            ..*self
-        }
+    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
+        let march = self.march.as_ref().map(|march| March {
+            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive)].concat()),
+            slots: march.slots.clone(),
+            watching: march.watching.clone(),
+            ..*march
+        });
+        Attempts { staged: self.staged.rebound(&[parameters, &[adaptive.rtol]].concat()), march, ..*self }
+    }
+}
+
+/// Attempted steps in a loop.
+struct March {
+    kernel: Bound,
+    slots: Slots,
+    watching: Watching,
+    evaluations: u64,
+}
+
+impl map::Attempts for March {
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    fn run(&self, count: u64, state: &mut [f64], work: &mut [f64]) {
+        self.kernel.iterate(state, count, work);
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn finish(&self, largest: &mut [f64]) {
+        self.watching.finish(largest, 1);
     }
 }
 
@@ -260,9 +288,8 @@ impl StepMap for CompiledMap<'_> {
 
     fn work_len(&self) -> usize {
         let attempts = self.step.attempts.as_ref().map_or(0, |attempts| {
-            let kernels = [Some(&attempts.staged), attempts.settled.as_ref()];
-            let len = kernels.into_iter().flatten().map(|kernel| kernel.outputs() + kernel.work_len()).max();
-            attempts.inputs + 2 * (attempts.inputs - attempts.norms) + len.unwrap_or(0)
+            let one = attempts.inputs + attempts.staged.outputs() + attempts.staged.work_len();
+            attempts.march.as_ref().map_or(0, |march| march.kernel.work_len()).max(one)
         });
         let repeated = self.step.repeated.as_ref().map_or(0, Repeated::work_len);
         self.slices.work_len().max(attempts).max(repeated)
@@ -307,9 +334,9 @@ impl StepMap for CompiledMap<'_> {
         let (n, vectors) = (x.len(), yardstick.norms.len());
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
-        (inputs[n], inputs[n + 1]) = (h, t + h);
+        inputs[n] = h;
         if self.tableau.first_same_as_last {
-            inputs[n + 2..attempts.norms].copy_from_slice(&stages.k[0]);
+            inputs[n + 1..attempts.norms].copy_from_slice(&stages.k[0]);
         }
         inputs[attempts.norms..].copy_from_slice(yardstick.norms);
         let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
@@ -328,46 +355,9 @@ impl StepMap for CompiledMap<'_> {
         Attempt { error: if finite { error[0] } else { f64::NAN }, evaluations: attempts.evaluations }
     }
 
-    fn settled_attempt(
-        &self,
-        (t, t1): (f64, f64),
-        h: f64,
-        x: &[f64],
-        first: &[f64],
-        norms: &[f64],
-        settled: &mut Settled,
-        work: &mut [f64],
-    ) -> Option<Attempt> {
-        let attempts = self.step.attempts.as_ref()?;
-        let kernel = attempts.settled.as_ref()?;
-        let n = x.len();
-        let (inputs, work) = work.split_at_mut(attempts.inputs + settled.carried.len());
-        inputs[..n].copy_from_slice(x);
-        (inputs[n], inputs[n + 1]) = (h, t1);
-        if self.tableau.first_same_as_last {
-            inputs[n + 2..attempts.norms].copy_from_slice(first);
-        }
-        inputs[attempts.norms..attempts.inputs].copy_from_slice(norms);
-        inputs[attempts.inputs..].copy_from_slice(settled.carried);
-        let (outputs, work) = work.split_at_mut(kernel.outputs());
-        kernel.run(t, inputs, outputs, work);
-        let (state, rest) = outputs.split_at(n);
-        let (values, rest) = rest.split_at(settled.values.len());
-        let (deviations, rest) = rest.split_at(settled.deviations.len());
-        let (attempted, rest) = rest.split_at(3);
-        let (carried, last) = rest.split_at(settled.carried.len());
-        settled.x.copy_from_slice(state);
-        settled.values.copy_from_slice(values);
-        settled.deviations.copy_from_slice(deviations);
-        settled.carried.copy_from_slice(carried);
-        attempts.watching.finish(settled.deviations, 1);
-        if !last.is_empty() {
-            settled.last_stage.copy_from_slice(last);
-        }
-        let [innovation, size, error] = [attempted[0], attempted[1], attempted[2]];
-        settled.innovation = innovation;
-        let error = if size.is_finite() { error } else { f64::NAN };
-        Some(Attempt { error, evaluations: attempts.evaluations })
+    fn attempts(&self) -> Option<&dyn map::Attempts> {
+        let march = self.step.attempts.as_ref()?.march.as_ref()?;
+        Some(march)
     }
 
     fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {

@@ -5,6 +5,7 @@ mod either;
 mod formula;
 mod lanes;
 mod map;
+mod march;
 mod rows;
 mod step;
 mod tracing;
@@ -18,10 +19,12 @@ pub use vectors::StateVectors;
 
 use crate::backend::compile;
 pub(crate) use formula::Formula;
-use holonome_integrate::scales::Vectors;
+use holonome_integrate::scales::{Role, Vectors};
 use holonome_integrate::system::{Group, GroupKind, Invariants, System};
+use holonome_integrate::terms::FLOOR;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
+use holonome_model::graph::op::Unary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
@@ -214,7 +217,7 @@ impl Watching {
 /// to those of the corrected x and the square of the innovation.
 fn settling_tape(field: &Field, correct: Option<&StateVectors>) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
-    let settling = Settling::new(field, correct.map(|vectors| (vectors, n + m)), |g, row| g.state(n + row));
+    let settling = Settling::new(field, correct);
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
     let states = n + m + correct.map_or(0, |vectors| vectors.vectors.count());
@@ -225,6 +228,80 @@ fn settling_tape(field: &Field, correct: Option<&StateVectors>) -> Tape {
         outputs.push(innovation);
     }
     Tape::of_fused(&g, &outputs, states, field.parameters)
+}
+
+/// A tape from (x, F₀) to the largest deviation of every group and the size of its terms, as
+/// `holonome_integrate::terms::Terms` finds it; 0 where a gradient is not known.
+fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
+    let (n, m) = (field.dimension, field.invariants.len());
+    let settling = Settling::new(field, None);
+    let mut measured = field.graph.clone();
+    let g = &mut measured;
+    let zero = g.zero();
+    let sizes = component_sizes(g, vectors);
+    let mut terms = Vec::new();
+    for (row, &value) in field.jacobian.iter().zip(&field.invariants) {
+        let mut sum = g.unary(Unary::Abs, value);
+        for &(column, entry) in row {
+            let entry = g.unary(Unary::Abs, entry);
+            let term = g.mul(entry, sizes[column as usize]);
+            sum = g.add(sum, term);
+        }
+        terms.push(sum);
+    }
+    let known = |member: &Vec<(usize, f64)>| member.iter().all(|&(row, _)| !field.jacobian[row].is_empty());
+    let mut largest_of_groups = Vec::new();
+    for group in &field.groups {
+        let mut largest = zero;
+        for member in group.members.iter().filter(|_| group.members.iter().all(known)) {
+            let mut sum = zero;
+            for &(row, weight) in member {
+                let weight = g.constant(weight);
+                let weighted = g.mul(weight, terms[row]);
+                sum = g.fma(weighted, terms[row], sum);
+            }
+            largest = g.largest(sum, largest);
+        }
+        largest_of_groups.push(g.sqrt(largest));
+    }
+    let formula = Formula::new(g, &largest_of_groups);
+    let mut g = Graph::new();
+    let t = g.input(holonome_model::graph::Input::Time);
+    let inputs: Vec<Node> = (0..n + m).map(|k| g.state(k)).collect();
+    let terms = formula.at(&mut g, t, &inputs[..n]);
+    let Settled { largest, .. } = settling.at(&mut g, t, &inputs);
+    Tape::of_fused(&g, &[largest, terms].concat(), n + m, field.parameters)
+}
+
+/// |x_j| of every component, or a small part of the largest of its kind.
+fn component_sizes(g: &mut Graph, vectors: &Vectors) -> Vec<Node> {
+    let zero = g.zero();
+    let sizes: Vec<Node> = (0..vectors.dim())
+        .map(|i| {
+            let x = g.state(i);
+            g.unary(Unary::Abs, x)
+        })
+        .collect();
+    let mut largest_of = |components: &mut dyn Iterator<Item = usize>| {
+        let largest = components.fold(zero, |largest, i| g.largest(sizes[i], largest));
+        let floor = g.constant(FLOOR);
+        g.mul(floor, largest)
+    };
+    let mut floors = vec![zero; vectors.dim()];
+    for role in [Role::Position, Role::Momentum] {
+        let all: Vec<usize> = (vectors.families().iter())
+            .filter(|family| family.role == role)
+            .flat_map(|family| family.vectors.clone())
+            .flat_map(|vector| vectors.components_of(vector))
+            .collect();
+        let floor = largest_of(&mut all.iter().copied());
+        all.into_iter().for_each(|i| floors[i] = floor);
+    }
+    for vector in vectors.families().iter().filter(|f| f.role == Role::Other).flat_map(|f| f.vectors.clone()) {
+        let floor = largest_of(&mut vectors.components_of(vector));
+        vectors.components_of(vector).for_each(|i| floors[i] = floor);
+    }
+    sizes.into_iter().zip(floors).map(|(size, floor)| g.largest(floor, size)).collect()
 }
 
 /// The numeric half's description of a field's invariants.

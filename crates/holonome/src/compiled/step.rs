@@ -29,7 +29,7 @@ pub struct Ingredients<'a> {
 }
 
 impl Ingredients<'_> {
-    fn states(&self, g: &mut Graph) -> Vec<Node> {
+    pub(super) fn states(&self, g: &mut Graph) -> Vec<Node> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
@@ -139,82 +139,60 @@ impl Ingredients<'_> {
         carry
     }
 
-    /// An attempted step from (x, h, t₁), where the last stage of one step is the first of the next that one, and S² of the
+    /// An attempted step from (x, h), where the last stage of one step is the first of the next that one, and S² of the
     /// vectors. The relative tolerance is a parameter after the others. The outputs are x₁, the error, of every vector its
     /// squared length and its squared error, and all stages.
     pub fn attempt(&self) -> Tape {
-        let Attempted { mut space, x1, measured, stages } = self.attempted();
-        let mut outputs = x1;
-        outputs.push(measured.error);
-        outputs.extend([measured.sizes, measured.errors].concat());
-        outputs.extend(stages.k.into_iter().take(self.tableau.stages).flatten());
-        self.tape(&mut space, &outputs, self.attempt_inputs())
-    }
-
-    /// The same attempt with what follows if it is accepted; its inputs end with the scales that are carried. The outputs
-    /// are the settled x₁, F and the deviations of the groups there, the square of the innovation, the size of x₁ before that
-    /// (which is finite where x₁ is), the error, the scales after the step, and the last stage where it is the next first
-    /// one.
-    pub fn settled_attempt(&self, settling: &Settling) -> Tape {
-        let Attempted { mut space, x1, measured, mut stages } = self.attempted();
-        let g = &mut space.graph;
-        let (t1, count) = (g.state(self.dimension + 1), self.vectors.vectors.count());
-        let inputs = self.attempt_inputs();
-        let carried = settling.carried(count);
-        let before: Vec<Node> = (inputs..inputs + carried).map(|k| g.state(k)).collect();
-        let (sizes, weights) = before.split_at(count);
-        let carry = taken(g, sizes, weights, &measured);
-        let Settled { x, values, largest, innovation } = settling.at(g, t1, &[&x1[..], &carry[count..]].concat());
-        let mut outputs = [x, values, largest].concat();
-        let zero = g.zero();
-        let size = x1.iter().fold(zero, |size, &x| g.largest(x, size));
-        outputs.extend([innovation, size, measured.error]);
-        outputs.extend(carry);
-        if self.tableau.first_same_as_last {
-            outputs.append(&mut stages.k[self.tableau.stages - 1]);
-        }
-        self.tape(&mut space, &outputs, inputs + carried)
-    }
-
-    fn attempted(&self) -> Attempted<'_> {
         let n = self.dimension;
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
-        let known_first = self.tableau.first_same_as_last;
-        let k0 = if known_first { (0..n).map(|i| g.state(n + 2 + i)).collect() } else { self.field.at(g, t, &x) };
-        let mut stages = self.stages(g, k0);
+        let first = self.tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
+        let norms: Vec<Node> = (self.norms_from()..self.attempt_inputs()).map(|k| g.state(k)).collect();
+        let Attempted { space, x1, measured, stages } = self.attempted(space, (t, h), (&x, first), &norms);
+        let mut outputs = x1;
+        outputs.push(measured.error);
+        outputs.extend([measured.sizes, measured.errors].concat());
+        outputs.extend(stages.k.into_iter().take(self.tableau.stages).flatten());
+        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters + 1)
+    }
+
+    /// From (t, x) over h, with the first stage where it is known; `norms` are S² of the vectors.
+    pub(super) fn attempted<'f>(
+        &'f self,
+        mut space: TracingSpace<'f>,
+        (t, h): (Node, Node),
+        (x, first): (&Vec<Node>, Option<Vec<Node>>),
+        norms: &[Node],
+    ) -> Attempted<'f> {
+        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, t, x));
+        let mut stages = self.stages(&mut space.graph, k0);
         let mut x1 = x.clone();
-        attempt(self.tableau, &mut space, t, h, &x, &mut stages, &mut x1);
+        attempt(self.tableau, &mut space, t, h, x, &mut stages, &mut x1);
         let g = &mut space.graph;
-        let (first, rtol) = (self.norms_from(), g.parameter(self.parameters));
-        let norms: Vec<Node> = (first..self.attempt_inputs()).map(|k| g.state(k)).collect();
-        let measured = error_norm(g, rtol, h, &stages.errors, &x1, &norms, &self.vectors.vectors);
+        let rtol = g.parameter(self.parameters);
+        let measured = error_norm(g, rtol, h, &stages.errors, &x1, norms, &self.vectors.vectors);
         Attempted { space, x1, measured, stages }
     }
 
     /// Where S² stands in what an attempt starts from.
     pub fn norms_from(&self) -> usize {
-        self.dimension + 2 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
+        self.dimension + 1 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
     }
 
     /// Length of what an attempt starts from.
     pub fn attempt_inputs(&self) -> usize {
         self.norms_from() + self.vectors.vectors.count()
     }
-
-    fn tape(&self, space: &mut TracingSpace, outputs: &[Node], inputs: usize) -> Tape {
-        Tape::of_fused(&space.graph, outputs, inputs, self.parameters + 1)
-    }
 }
 
 /// An attempted step as nodes.
-struct Attempted<'a> {
-    space: TracingSpace<'a>,
-    x1: Vec<Node>,
-    measured: Measured,
-    stages: Stages<Vec<Node>>,
+pub(super) struct Attempted<'a> {
+    pub space: TracingSpace<'a>,
+    pub x1: Vec<Node>,
+    pub measured: Measured,
+    pub stages: Stages<Vec<Node>>,
 }
 
 /// The corrected x of `field` and the square of the innovation. The targets F₀ are the nodes that `target` gives for rows
@@ -242,6 +220,7 @@ pub struct Settling {
     watch: Formula,
     dimension: usize,
     rows: usize,
+    constraints: usize,
     /// The group of every member.
     members: Vec<usize>,
     groups: usize,
@@ -260,30 +239,39 @@ pub struct Settled {
 }
 
 impl Settling {
-    /// Over `field`, whose targets F₀ are the nodes that `target` gives for rows that are no constraints. With a correction
-    /// over `vectors`, w² are states from number `weights_from` on.
-    pub fn new(
-        field: &Field,
-        correct: Option<(&StateVectors, usize)>,
-        target: impl Fn(&mut Graph, usize) -> Node,
-    ) -> Settling {
-        let correct = correct.map(|(vectors, weights_from)| correction(field, vectors, weights_from, &target));
+    /// Over `field`, with a correction where there are `vectors`.
+    pub fn new(field: &Field, correct: Option<&StateVectors>) -> Settling {
+        let (n, m) = (field.dimension, field.invariants.len());
+        let target = |g: &mut Graph, row: usize| g.state(n + row);
+        let correct = correct.map(|vectors| correction(field, vectors, n + m, target));
         let mut watched = field.clone();
-        let delta = deviation(&mut watched, &target);
+        let delta = deviation(&mut watched, target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
         let mut roots = watched.invariants.clone();
         roots.extend(nodes);
         let watch = Formula::new(&watched.graph, &roots);
-        let (dimension, rows, groups) = (field.dimension, field.invariants.len(), field.groups.len());
-        Settling { correct, watch, dimension, rows, members, groups }
+        let (constraints, groups) = (field.constraints, field.groups.len());
+        Settling { correct, watch, dimension: n, rows: m, constraints, members, groups }
     }
 
-    /// How many numbers it takes of the scales of `count` vectors.
-    pub fn carried(&self, count: usize) -> usize {
-        if self.correct.is_some() { 2 * count } else { count }
+    /// F₀: 0 for constraints, and what `target` gives for the rows behind them, by their number there.
+    pub fn targets(&self, g: &mut Graph, target: impl Fn(&mut Graph, usize) -> Node) -> Vec<Node> {
+        let mut targets = vec![g.zero(); self.constraints];
+        targets.extend((0..self.rows - self.constraints).map(|row| target(g, row)));
+        targets
     }
 
-    /// What `inputs` settle to: x, then F₀ where the targets are states, then w² where there is a correction.
+    /// Number of groups of invariants.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Whether there is a correction.
+    pub fn corrects(&self) -> bool {
+        self.correct.is_some()
+    }
+
+    /// What `inputs` settle to: x, then F₀, then w² where there is a correction.
     pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node]) -> Settled {
         let mut settled = inputs.to_vec();
         let mut innovation = g.zero();
@@ -304,8 +292,8 @@ impl Settling {
 }
 
 /// What an attempted step tells of its vectors, as nodes: see `holonome_integrate::controller`.
-struct Measured {
-    error: Node,
+pub(super) struct Measured {
+    pub error: Node,
     sizes: Vec<Node>,
     errors: Vec<Node>,
 }
@@ -322,7 +310,7 @@ fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
 }
 
 /// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only where there are some.
-fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &Measured) -> Vec<Node> {
+pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &Measured) -> Vec<Node> {
     let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
     let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
     for (vector, &weight) in weights.iter().enumerate() {

@@ -14,7 +14,6 @@ use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
-use holonome_integrate::terms::{Terms, is_measured};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -255,7 +254,6 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
     all.resize(all.len() + simulation.target_count(), 0.0);
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
-    let count = (collector.range.end - collector.range.start) as usize;
     let system = &simulation.system;
     let mut feed = Feed {
         collector,
@@ -263,8 +261,6 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         next: 0,
         start_work: sweep.starts.work(),
         values: simulation.system.rebound(&all),
-        terms: Terms::new(simulation.system.invariants()),
-        largest_terms: vec![0.0; count * simulation.groups.len()],
         targets: vec![0.0; simulation.system.invariants().count],
         all,
         work: vec![0.0; system.work_len()],
@@ -279,11 +275,8 @@ struct Feed<'f, 'a> {
     lanes: &'f CompiledLanes,
     next: usize,
     start_work: Vec<f64>,
-    /// Gives F at the start, and its terms.
+    /// Gives F at the start.
     values: crate::compiled::Compiled,
-    terms: Terms,
-    /// The size of every group's terms, of every trajectory of the batch.
-    largest_terms: Vec<f64>,
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
@@ -325,19 +318,6 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
 
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
         self.collector.sample(number, sample, x);
-        let plan = &self.collector.simulation.plan;
-        if is_measured(sample, plan.sample_count()) {
-            self.pass(number, plan.sample_time(sample), x);
-        }
-    }
-
-    fn pass(&mut self, number: usize, t: f64, x: &[f64]) {
-        let parameters = self.collector.parameters_of(number);
-        self.all[..parameters.len()].copy_from_slice(parameters);
-        self.values.rebind_invariants(&self.all);
-        let groups = self.values.invariants().groups.len();
-        let largest = &mut self.largest_terms[number * groups..(number + 1) * groups];
-        self.terms.raise(&self.values, t, x, largest, &mut self.work);
     }
 
     fn end(&mut self, number: usize, end: &End) {
@@ -353,7 +333,7 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
             steps: end.steps,
             deviations: &end.deviations,
             largest: &end.largest,
-            terms: &self.largest_terms[number * end.largest.len()..(number + 1) * end.largest.len()],
+            terms: &end.terms,
             cost: &end.cost,
             failure,
         };

@@ -1,6 +1,7 @@
 //! Step-size control: the error norm, the choice of the first step, and the step after an attempt.
 
 pub mod pi;
+pub mod slots;
 pub mod start;
 
 use crate::scales::{Vectors, square};

@@ -1,14 +1,21 @@
 //! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
 
-use super::{End, LaneCarry, LaneResults, LaneSpans, LaneSteps, Stopped, Trajectories};
+use super::{End, LaneSteps, Stopped, Trajectories};
 use super::{finite, gather, scatter};
-use crate::controller::pi::Controller;
+use crate::controller::pi::SHRINK_BLINDLY;
+use crate::controller::slots::{Slots, Status};
 use crate::controller::start;
 use crate::plan::{AdaptiveSteps, Plan};
-use crate::run::attempt::{REJECTIONS_OF_NEW, old_norm, trial};
+use crate::run::attempt::trial;
 use crate::scales::Scales;
-use crate::state::ControllerMemory;
 use crate::system::max_or_nan;
+use std::ops::Range;
+
+/// Attempts in one call: lanes whose trajectories have ended wait for the others in it no longer than that.
+const MOST_ATTEMPTS: u64 = 64;
+
+/// The last error of a trajectory that has had none.
+const NO_LAST_ERROR: f64 = 1e-4;
 
 pub(super) fn run<S: LaneSteps>(
     plan: &Plan,
@@ -18,24 +25,16 @@ pub(super) fn run<S: LaneSteps>(
     trajectories: &mut dyn Trajectories<S::Bound>,
 ) {
     let mut race = Race::new(plan, adaptive, steps);
-    for lane in 0..steps.lanes() {
-        race.take_up(lane, bound, trajectories);
-    }
+    let all: Vec<usize> = (0..steps.lanes()).collect();
+    race.take_up(&all, bound, trajectories);
     while race.lanes.iter().any(|lane| lane.number.is_some()) {
-        race.attempt(bound, trajectories);
+        race.go_on(bound, trajectories);
     }
 }
 
 /// What a lane knows of its trajectory, beside the state.
 struct Lane {
     number: Option<usize>,
-    controller: ControllerMemory,
-    /// The step that is wanted next, after rejections.
-    wanted: f64,
-    rejections: u32,
-    /// Whether the field turned out to be undefined where it stands.
-    undefined: bool,
-    scales: Scales,
     end: End,
 }
 
@@ -43,34 +42,24 @@ struct Race<'a, S: LaneSteps> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveSteps,
     steps: &'a S,
-    controller: Controller,
     lanes: Vec<Lane>,
-    t: Vec<f64>,
-    /// Length and end of the attempt.
-    length: Vec<f64>,
-    t1: Vec<f64>,
-    x: Vec<f64>,
-    x1: Vec<f64>,
-    /// X(t, x), where the scheme takes its first stage from the step before; after an attempt, the last stage.
-    first: Vec<f64>,
-    last: Vec<f64>,
-    error: Vec<f64>,
-    deviations: Vec<f64>,
-    /// What is carried beside the state, and what after the attempt.
-    carried: Vec<f64>,
-    carried1: Vec<f64>,
-    innovation: Vec<f64>,
-    /// S² of the vectors.
-    norms: Vec<f64>,
-    masses: Vec<f64>,
-    /// For what is asked about one lane while the others wait.
+    slots: Slots,
+    /// The state of the loop, of every lane.
+    state: Vec<f64>,
+    /// For what is asked about some lanes while the others wait.
     aside: Vec<f64>,
-    aside_deviations: Vec<f64>,
+    deviations: Vec<f64>,
+    terms: Vec<f64>,
+    /// States after a probe, and their times.
     moved: Vec<f64>,
     moved_t: Vec<f64>,
+    /// Lengths of the probes.
+    probes: Vec<f64>,
     one: Vec<f64>,
     field: Vec<f64>,
     change: Vec<f64>,
+    masses: Vec<f64>,
+    group: Vec<f64>,
     work: Vec<f64>,
 }
 
@@ -78,268 +67,295 @@ impl<'a, S: LaneSteps> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
-        let (vectors, kept) = (steps.vectors().count(), steps.kept());
-        let carried = if kept.weights { 2 * vectors } else { vectors };
-        let lane = |_| Lane {
-            number: None,
-            controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
-            wanted: 0.0,
-            rejections: 0,
-            undefined: false,
-            scales: Scales::default(),
-            end: End::new(plan.t0, groups),
-        };
+        let slots = steps.slots().clone();
+        let mut state = zeros(slots.len());
+        state[slots.pause * lanes..][..lanes].fill(f64::INFINITY);
         Race {
             plan,
             adaptive,
             steps,
-            controller: Controller::new(steps.tableau()),
-            lanes: (0..lanes).map(lane).collect(),
-            t: vec![plan.t0; lanes],
-            length: zeros(1),
-            t1: vec![plan.t0; lanes],
-            x: zeros(n),
-            x1: zeros(n),
-            first: zeros(n),
-            last: zeros(n),
-            error: zeros(1),
-            deviations: zeros(groups),
-            carried: zeros(carried),
-            carried1: zeros(carried),
-            innovation: zeros(1),
-            norms: zeros(vectors),
-            masses: vec![0.0; vectors],
+            lanes: (0..lanes).map(|_| Lane { number: None, end: End::new(plan.t0, groups) }).collect(),
+            state,
             aside: zeros(n),
-            aside_deviations: zeros(groups),
+            deviations: zeros(groups),
+            terms: zeros(groups),
             moved: zeros(n),
             moved_t: zeros(1),
+            probes: zeros(1),
             one: vec![0.0; n],
             field: vec![0.0; n],
             change: vec![0.0; n],
+            masses: vec![0.0; steps.vectors().count()],
+            group: vec![0.0; groups],
             work: vec![0.0; steps.work_len()],
+            slots,
         }
     }
 
-    /// Puts the next trajectory that can start into a lane, and chooses its first step.
-    fn take_up(&mut self, lane: usize, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let (lanes, t0) = (self.lanes.len(), self.plan.t0);
-        while let Some(number) = trajectories.next(bound, lane, &mut self.one, &mut self.masses) {
-            if self.adaptive.samples.first() == Some(&t0) {
-                trajectories.sample(number, 0, &self.one);
+    /// What stands in these slots, of all lanes.
+    fn all(&self, slots: Range<usize>) -> Range<usize> {
+        let lanes = self.lanes.len();
+        slots.start * lanes..slots.end * lanes
+    }
+
+    /// A number of a lane.
+    fn at(&self, slot: usize, lane: usize) -> f64 {
+        self.state[slot * self.lanes.len() + lane]
+    }
+
+    /// Makes it another.
+    fn set(&mut self, slot: usize, lane: usize, value: f64) {
+        let lanes = self.lanes.len();
+        self.state[slot * lanes + lane] = value;
+    }
+
+    /// Steps and rejections of a lane's trajectory.
+    fn counts(&self, lane: usize) -> [f64; 2] {
+        [self.slots.steps, self.slots.rejected].map(|slot| self.at(slot, lane))
+    }
+
+    /// Puts numbers of a lane into slots.
+    fn put(&mut self, slots: Range<usize>, lane: usize, values: &[f64]) {
+        let at = self.all(slots);
+        scatter(values, self.lanes.len(), lane, &mut self.state[at]);
+    }
+
+    /// Puts the next trajectories that can start into these lanes, and chooses their first steps.
+    fn take_up(&mut self, free: &[usize], bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let t0 = self.plan.t0;
+        let mut free = free.to_vec();
+        while !free.is_empty() {
+            let mut taken = Vec::with_capacity(free.len());
+            for lane in free {
+                let number = trajectories.next(bound, lane, &mut self.one, &mut self.masses);
+                let status = if number.is_some() { Status::Going } else { Status::Idle };
+                self.set(self.slots.status, lane, status.number());
+                self.lanes[lane].number = number;
+                let Some(number) = number else { continue };
+                if self.adaptive.samples.first() == Some(&t0) {
+                    trajectories.sample(number, 0, &self.one);
+                }
+                let x = self.one.clone();
+                self.put(self.slots.x.clone(), lane, &x);
+                self.set(self.slots.t, lane, t0);
+                self.lanes[lane].end.restart(t0);
+                self.start_scales(lane);
+                taken.push(lane);
             }
-            scatter(&self.one, lanes, lane, &mut self.x);
-            (self.t[lane], self.t1[lane]) = (t0, t0);
-            // The other lanes compute something too; nobody reads it.
-            self.steps.watch(bound, &self.t, &self.x, &mut self.aside_deviations, &mut self.work);
-            self.steps.fields(bound, &self.t, &self.x, &mut self.aside, &mut self.work);
-            gather(&self.aside, lanes, lane, &mut self.field);
-            scatter(&self.field, lanes, lane, &mut self.first);
+            free = self.start(taken, bound, trajectories);
+        }
+    }
+
+    /// Begins with the states of these lanes; gives the lanes whose trajectories cannot begin.
+    fn start(
+        &mut self,
+        mut taken: Vec<usize>,
+        bound: &S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) -> Vec<usize> {
+        let lanes = self.lanes.len();
+        // The other lanes compute something too; nobody reads it.
+        self.watch(bound);
+        self.fields(bound);
+        let mut unsound = Vec::new();
+        taken.retain(|&lane| {
+            self.note(lane);
             let this = &mut self.lanes[lane];
-            this.end.restart(t0);
-            gather(&self.aside_deviations, lanes, lane, &mut this.end.deviations);
-            this.end.largest.copy_from_slice(&this.end.deviations);
             this.end.cost.field = 1;
-            if !self.field.iter().chain(&self.one).chain(&this.end.deviations).all(|x| x.is_finite()) {
+            let x = &self.state[..self.slots.x.end * lanes];
+            let sound = [x, &self.aside, &self.deviations].into_iter().all(|all| finite(all, lanes, lane));
+            if !sound {
                 this.end.failure = Some(Stopped::NonFinite);
-                trajectories.end(number, &this.end);
-                continue;
+                if let Some(number) = this.number.take() {
+                    trajectories.end(number, &this.end);
+                }
+                unsound.push(lane);
             }
-            self.start_scales(lane);
-            let h = match self.adaptive.first_step {
-                Some(h) => h,
-                None => self.first_step(lane, bound),
-            };
-            let this = &mut self.lanes[lane];
-            this.number = Some(number);
-            this.rejections = 0;
-            this.controller = ControllerMemory { h, last_error: 1e-4 };
-            this.wanted = h.min(self.adaptive.longest_step);
-            return;
+            sound
+        });
+        if !self.slots.first.is_empty() {
+            for &lane in &taken {
+                gather(&self.aside, lanes, lane, &mut self.field);
+                let first = self.all(self.slots.first.clone());
+                scatter(&self.field, lanes, lane, &mut self.state[first]);
+            }
         }
+        match self.adaptive.first_step {
+            Some(h) => taken.iter().for_each(|&lane| self.set(self.slots.h, lane, h)),
+            None => self.first_steps(&taken, bound),
+        }
+        for &lane in &taken {
+            for slot in [self.slots.rejections, self.slots.steps, self.slots.rejected, self.slots.innovation] {
+                self.set(slot, lane, 0.0);
+            }
+            self.set(self.slots.last_error, lane, NO_LAST_ERROR);
+            let largest = vec![0.0; self.slots.largest.len()];
+            self.put(self.slots.largest.clone(), lane, &largest);
+        }
+        unsound
     }
 
-    /// As a single run does it; `one` is the state and `field` the field there.
-    fn first_step(&mut self, lane: usize, bound: &S::Bound) -> f64 {
+    /// As single runs choose them; `aside` has the fields.
+    fn first_steps(&mut self, taken: &[usize], bound: &S::Bound) {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
         let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
-        let norms = &self.lanes[lane].scales.norms;
-        let probe = start::probe(&self.one, &self.field, norms, vectors, span).length;
-        self.moved.copy_from_slice(&self.x);
-        for i in 0..self.one.len() {
-            self.moved[i * lanes + lane] = probe.mul_add(self.field[i], self.one[i]);
-        }
-        self.moved_t.copy_from_slice(&self.t);
-        self.moved_t[lane] += probe;
-        self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.aside, &mut self.work);
-        gather(&self.aside, lanes, lane, &mut self.change);
-        for (change, field) in self.change.iter_mut().zip(&self.field) {
-            *change -= field;
-        }
         let order = self.steps.tableau().order;
-        let norms = &self.lanes[lane].scales.norms;
-        let h = start::first_step(probe, (&self.one, &self.field, &self.change), (norms, vectors), (order, rtol, span));
-        let h = h.length;
-        self.lanes[lane].end.cost.field += 1;
-        h
+        let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
+        self.moved.copy_from_slice(&self.state[x.clone()]);
+        self.moved_t.copy_from_slice(&self.state[self.slots.t * lanes..][..lanes]);
+        let mut scales = vec![0.0; vectors.count()];
+        for &lane in taken {
+            gather(&self.state[x.clone()], lanes, lane, &mut self.one);
+            gather(&self.aside, lanes, lane, &mut self.field);
+            gather(&self.state[norms.clone()], lanes, lane, &mut scales);
+            let probe = start::probe(&self.one, &self.field, &scales, vectors, span).length;
+            for (one, field) in self.one.iter_mut().zip(&self.field) {
+                *one = probe.mul_add(*field, *one);
+            }
+            scatter(&self.one, lanes, lane, &mut self.moved);
+            self.moved_t[lane] += probe;
+            self.probes[lane] = probe;
+        }
+        let fields = self.aside.clone();
+        self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.aside, &mut self.work);
+        for &lane in taken {
+            gather(&self.state[x.clone()], lanes, lane, &mut self.one);
+            gather(&fields, lanes, lane, &mut self.field);
+            gather(&self.aside, lanes, lane, &mut self.change);
+            gather(&self.state[norms.clone()], lanes, lane, &mut scales);
+            for (change, field) in self.change.iter_mut().zip(&self.field) {
+                *change -= field;
+            }
+            let motion = (&self.one[..], &self.field[..], &self.change[..]);
+            let h = start::first_step(self.probes[lane], motion, (&scales, vectors), (order, rtol, span)).length;
+            self.set(self.slots.h, lane, h);
+            self.lanes[lane].end.cost.field += 1;
+        }
     }
 
     /// The scales with which a lane's trajectory begins; `one` is its state and `masses` are its masses.
     fn start_scales(&mut self, lane: usize) {
-        let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
+        let vectors = self.steps.vectors();
         let mut scales = Scales::new(vectors, self.steps.kept(), self.masses.clone(), &self.one);
         scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
-        scatter(&scales.norms, lanes, lane, &mut self.norms);
-        scatter(&scales.carried, lanes, lane, &mut self.carried);
-        self.lanes[lane].scales = scales;
+        self.put(self.slots.norms.clone(), lane, &scales.norms);
+        self.put(self.slots.carried.clone(), lane, &scales.carried);
+        self.put(self.slots.masses.clone(), lane, &scales.masses);
     }
 
-    /// Makes the scales after the attempt those of the lane.
-    fn take_scales(&mut self, lane: usize) {
-        let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
-        let this = &mut self.lanes[lane];
-        let sizes = (0..vectors.count()).map(|vector| vector * lanes + lane);
-        let grown = sizes.clone().any(|k| self.carried1[k] > self.carried[k]);
-        for k in (lane..self.carried.len()).step_by(lanes) {
-            self.carried[k] = self.carried1[k];
-        }
-        if grown {
-            gather(&self.carried, lanes, lane, &mut this.scales.carried);
-            this.scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
-        }
-        if grown || this.rejections >= REJECTIONS_OF_NEW {
-            scatter(&this.scales.norms, lanes, lane, &mut self.norms);
-        }
-        this.end.innovation = this.end.innovation.max(self.innovation[lane].sqrt());
-    }
-
-    /// One attempt in every lane.
-    fn attempt(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    /// The fields at the states, into `aside`.
+    fn fields(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
-        for lane in 0..lanes {
-            // Until there is a trajectory that can go on, or none is left.
-            while self.lanes[lane].number.is_some() {
-                let this = &self.lanes[lane];
-                let trial = trial(self.adaptive, self.t[lane], this.wanted, this.rejections);
-                let failure = if this.end.steps + this.end.cost.rejected >= self.plan.step_limit {
-                    Stopped::TooManySteps
-                } else if let Some((length, t1)) = trial {
-                    (self.length[lane], self.t1[lane]) = (length, t1);
-                    break;
-                } else {
-                    Stopped::StepCollapsed
-                };
-                self.finish(lane, Some(failure), bound, trajectories);
+        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        self.steps.fields(bound, t, x, &mut self.aside, &mut self.work);
+    }
+
+    /// The deviations and terms at the states.
+    fn watch(&mut self, bound: &S::Bound) {
+        let lanes = self.lanes.len();
+        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        self.steps.watch(bound, (t, x), &mut self.deviations, &mut self.terms, &mut self.work);
+    }
+
+    /// Notes the deviations and terms of a lane.
+    fn note(&mut self, lane: usize) {
+        let (lanes, end) = (self.lanes.len(), &mut self.lanes[lane].end);
+        gather(&self.deviations, lanes, lane, &mut end.deviations);
+        end.raise_largest();
+        gather(&self.terms, lanes, lane, &mut self.group);
+        end.raise_terms(&self.group);
+    }
+
+    /// Attempts in every lane, until one of them ends.
+    fn go_on(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let limit = self.plan.step_limit;
+        let mut count = MOST_ATTEMPTS;
+        for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].number.is_some()) {
+            let [steps, rejected] = self.counts(lane);
+            count = count.min(limit.saturating_sub((steps + rejected) as u64));
+        }
+        if count > 0 {
+            self.steps.attempts(bound, count, &mut self.state, &mut self.work);
+        }
+        let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
+        let mut undefined: Vec<usize> = Vec::new();
+        for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].number.is_some()) {
+            let [steps, rejected] = self.counts(lane);
+            let at_limit = (steps + rejected) as u64 >= limit;
+            match Status::of(self.at(self.slots.status, lane)) {
+                Status::Arrived => ended.push((lane, None)),
+                Status::Held => ended.push((lane, Some(Stopped::StepCollapsed))),
+                Status::Broken => ended.push((lane, Some(Stopped::NonFinite))),
+                _ if at_limit => ended.push((lane, Some(Stopped::TooManySteps))),
+                Status::Undefined => undefined.push(lane),
+                Status::Going | Status::Idle => {}
             }
         }
-        self.last.copy_from_slice(&self.first);
-        self.carried1.copy_from_slice(&self.carried);
-        let span = LaneSpans { t: &self.t, t1: &self.t1, h: &self.length };
-        let result = &mut LaneResults { x: &mut self.x1, deviations: &mut self.deviations, error: &mut self.error };
-        let carry = LaneCarry { scales: &mut self.carried1, innovation: &mut self.innovation };
-        self.steps.attempt(bound, span, &self.x, &self.norms, carry, &mut self.last, result, &mut self.work);
+        if !undefined.is_empty() {
+            // Either the step is far too long, or the field is undefined where it starts.
+            self.fields(bound);
+            for lane in undefined {
+                match finite(&self.aside, self.lanes.len(), lane) {
+                    true => self.reject_blindly(lane),
+                    false => ended.push((lane, Some(Stopped::NonFinite))),
+                }
+            }
+        }
+        if !ended.is_empty() {
+            self.watch(bound);
+            for &(lane, failure) in &ended {
+                self.finish(lane, failure, trajectories);
+            }
+            let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).collect();
+            self.take_up(&free, bound, trajectories);
+        }
+    }
+
+    /// Rejects the first attempt at a step, whose error is not a number.
+    fn reject_blindly(&mut self, lane: usize) {
+        let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
+        let t = self.at(self.slots.t, lane);
+        let length = trial(self.adaptive, t, wanted, 0).map_or(wanted, |(length, _)| length);
+        self.set(self.slots.h, lane, length * SHRINK_BLINDLY);
+        self.set(self.slots.rejections, lane, 1.0);
+        self.set(self.slots.rejected, lane, self.at(self.slots.rejected, lane) + 1.0);
+        self.set(self.slots.status, lane, Status::Going.number());
+    }
+
+    /// Reports the end of a lane's trajectory.
+    fn finish(&mut self, lane: usize, failure: Option<Stopped>, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, slots) = (self.lanes.len(), self.slots.clone());
+        let Some(number) = self.lanes[lane].number.take() else { return };
+        let [t, steps, rejected, innovation] =
+            [slots.t, slots.steps, slots.rejected, slots.innovation].map(|slot| self.at(slot, lane));
+        if failure.is_none() {
+            self.note(lane);
+        }
+        let (largest, corrects) = (self.all(slots.largest.clone()), self.steps.corrects());
+        gather(&self.state[largest], lanes, lane, &mut self.group);
+        self.steps.finish(&mut self.group);
         let tableau = self.steps.tableau();
+        let end = &mut self.lanes[lane].end;
+        for (largest, &inside) in end.largest.iter_mut().zip(&self.group) {
+            *largest = max_or_nan(*largest, inside);
+        }
         let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
-        for lane in 0..lanes {
-            let this = &mut self.lanes[lane];
-            if this.number.is_none() {
-                continue;
-            }
-            this.end.cost.field += evaluations;
-            let error = self.error[lane];
-            if error.is_nan() && this.rejections == 0 {
-                // Either the step is far too long, or the field is undefined where it starts.
-                self.steps.fields(bound, &self.t, &self.x, &mut self.aside, &mut self.work);
-                if !finite(&self.aside, lanes, lane) {
-                    this.undefined = true;
-                }
-            }
-            if error <= 1.0 {
-                self.controller.accepted(&mut this.controller, self.length[lane], error, this.rejections > 0);
-            } else {
-                this.rejections += 1;
-                this.end.cost.rejected += 1;
-                this.wanted = self.controller.rejected(self.length[lane], error);
-                if this.rejections == REJECTIONS_OF_NEW {
-                    let norms: Vec<f64> = this.scales.norms.iter().map(|&norm| old_norm(norm)).collect();
-                    scatter(&norms, lanes, lane, &mut self.norms);
-                }
-            }
-        }
-        for lane in 0..lanes {
-            let this = &mut self.lanes[lane];
-            if this.number.is_some() && std::mem::take(&mut this.undefined) {
-                self.finish(lane, Some(Stopped::NonFinite), bound, trajectories);
-            } else if this.number.is_some() && self.error[lane] <= 1.0 {
-                self.accept(lane, bound, trajectories);
-            }
-        }
-        if tableau.first_same_as_last && self.steps.corrects() {
-            // The corrections have moved the states. Where a lane has not moved, this is what it knew.
-            self.steps.fields(bound, &self.t, &self.x, &mut self.first, &mut self.work);
-        }
-    }
-
-    /// Makes x₁ the state of a lane, and ends its trajectory there if it is to end.
-    fn accept(&mut self, lane: usize, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let lanes = self.lanes.len();
-        if !(finite(&self.x1, lanes, lane) && finite(&self.deviations, lanes, lane)) {
-            return self.finish(lane, Some(Stopped::NonFinite), bound, trajectories);
-        }
-        for i in 0..self.one.len() {
-            self.x[i * lanes + lane] = self.x1[i * lanes + lane];
-        }
-        self.t[lane] = self.t1[lane];
-        self.take_scales(lane);
-        let (corrects, tableau) = (self.steps.corrects(), self.steps.tableau());
-        let this = &mut self.lanes[lane];
-        this.end.steps += 1;
-        this.rejections = 0;
-        this.wanted = this.controller.h.min(self.adaptive.longest_step);
-        gather(&self.deviations, lanes, lane, &mut this.end.deviations);
-        for (largest, &now) in this.end.largest.iter_mut().zip(&this.end.deviations) {
-            *largest = max_or_nan(*largest, now);
-        }
+        (end.t, end.steps, end.failure, end.innovation) = (t, steps as u64, failure, innovation);
+        end.cost.rejected = rejected as u64;
+        end.cost.field += (steps + rejected) as u64 * evaluations;
         if corrects {
-            this.end.cost.count_corrections(1);
-        }
-        if let Some(number) = this.number.filter(|_| this.end.steps.is_power_of_two()) {
-            gather(&self.x, lanes, lane, &mut self.one);
-            trajectories.pass(number, self.t[lane], &self.one);
-        }
-        if self.t[lane] < self.adaptive.t_end {
+            end.cost.count_corrections(steps as u64);
             if tableau.first_same_as_last {
-                if corrects {
-                    self.lanes[lane].end.cost.field += 1;
-                } else {
-                    gather(&self.last, lanes, lane, &mut self.one);
-                    scatter(&self.one, lanes, lane, &mut self.first);
-                }
+                // A correction moves the state, so that the next step needs the field there.
+                end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
             }
-            return;
         }
         let last = self.adaptive.samples.len() - 1;
-        if self.adaptive.samples[last] == self.adaptive.t_end {
-            gather(&self.x, lanes, lane, &mut self.one);
-            if let Some(number) = self.lanes[lane].number {
-                trajectories.sample(number, last, &self.one);
-            }
+        if failure.is_none() && self.adaptive.samples[last] == self.adaptive.t_end {
+            let x = self.all(slots.x);
+            gather(&self.state[x], lanes, lane, &mut self.one);
+            trajectories.sample(number, last, &self.one);
         }
-        self.finish(lane, None, bound, trajectories);
-    }
-
-    /// Reports the end of a lane's trajectory and takes up the next one.
-    fn finish(
-        &mut self,
-        lane: usize,
-        failure: Option<Stopped>,
-        bound: &mut S::Bound,
-        trajectories: &mut dyn Trajectories<S::Bound>,
-    ) {
-        let this = &mut self.lanes[lane];
-        if let Some(number) = this.number.take() {
-            (this.end.t, this.end.failure) = (self.t[lane], failure);
-            trajectories.end(number, &this.end);
-        }
-        self.take_up(lane, bound, trajectories);
+        trajectories.end(number, &self.lanes[lane].end);
     }
 }

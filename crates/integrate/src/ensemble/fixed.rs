@@ -5,7 +5,6 @@ use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
 use crate::scales::{Scales, first_pending};
 use crate::system::max_or_nan;
-use crate::terms::steps_to_measurement;
 
 pub(super) fn run<S: LaneSteps>(
     plan: &Plan,
@@ -42,6 +41,8 @@ struct March<'a, S: LaneSteps> {
     field_after: Vec<f64>,
     largest: Vec<f64>,
     deviations: Vec<f64>,
+    terms: Vec<f64>,
+    group: Vec<f64>,
     one: Vec<f64>,
     times: Vec<f64>,
     work: Vec<f64>,
@@ -70,6 +71,8 @@ impl<'a, S: LaneSteps> March<'a, S> {
             field_after: zeros(n),
             largest: zeros(groups),
             deviations: zeros(groups),
+            terms: zeros(groups),
+            group: vec![0.0; groups],
             one: vec![0.0; n],
             times: zeros(1),
             work: vec![0.0; steps.work_len()],
@@ -141,12 +144,8 @@ impl<'a, S: LaneSteps> March<'a, S> {
             }
             let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
-            let block = block.min(steps_to_measurement(step));
             self.block(bound, step, block, trajectories);
             step += block;
-            if step.is_power_of_two() {
-                self.pass(step, trajectories);
-            }
         }
         self.note_deviations(bound, step);
         let t = self.fixed.time(self.plan.t0, step);
@@ -224,26 +223,17 @@ impl<'a, S: LaneSteps> March<'a, S> {
         }
     }
 
-    /// Notes the groups' deviations after `step` steps.
+    /// Notes the groups' deviations and terms after `step` steps.
     fn note_deviations(&mut self, bound: &S::Bound, step: u64) {
         let lanes = self.steps.lanes();
         self.times.fill(self.fixed.time(self.plan.t0, step));
-        self.steps.watch(bound, &self.times, &self.x, &mut self.deviations, &mut self.work);
+        let at = (&self.times[..], &self.x[..]);
+        self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
-            for (largest, &now) in end.largest.iter_mut().zip(&end.deviations) {
-                *largest = max_or_nan(*largest, now);
-            }
-        }
-    }
-
-    fn pass(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let t = self.fixed.time(self.plan.t0, step);
-        for lane in 0..self.steps.lanes() {
-            if let Some(number) = self.number[lane] {
-                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
-                trajectories.pass(number, t, &self.one);
-            }
+            end.raise_largest();
+            gather(&self.terms, lanes, lane, &mut self.group);
+            end.raise_terms(&self.group);
         }
     }
 

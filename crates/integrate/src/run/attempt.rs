@@ -1,23 +1,24 @@
 //! From the state to an accepted x₁: the first stage, the first step's length, and attempts until one is accepted.
 
 use super::Engine;
+use super::march::Wanted;
 use crate::controller::pi::Controller;
 use crate::controller::{Measured, Yardstick, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::{Attempt, Settled};
+use crate::scheme::map::Attempt;
 use crate::system::all_finite;
 
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
 /// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
-const MOST_REJECTIONS: u32 = 100;
+pub const MOST_REJECTIONS: u32 = 100;
 
 /// Rejections in a row after which vectors that have always been 0 do not count: the relative error of one that starts
 /// like a high power of the time is the same for every step.
-pub(crate) const REJECTIONS_OF_NEW: u32 = 12;
+pub const REJECTIONS_OF_NEW: u32 = 12;
 
 /// A step shorter than this many units in the last place of t does not resolve time any more.
-const SHORTEST_STEP_ULPS: f64 = 10.0;
+pub const SHORTEST_STEP_ULPS: f64 = 10.0;
 
 /// Length and end of the next attempt from t, where `h` is wanted after so many rejections; none where that step is too
 /// short to be one.
@@ -34,15 +35,16 @@ pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -
 
 /// Whether a step of the length `h` from t goes to the end: also one that would leave a sliver.
 fn reaches_end(adaptive: &AdaptiveSteps, t: f64, h: f64) -> bool {
-    1.01 * h >= adaptive.t_end - t
+    SLIVER * h >= adaptive.t_end - t
 }
+
+/// A last step may be longer by this factor than the one that is wanted.
+pub const SLIVER: f64 = 1.01;
 
 /// The step that was accepted.
 pub(super) struct Accepted {
     pub h: f64,
     pub t1: f64,
-    /// Whether x₁ is treated already, and F known there.
-    pub settled: bool,
 }
 
 impl Engine<'_> {
@@ -91,10 +93,12 @@ impl Engine<'_> {
         &mut self,
         adaptive: &AdaptiveSteps,
         controller: &Controller,
+        Wanted { mut h, mut rejections }: Wanted,
     ) -> Result<Accepted, Failure<E>> {
         let t = self.state.t;
-        let mut h = self.state.controller.h.min(adaptive.longest_step);
-        let mut rejections = 0;
+        if rejections > REJECTIONS_OF_NEW {
+            self.leave_new_vectors_aside();
+        }
         if reaches_end(adaptive, t, self.state.controller.h) {
             self.state.keep_before_end();
         }
@@ -107,7 +111,7 @@ impl Engine<'_> {
                 self.leave_new_vectors_aside();
             }
             let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
-            let (Attempt { error, evaluations }, settled) = self.attempt(adaptive, length, t1, norms);
+            let Attempt { error, evaluations } = self.attempt(adaptive, length, t1, norms);
             self.state.cost.field += evaluations;
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
@@ -121,7 +125,7 @@ impl Engine<'_> {
                     let last = self.tableau().stages - 1;
                     self.field.copy_from_slice(&self.stages.k[last]);
                 }
-                return Ok(Accepted { h: length, t1, settled });
+                return Ok(Accepted { h: length, t1 });
             }
             rejections += 1;
             self.state.cost.rejected += 1;
@@ -135,35 +139,17 @@ impl Engine<'_> {
         self.norms.extend(self.state.scales.norms.iter().map(|&norm| old_norm(norm)));
     }
 
-    /// One attempt, settled at once where the map can do that and no sample needs the stages.
-    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64, norms: Norms) -> (Attempt, bool) {
-        let last = self.tableau().stages - 2;
+    /// One attempt.
+    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64, norms: Norms) -> Attempt {
         let (t, x, x1, work) = (self.state.t, &self.state.x, &mut self.x1, &mut self.work);
         let norms = match norms {
             Norms::Own => &self.state.scales.norms,
             Norms::OfOld => &self.norms,
         };
         let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
-        if !dense {
-            let (first, rest) = self.stages.k.split_at_mut(1);
-            self.scales.carried.copy_from_slice(&self.state.scales.carried);
-            let settled = &mut Settled {
-                x: x1,
-                values: &mut self.values,
-                deviations: &mut self.deviations,
-                last_stage: &mut rest[last],
-                carried: &mut self.scales.carried,
-                innovation: 0.0,
-            };
-            if let Some(attempt) = self.map.settled_attempt((t, t1), h, x, &first[0], norms, settled, work) {
-                self.innovation = settled.innovation;
-                return (attempt, true);
-            }
-        }
         let yardstick = Yardstick { rtol: adaptive.rtol, vectors: self.system.vectors(), norms };
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-        let attempt = self.map.attempt(t, h, x, yardstick, dense, &mut self.stages, x1, measured, work);
-        (attempt, false)
+        self.map.attempt(t, h, x, yardstick, dense, &mut self.stages, x1, measured, work)
     }
 }
 

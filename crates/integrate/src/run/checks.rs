@@ -23,14 +23,6 @@ impl Engine<'_> {
         self.check_treated(t1)
     }
 
-    /// Checks an x₁ that the map has treated, and counts what that took.
-    pub(super) fn check_settled<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
-        if self.treatment.moves_the_state() {
-            self.state.cost.count_corrections(1);
-        }
-        self.check_treated(t1)
-    }
-
     fn check_treated<E>(&self, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
         self.check_values(step, t1)?;
@@ -49,7 +41,7 @@ impl Engine<'_> {
         self.check_values(step, t1)
     }
 
-    fn check_values<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
+    pub(super) fn check_values<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
         if !all_finite(&self.values)
             && let Some(row) = self.values.iter().position(|f| !f.is_finite())
         {

@@ -82,6 +82,13 @@ impl Claims {
     }
 }
 
+impl Claims {
+    /// Steps from step `step` to the next look.
+    pub(super) fn steps_to_look(&self, step: u64) -> u64 {
+        self.next.saturating_sub(step).max(1)
+    }
+}
+
 /// The step from which on to look again.
 fn next_look(step: u64) -> u64 {
     (step / STEPS_BETWEEN_LOOKS + 1) * STEPS_BETWEEN_LOOKS

@@ -1,6 +1,7 @@
 //! The one-step map as the loop over time sees it: either the tableau on slices, or the same step compiled elsewhere.
 
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
+use crate::controller::slots::Slots;
 use crate::controller::{Measured, Yardstick, error_norm};
 use crate::space::SliceSpace;
 use crate::state::Cost;
@@ -14,22 +15,6 @@ pub struct Attempt {
     pub error: f64,
     /// How many evaluations of the field it took.
     pub evaluations: u64,
-}
-
-/// Where the result of an attempt goes.
-pub struct Settled<'a> {
-    /// The treated x₁.
-    pub x: &'a mut [f64],
-    /// F there.
-    pub values: &'a mut [f64],
-    /// The groups' deviations there.
-    pub deviations: &'a mut [f64],
-    /// The last stage, where it is the first of the next step unless the treatment moves x₁.
-    pub last_stage: &'a mut [f64],
-    /// What the run carries of its vectors' scales: on entry before the step, then after it.
-    pub carried: &'a mut [f64],
-    /// The square of the innovation, where the step ends with a correction.
-    pub innovation: f64,
 }
 
 /// Why a step has no result.
@@ -155,19 +140,9 @@ pub trait StepMap: Sync {
         unreachable!("a scheme without an error estimate attempts no steps")
     }
 
-    /// An attempt from t to t₁ together with what follows if it is accepted: the treatment of x₁, and F and the deviations
-    /// there. The bits are those of [`StepMap::attempt`] and the treatment. `first` is X(t, x) where the map takes it,
-    /// `norms` are S² of the vectors. None where this map cannot.
-    fn settled_attempt(
-        &self,
-        (_t, _t1): (f64, f64),
-        _h: f64,
-        _x: &[f64],
-        _first: &[f64],
-        _norms: &[f64],
-        _settled: &mut Settled,
-        _work: &mut [f64],
-    ) -> Option<Attempt> {
+    /// Several attempts in one go, with the treatment of what is accepted and the control of the step, if this map can do
+    /// that: see [`Attempts`].
+    fn attempts(&self) -> Option<&dyn Attempts> {
         None
     }
 
@@ -201,6 +176,22 @@ pub trait Blocks: Sync {
 
     /// Adds what so many steps cost.
     fn count(&self, steps: u64, cost: &mut Cost);
+}
+
+/// Adaptive steps in one go, for one run: its tolerance, its end and its targets are known. The bits are those of
+/// [`StepMap::attempt`], the treatment and the controller.
+pub trait Attempts: Sync {
+    /// Where the state of the loop stands.
+    fn slots(&self) -> &Slots;
+
+    /// Makes up to `count` attempts from `state`.
+    fn run(&self, count: u64, state: &mut [f64], work: &mut [f64]);
+
+    /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
+    fn evaluations(&self) -> u64;
+
+    /// Makes deviations of what stands in [`Slots::largest`].
+    fn finish(&self, largest: &mut [f64]);
 }
 
 /// The map that evaluates the tableau on slices, calling the system's field for every stage.

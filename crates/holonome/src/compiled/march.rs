@@ -1,0 +1,413 @@
+//! Attempted steps with their controller as a tape: the loop of `holonome_integrate::run` over adaptive steps, traced.
+//!
+//! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
+//! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
+
+use super::step::{Attempted, Ingredients, Settled, Settling, taken};
+use super::tracing::TracingSpace;
+use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR, SHRINK_BLINDLY};
+use holonome_integrate::controller::slots::{Slots, Status};
+use holonome_integrate::plan::AdaptiveSteps;
+use holonome_integrate::run::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
+use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, Vectors};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
+
+/// What a loop of attempts knows of the run, behind the parameters of the model and of its treatment.
+pub fn parameters(adaptive: &AdaptiveSteps) -> [f64; 5] {
+    let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
+    [rtol, t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+}
+
+impl Ingredients<'_> {
+    /// Where the state of the loop stands.
+    pub fn slots(&self, settling: &Settling) -> Slots {
+        let corrects = settling.corrects();
+        let first = self.tableau.first_same_as_last && !corrects;
+        Slots::new(self.dimension, first, corrects, self.vectors.vectors.count(), settling.groups())
+    }
+
+    /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
+    /// from number `targets` on.
+    pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
+        let (slots, vectors) = (self.slots(settling), &self.vectors.vectors);
+        let controller = Controller::new(self.tableau);
+        let mut space = TracingSpace::new(self.field);
+        let g = &mut space.graph;
+        let before: Vec<Node> = (0..slots.len()).map(|k| g.state(k)).collect();
+        let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
+        let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
+        let (zero, one) = (g.zero(), g.one());
+
+        // The length and the end of the attempt, as `trial` finds them.
+        let h = least(g, h, longest);
+        let remaining = g.sub(t_end, t);
+        let with_sliver = times(g, SLIVER, h);
+        let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
+        let length = g.select(is_last, remaining, h);
+        let sum = g.add(t, h);
+        let t1 = g.select(is_last, t_end, sum);
+        let size_of_t = g.unary(Unary::Abs, t);
+        let shortest_here = times(g, SHORTEST_STEP_ULPS * f64::EPSILON, size_of_t);
+        let resolves = g.binary(Binary::Less, shortest_here, h);
+        let not_short = g.binary(Binary::LessEqual, shortest, h);
+        let resolves = g.binary(Binary::And, resolves, not_short);
+        let is_first = g.binary(Binary::Equal, rejections, zero);
+        let last_may_be_short = g.binary(Binary::And, is_last, is_first);
+        let may_be = g.binary(Binary::Or, resolves, last_may_be_short);
+        let most = g.constant(f64::from(MOST_REJECTIONS));
+        let few = g.binary(Binary::Less, rejections, most);
+        let before_pause = g.binary(Binary::Less, t1, before[slots.pause]);
+        let may_be = g.binary(Binary::And, may_be, few);
+        let may_be = g.binary(Binary::And, may_be, before_pause);
+
+        // The attempt.
+        let x = before[slots.x.clone()].to_vec();
+        let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
+        let norms = of_old(g, &before[slots.norms.clone()], rejections);
+        let Attempted { mut space, x1, measured, mut stages } = self.attempted(space, (t, length), (&x, first), &norms);
+        let g = &mut space.graph;
+        let carried = &before[slots.carried.clone()];
+        let (sizes, weights) = carried.split_at(vectors.count());
+        let carry = taken(g, sizes, weights, &measured);
+        let target = settling.targets(g, |g, row| g.parameter(targets + row));
+        let Settled { x: x1_settled, largest, innovation, .. } =
+            settling.at(g, t1, &[&x1[..], &target, &carry[vectors.count()..]].concat());
+
+        // What it came to: an error that is NaN where x₁ is not finite.
+        let biggest = g.constant(f64::MAX);
+        let finite = |g: &mut Graph, all: &mut dyn Iterator<Item = Node>| {
+            let largest = all.fold(zero, |largest, x| g.largest(x, largest));
+            g.binary(Binary::LessEqual, largest, biggest)
+        };
+        let sound = finite(g, &mut x1.iter().copied());
+        let error = measured.error;
+        let small = g.binary(Binary::LessEqual, error, one);
+        let small = g.binary(Binary::And, sound, small);
+        let large = g.binary(Binary::Less, one, error);
+        let large = g.binary(Binary::And, sound, large);
+        let is_number = g.binary(Binary::Or, small, large);
+        let whole = finite(g, &mut x1_settled.iter().chain(&largest).copied());
+        let status = before[slots.status];
+        let going = g.binary(Binary::Equal, status, zero);
+        let going = g.binary(Binary::And, going, may_be);
+        let good = g.binary(Binary::And, small, whole);
+        let accepted = g.binary(Binary::And, going, good);
+        let retried = g.binary(Binary::And, is_first, is_number);
+        let not_first = g.unary(Unary::Not, is_first);
+        let retried = g.binary(Binary::Or, retried, not_first);
+        let not_small = g.unary(Unary::Not, small);
+        let rejected = g.binary(Binary::And, not_small, retried);
+        let rejected = g.binary(Binary::And, going, rejected);
+
+        // The next step, as `Controller` chooses it.
+        let error_kept = most_of(g, error, LEAST_ERROR);
+        let (alpha, safety) = (g.constant(-controller.alpha), controller.safety);
+        let power = g.rough_power(error_kept, alpha);
+        let factor = times(g, safety, power);
+        let mut grown = factor;
+        if controller.beta != 0.0 {
+            let beta = g.constant(controller.beta);
+            let power = g.rough_power(last_error, beta);
+            grown = g.mul(factor, power);
+        }
+        let (shrink, grow) = (g.constant(controller.shrink), g.constant(controller.grow));
+        let ceiling = g.select(is_first, grow, one);
+        let clamped = |g: &mut Graph, factor: Node, ceiling: Node| {
+            let low = g.binary(Binary::Less, factor, shrink);
+            let raised = g.select(low, shrink, factor);
+            least(g, raised, ceiling)
+        };
+        let grown = clamped(g, grown, ceiling);
+        let shrunk = clamped(g, factor, one);
+        let blindly = g.constant(SHRINK_BLINDLY);
+        let error_is_finite = g.binary(Binary::LessEqual, error, biggest);
+        let error_is_finite = g.binary(Binary::And, error_is_finite, is_number);
+        let shrunk = g.select(error_is_finite, shrunk, blindly);
+        let factor = g.select(accepted, grown, shrunk);
+        let next = g.mul(length, factor);
+        let changed = g.binary(Binary::Or, accepted, rejected);
+        let last = most_of(g, error, LEAST_LAST_ERROR);
+
+        let mut after = before.clone();
+        for (slot, x1) in slots.x.clone().zip(x1_settled) {
+            after[slot] = g.select(accepted, x1, before[slot]);
+        }
+        if let Some(stage) = stages.k.get_mut(self.tableau.stages - 1) {
+            for (slot, k) in slots.first.clone().zip(stage.drain(..)) {
+                after[slot] = g.select(accepted, k, before[slot]);
+            }
+        }
+        for (slot, &carried) in slots.carried.clone().zip(&carry) {
+            after[slot] = g.select(accepted, carried, before[slot]);
+        }
+        let norms = norms_of(g, &carry[..vectors.count()], &before[slots.masses.clone()], vectors, absolute);
+        for (slot, norm) in slots.norms.clone().zip(norms) {
+            after[slot] = g.select(accepted, norm, before[slot]);
+        }
+        for (slot, deviation) in slots.largest.clone().zip(largest) {
+            let largest = g.largest(deviation, before[slot]);
+            after[slot] = g.select(accepted, largest, before[slot]);
+        }
+        if settling.corrects() {
+            let innovation = g.sqrt(innovation);
+            let larger = g.binary(Binary::Less, before[slots.innovation], innovation);
+            let larger = g.binary(Binary::And, accepted, larger);
+            after[slots.innovation] = g.select(larger, innovation, before[slots.innovation]);
+            after[slots.innovation_at] = g.select(larger, t1, before[slots.innovation_at]);
+        }
+        after[slots.t] = g.select(accepted, t1, t);
+        after[slots.h] = g.select(changed, next, before[slots.h]);
+        after[slots.last_error] = g.select(accepted, last, last_error);
+        let again = g.add(rejections, one);
+        let again = g.select(rejected, again, rejections);
+        after[slots.rejections] = g.select(accepted, zero, again);
+        for (slot, counted) in [(slots.steps, accepted), (slots.rejected, rejected)] {
+            let more = g.add(before[slot], one);
+            after[slot] = g.select(counted, more, before[slot]);
+        }
+
+        // The status, the most particular one last.
+        let number = |g: &mut Graph, status: Status| g.constant(status.number());
+        let (broken, undefined) = (number(g, Status::Broken), number(g, Status::Undefined));
+        let (held, arrived) = (number(g, Status::Held), number(g, Status::Arrived));
+        let ended = g.select(small, broken, undefined);
+        let ended = g.select(may_be, ended, held);
+        let at_end = g.select(is_last, arrived, zero);
+        let now = g.select(accepted, at_end, ended);
+        let now = g.select(rejected, zero, now);
+        let started = g.binary(Binary::Equal, status, zero);
+        let status = g.select(started, now, status);
+        after[slots.status] = status;
+        let idle = number(g, Status::Idle);
+        let goes_on = g.binary(Binary::LessEqual, status, idle);
+        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.len(), self.parameters + 5)
+    }
+}
+
+/// The smaller of two numbers.
+fn least(g: &mut Graph, a: Node, b: Node) -> Node {
+    let over = g.binary(Binary::Less, b, a);
+    g.select(over, b, a)
+}
+
+/// The larger of a number that may be NaN, and then is kept, and another.
+fn most_of(g: &mut Graph, a: Node, least: f64) -> Node {
+    let least = g.constant(least);
+    let under = g.binary(Binary::Less, a, least);
+    g.select(under, least, a)
+}
+
+/// The larger one, a where b is NaN.
+fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
+    let over = g.binary(Binary::Less, a, b);
+    g.select(over, b, a)
+}
+
+fn times(g: &mut Graph, factor: f64, a: Node) -> Node {
+    let factor = g.constant(factor);
+    g.mul(factor, a)
+}
+
+/// S² of the vectors, those that have always been 0 left aside after some rejections.
+fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
+    let (most, zero, aside) = (g.constant(f64::from(REJECTIONS_OF_NEW)), g.zero(), g.constant(f64::MAX));
+    let own = g.binary(Binary::Less, rejections, most);
+    norms
+        .iter()
+        .map(|&norm| {
+            let old = g.binary(Binary::Less, zero, norm);
+            let counts = g.binary(Binary::Or, own, old);
+            g.select(counts, norm, aside)
+        })
+        .collect()
+}
+
+/// S² from σ², as `holonome_integrate::scales::Scales::renew_norms` finds it; masses are 0 where there are none.
+fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, absolute: Node) -> Vec<Node> {
+    let (zero, biggest) = (g.zero(), g.constant(f64::MAX));
+    let has: Vec<Node> = masses.iter().map(|&m| g.binary(Binary::Less, zero, m)).collect();
+    let of_role = |role: Role| vectors.families().iter().filter(move |family| family.role == role);
+    let single = |role: Role| of_role(role).map(|family| family.vectors.len()).sum::<usize>() <= 1;
+    // I and K. Of a single vector each is that vector's own, which its floor then is a part of.
+    let mut between = |role: Role, of: fn(&mut Graph, Node, Node) -> Node| {
+        if single(role) {
+            return zero;
+        }
+        of_role(role).flat_map(|family| family.vectors.clone()).fold(zero, |most, vector| {
+            let own = of(g, masses[vector], sizes[vector]);
+            let own = g.select(has[vector], own, zero);
+            larger(g, most, own)
+        })
+    };
+    let inertia = between(Role::Position, |g, m, size| g.mul(m, size));
+    let energy = between(Role::Momentum, |g, m, size| g.div(size, m));
+    let mut norms: Vec<Node> = sizes.iter().map(|&size| larger(g, size, absolute)).collect();
+    for family in vectors.families() {
+        let momenta = family.role == Role::Momentum;
+        let mut within = zero;
+        if family.vectors.len() > 1 {
+            for vector in family.vectors.clone() {
+                let mut own = sizes[vector];
+                if momenta {
+                    let square = g.mul(masses[vector], masses[vector]);
+                    let by_mass = g.div(own, square);
+                    own = g.select(has[vector], by_mass, own);
+                }
+                within = larger(g, within, own);
+            }
+            within = times(g, FAMILY_FLOOR, within);
+        }
+        for vector in family.vectors.clone() {
+            let (m, has) = (masses[vector], has[vector]);
+            let mut floor = within;
+            if family.vectors.len() > 1 && momenta {
+                let square = g.mul(m, m);
+                let by_mass = g.mul(square, within);
+                floor = g.select(has, by_mass, within);
+            }
+            let between = match family.role {
+                Role::Position if !single(Role::Position) => {
+                    let floor = times(g, MASS_FLOOR, inertia);
+                    Some(g.div(floor, m))
+                }
+                Role::Momentum if !single(Role::Momentum) => {
+                    let floor = times(g, MASS_FLOOR, energy);
+                    Some(g.mul(floor, m))
+                }
+                _ => None,
+            };
+            if let Some(between) = between {
+                let both = larger(g, floor, between);
+                floor = g.select(has, both, floor);
+            }
+            // A floor that overflows is none.
+            let finite = g.binary(Binary::LessEqual, floor, biggest);
+            let floor = g.select(finite, floor, zero);
+            norms[vector] = larger(g, norms[vector], floor);
+        }
+    }
+    norms
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compiled::CompiledMap;
+    use crate::{Problem, RunOptions, Settings, Simulation};
+    use holonome_integrate::controller::pi::rough_power;
+    use holonome_integrate::controller::{Measured, Yardstick};
+    use holonome_integrate::observer::Recorder;
+    use holonome_integrate::run::run_map;
+    use holonome_integrate::scheme::explicit_rk::Stages;
+    use holonome_integrate::scheme::map::{Attempt, NoStep, StepMap};
+    use holonome_integrate::state::{Cost, StepState};
+    use holonome_integrate::tableau::Tableau;
+    use holonome_model::graph::primitive::{self, Numbers};
+    use std::collections::BTreeMap;
+
+    /// A map whose attempts are made one by one.
+    struct OneByOne<'a>(CompiledMap<'a>);
+
+    impl StepMap for OneByOne<'_> {
+        fn tableau(&self) -> Option<&'static Tableau> {
+            self.0.tableau()
+        }
+
+        fn work_len(&self) -> usize {
+            self.0.work_len()
+        }
+
+        fn takes_first_stage(&self) -> bool {
+            self.0.takes_first_stage()
+        }
+
+        fn fixed_step(
+            &self,
+            t_and_h: (f64, f64),
+            x: &Vec<f64>,
+            stages: &mut Stages<Vec<f64>>,
+            memory: &mut [f64],
+            x1: &mut Vec<f64>,
+            cost: &mut Cost,
+            work: &mut [f64],
+        ) -> Result<(), NoStep> {
+            self.0.fixed_step(t_and_h, x, stages, memory, x1, cost, work)
+        }
+
+        fn attempt(
+            &self,
+            t: f64,
+            h: f64,
+            x: &Vec<f64>,
+            yardstick: Yardstick,
+            dense: bool,
+            stages: &mut Stages<Vec<f64>>,
+            x1: &mut Vec<f64>,
+            measured: &mut Measured,
+            work: &mut [f64],
+        ) -> Attempt {
+            self.0.attempt(t, h, x, yardstick, dense, stages, x1, measured, work)
+        }
+
+        fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
+            self.0.dense_stages(t, h, x, stages, work)
+        }
+    }
+
+    /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven one that is undefined beyond a wall.
+    const MODELS: [&str; 4] = [
+        "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, sqrt(19))\nhamiltonian dot(p, p)/2 - 1/norm(q)\n\
+         integral L = q.x*p.y - q.y*p.x",
+        "parameter m[i in 1..3] = (1, 1e-3, 1e-8)[i]\ncoordinate q[i in 1..3] : R^2 = (i, 0.1*i*(i - 1))\n\
+         momentum p of q = (0, 0)\n\
+         hamiltonian sum(i in 1..3 : dot(p[i], p[i])/(2*m[i])) + sum(i in 1..2 : 1e-3*m[i+1]*norm(q[i] - q[i+1])^4)",
+        "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/2 + q.z\n\
+         constraint rod : dot(q, q) = 1\nintegral J = q.x*p.y - q.y*p.x",
+        "state x : R = 1\nstate y : R = 0\nx' = -0.1/sqrt(x)\ny' = cos(t)",
+    ];
+
+    #[test]
+    fn a_loop_is_its_attempts_one_by_one() {
+        let mut rejected = 0;
+        for (text, method, rtol) in MODELS.iter().enumerate().flat_map(|(k, text)| {
+            let methods = ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3"];
+            methods.map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
+        }) {
+            let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).expect("a model");
+            let folder = tempfile::tempdir().unwrap();
+            let out = Some(folder.path().join("run"));
+            let options =
+                RunOptions { method: method.to_string(), rtol, until: 30.0, samples: Some(7), out, ..RunOptions::default() };
+            let Ok(simulation) = Simulation::new(problem, options) else {
+                panic!("{method} suits\n{text}");
+            };
+            let Simulation { plan, system, step, .. } = &simulation;
+            let tableau = plan.method.scheme.runge_kutta().unwrap();
+            let start = StepState::new(plan, system, &simulation.problem.model.initial, None);
+            let run = |map: &dyn StepMap| {
+                let mut state = start.clone();
+                let end = run_map(plan, system, map, &mut state, &mut Recorder::default());
+                (format!("{end:?}"), serde_json::to_value(&state).unwrap(), state)
+            };
+            let map = CompiledMap::new(step, tableau, system);
+            assert!(map.attempts().is_some(), "{method}: {text}");
+            let (looped, alone) = (run(&map), run(&OneByOne(map)));
+            rejected += looped.2.cost.rejected;
+            assert!(looped.2.step > 4, "{method}: {:?} after {} steps of\n{text}", looped.0, looped.2.step);
+            assert_eq!(looped.0, alone.0, "{method}: {text}");
+            assert_eq!(looped.1, alone.1, "{method}: {text}");
+        }
+        assert!(rejected > 100, "{rejected} rejections: nothing is tried");
+    }
+
+    #[test]
+    fn a_rough_power_is_the_same_in_both_halves() {
+        for k in -2000..2000 {
+            let a = (0.01 * f64::from(k)).exp();
+            for b in [-0.125, -0.17, 0.04, -1.0 / 3.0] {
+                assert_eq!(rough_power(a, b), primitive::rough_power(&mut Numbers, a, b), "{a}^{b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Adaptive steps in a loop of their own: where the numbers stand that one attempt hands to the next.
+//!
+//! A map or an ensemble may make many attempts in one call, with acceptance and step-size control in it. Both sides
+//! know the loop's state by these numbers; with several lanes number k of lane l stands at `k * lanes + l`.
+//!
+//! An attempt that is like any other is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step
+//! shrinks. One that is not leaves everything as it was but the status, and a state whose status is set stays as it is.
+
+use std::ops::Range;
+
+/// What an attempt is to do, or why it did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// The next attempt is to be made.
+    Going,
+    /// There is nothing to do.
+    Idle,
+    /// The end of the run is reached.
+    Arrived,
+    /// The next attempt would come to the pause or beyond, or its step is too short to be one.
+    Held,
+    /// The error of the first attempt at a step is not a number: the field may be undefined where it starts.
+    Undefined,
+    /// What an accepted step came to is not finite.
+    Broken,
+}
+
+impl Status {
+    /// All of them, by their numbers.
+    pub const ALL: [Status; 6] =
+        [Status::Going, Status::Idle, Status::Arrived, Status::Held, Status::Undefined, Status::Broken];
+
+    /// Its number.
+    pub fn number(self) -> f64 {
+        f64::from(self as u8)
+    }
+
+    /// The status of this number.
+    pub fn of(number: f64) -> Status {
+        Status::ALL[number as usize]
+    }
+}
+
+/// Where everything stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slots {
+    /// The state x.
+    pub x: Range<usize>,
+    /// The time.
+    pub t: usize,
+    /// The step that is wanted next, before its limit.
+    pub h: usize,
+    /// The last accepted error.
+    pub last_error: usize,
+    /// Rejections of this step.
+    pub rejections: usize,
+    /// X(t, x), where the loop hands it on.
+    pub first: Range<usize>,
+    /// What is carried of the scales: σ², w².
+    pub carried: Range<usize>,
+    /// S² of the vectors.
+    pub norms: Range<usize>,
+    /// The largest deviation of every group at accepted states, or its square.
+    pub largest: Range<usize>,
+    /// The largest innovation, and the time of it.
+    pub innovation: usize,
+    /// The time of it.
+    pub innovation_at: usize,
+    /// Accepted steps.
+    pub steps: usize,
+    /// Rejected attempts.
+    pub rejected: usize,
+    /// The [`Status`].
+    pub status: usize,
+    /// No step is made that comes to this time or beyond; the loop does not change it.
+    pub pause: usize,
+    /// Masses of the vectors; the loop does not change them.
+    pub masses: Range<usize>,
+}
+
+impl Slots {
+    /// Of a state of length `n` with so many vectors and groups of invariants; `first` says whether the first stage is
+    /// handed on, `weights` whether w² are carried.
+    pub fn new(n: usize, first: bool, weights: bool, vectors: usize, groups: usize) -> Slots {
+        let mut end = 0;
+        let mut take = |len: usize| {
+            end += len;
+            end - len..end
+        };
+        let x = take(n);
+        let [t, h, last_error, rejections] = [(); 4].map(|()| take(1).start);
+        let first = take(if first { n } else { 0 });
+        let carried = take(if weights { 2 * vectors } else { vectors });
+        let (norms, largest) = (take(vectors), take(groups));
+        let [innovation, innovation_at, steps, rejected, status, pause] = [(); 6].map(|()| take(1).start);
+        let masses = take(vectors);
+        Slots {
+            x,
+            t,
+            h,
+            last_error,
+            rejections,
+            first,
+            carried,
+            norms,
+            largest,
+            innovation,
+            innovation_at,
+            steps,
+            rejected,
+            status,
+            pause,
+            masses,
+        }
+    }
+
+    /// How many numbers the loop changes: the first ones.
+    pub fn changed(&self) -> usize {
+        self.pause
+    }
+
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        self.masses.end
+    }
+
+    /// Whether there are none; there always are some.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_tile_the_state() {
+        let slots = Slots::new(6, true, true, 2, 3);
+        assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 10..16, 4));
+        assert_eq!((slots.changed(), slots.len()), (slots.status + 1, slots.pause + 1 + 2));
+        for status in Status::ALL {
+            assert_eq!(Status::of(status.number()), status);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Adaptive steps in one go, where the map can do that: into its loop, and out of it.
+
+use super::{Engine, LONGEST_BLOCK};
+use crate::controller::slots::{Slots, Status};
+use crate::failure::Failure;
+use crate::plan::AdaptiveSteps;
+use crate::scheme::map::Attempts;
+use crate::system::max_or_nan;
+use crate::terms::steps_to_measurement;
+
+/// Where an attempt at a step begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The step that is wanted.
+    pub h: f64,
+    /// Attempts at it that were rejected.
+    pub rejections: u32,
+}
+
+impl Engine<'_> {
+    /// Makes steps in one go, as far as the next one that is not like any other: one with a sample, the last one. None
+    /// where the state is then at a step's end; otherwise the attempt to be made next.
+    pub(super) fn march<E>(
+        &mut self,
+        adaptive: &AdaptiveSteps,
+        attempts: &dyn Attempts,
+    ) -> Result<Option<Wanted>, Failure<E>> {
+        let slots = attempts.slots();
+        let wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
+        let sample = adaptive.samples.get(self.state.next_sample).copied();
+        let pause = sample.unwrap_or(adaptive.t_end).min(adaptive.t_end);
+        let count = self.march_length();
+        if count == 0 || self.state.t + wanted.h >= pause {
+            return Ok(Some(wanted));
+        }
+        self.enter(slots, pause);
+        attempts.run(count, &mut self.march, &mut self.work);
+        let [steps, rejected] = [slots.steps, slots.rejected].map(|slot| self.march[slot] as u64);
+        let rejections = self.march[slots.rejections] as u32;
+        let state = &mut *self.state;
+        state.cost.field += (steps + rejected) * attempts.evaluations();
+        state.cost.rejected += rejected;
+        if steps > 0 {
+            self.leave(attempts, steps)?;
+        }
+        let pending = Wanted { h: self.march[slots.h], rejections };
+        Ok((rejections > 0 || steps == 0).then_some(if rejections > 0 { pending } else { wanted }))
+    }
+
+    /// How many attempts there may be: up to the next look at something, to the limit of steps, and never so many that an
+    /// observer has to wait.
+    fn march_length(&self) -> u64 {
+        let state = &*self.state;
+        let to_monitor = match &self.monitor {
+            Some(monitor) if monitor.samples(state.step) => 0,
+            Some(monitor) => monitor.steps_to_sample(state.step),
+            None => u64::MAX,
+        };
+        let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
+        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), self.claims.steps_to_look(state.step)]
+            .into_iter()
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Puts the state where the loop finds it.
+    fn enter(&mut self, slots: &Slots, pause: f64) {
+        let (state, at) = (&*self.state, &mut self.march);
+        at.resize(slots.len(), 0.0);
+        at[slots.x.clone()].copy_from_slice(&state.x);
+        at[slots.t] = state.t;
+        at[slots.h] = state.controller.h;
+        at[slots.last_error] = state.controller.last_error;
+        let first = slots.first.clone();
+        let known = &state.first_stage.value[..first.len()];
+        at[first].copy_from_slice(known);
+        at[slots.carried.clone()].copy_from_slice(&state.scales.carried);
+        at[slots.norms.clone()].copy_from_slice(&state.scales.norms);
+        at[slots.largest.clone()].fill(0.0);
+        at[slots.innovation] = state.innovation;
+        at[slots.innovation_at] = state.innovation_at;
+        for slot in [slots.rejections, slots.steps, slots.rejected] {
+            at[slot] = 0.0;
+        }
+        at[slots.status] = Status::Going.number();
+        at[slots.pause] = pause;
+        let masses = &mut at[slots.masses.clone()];
+        match state.scales.masses.len() == masses.len() {
+            true => masses.copy_from_slice(&state.scales.masses),
+            false => masses.fill(0.0),
+        }
+    }
+
+    /// Makes what the loop came to after `steps` accepted steps the state.
+    fn leave<E>(&mut self, attempts: &dyn Attempts, steps: u64) -> Result<(), Failure<E>> {
+        let slots = attempts.slots();
+        let known = !slots.first.is_empty();
+        let step = self.state.step + steps;
+        let t1 = self.march[slots.t];
+        self.x1.copy_from_slice(&self.march[slots.x.clone()]);
+        let state = &mut *self.state;
+        let deviations = &mut self.deviations[..self.groups];
+        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, deviations, &mut self.work);
+        let at = &mut self.march;
+        attempts.finish(&mut at[slots.largest.clone()]);
+        for (drift, &largest) in state.drift.iter_mut().zip(&at[slots.largest.clone()]) {
+            drift.max = max_or_nan(drift.max, largest);
+        }
+        state.controller.h = at[slots.h];
+        state.controller.last_error = at[slots.last_error];
+        state.scales.norms.copy_from_slice(&at[slots.norms.clone()]);
+        self.scales.carried.copy_from_slice(&at[slots.carried.clone()]);
+        // For who looks at claims at once where one is too large.
+        self.innovation = if at[slots.innovation] > state.innovation { at[slots.innovation].powi(2) } else { 0.0 };
+        (state.innovation, state.innovation_at) = (at[slots.innovation], at[slots.innovation_at]);
+        if self.treatment.moves_the_state() {
+            state.cost.count_corrections(steps);
+        }
+        if self.map.takes_first_stage() && !known {
+            // The loop has evaluated it for every step but the one that it began with.
+            state.cost.field += steps - 1;
+        }
+        self.field_known = known;
+        if known {
+            self.field.copy_from_slice(&at[slots.first.clone()]);
+        }
+        self.check_values(step, t1)?;
+        self.advance(step, t1);
+        Ok(())
+    }
+}
