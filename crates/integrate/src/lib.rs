@@ -48,3 +48,4 @@ pub mod tableau;
 pub mod terms;
 pub mod treatment;
 pub mod trees;
+pub mod vector;

@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::exact;
 use crate::system::max_or_nan;
+use crate::vector::widest;
 
 /// Unit round-off u = 2⁻⁵³.
 pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
@@ -103,9 +104,14 @@ impl Vectors {
 
     /// |x_b|² of every vector.
     pub fn squares(&self, x: &[f64], out: &mut [f64]) {
-        for (vector, out) in out.iter_mut().enumerate() {
-            *out = square(&x[self.components_of(vector)]);
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for (vector, out) in out.iter_mut().enumerate() {
+                    *out = square(&x[self.components_of(vector)]);
+                }
+            },
+        );
     }
 
     /// Gives every component the largest |v_j| of its kind: among positions, among momenta, or in its own vector.
@@ -142,6 +148,7 @@ impl Vectors {
 }
 
 /// |v|², each product added with one rounding: a compiled step does the same.
+#[inline(always)]
 pub fn square(v: &[f64]) -> f64 {
     let Some((first, rest)) = v.split_first() else { return 0.0 };
     rest.iter().fold(first * first, |sum, v| v.mul_add(*v, sum))
@@ -232,9 +239,14 @@ impl Scales {
         for (kept, size) in kept.iter_mut().zip(sizes) {
             *kept = max_or_nan(*kept, *size);
         }
-        for ((weight, error), size) in rest.iter_mut().zip(errors).zip(kept.iter()) {
-            *weight = max_or_nan(WEIGHT_MEMORY * *weight, fresh_weight(*error, *size));
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for ((weight, error), size) in rest.iter_mut().zip(errors).zip(kept.iter()) {
+                    *weight = max_or_nan(WEIGHT_MEMORY * *weight, fresh_weight(*error, *size));
+                }
+            },
+        );
     }
 
     /// Finds S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
@@ -279,6 +291,7 @@ impl Scales {
 }
 
 /// |e|² + (u σ)², of which w² is a running maximum.
+#[inline(always)]
 fn fresh_weight(error: f64, size: f64) -> f64 {
     (UNIT_ROUND_OFF * UNIT_ROUND_OFF).mul_add(size, error)
 }

@@ -7,6 +7,7 @@
 //! coefficient is zero are left out in every space, so both give the same bits where the field does.
 
 use crate::system::System;
+use crate::vector::{add_scaled, combine, combine_scaled};
 
 /// Vectors, scalars, and what a step may do with them.
 pub trait Space {
@@ -94,7 +95,7 @@ impl Space for SliceSpace<'_> {
         let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
         self.displaced(out, x, h, &weights[..last], k);
         if let Some(weight) = weights.get(last) {
-            add_terms(out, 0, std::iter::once((h * weight, &k[last])));
+            add_scaled(out, h * weight, &k[last]);
         }
     }
 
@@ -104,52 +105,11 @@ impl Space for SliceSpace<'_> {
     }
 }
 
-/// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
-const BLOCK: usize = 1024;
-
-/// Σ w_i k_i in the order that [`Space::weighted_sum`] fixes for each component.
-fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
-    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-        let start = block * BLOCK;
-        let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
-        let Some((&weight, first)) = terms.next() else {
-            out.fill(0.0);
-            continue;
-        };
-        for (out, k) in out.iter_mut().zip(&first[start..]) {
-            *out = weight * k;
-        }
-        add_terms(out, start, terms.map(|(&weight, k)| (weight, k)));
-    }
-}
-
-/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`] fixes for each component; `first` is w₁.
-fn combine_scaled(out: &mut [f64], x: &[f64], scale: f64, first: f64, weights: &[f64], k: &[Vec<f64>]) {
-    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-        let start = block * BLOCK;
-        let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
-        if let Some((_, k)) = terms.next() {
-            out.copy_from_slice(&k[start..start + out.len()]);
-        }
-        add_terms(out, start, terms.map(|(&weight, k)| (weight / first, k)));
-        for (out, x) in out.iter_mut().zip(&x[start..]) {
-            *out = scale.mul_add(*out, *x);
-        }
-    }
-}
-
-fn add_terms<'a>(out: &mut [f64], start: usize, terms: impl Iterator<Item = (f64, &'a Vec<f64>)>) {
-    for (weight, k) in terms {
-        for (out, k) in out.iter_mut().zip(&k[start..]) {
-            *out = weight.mul_add(*k, *out);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::system::FnSystem;
+    use crate::vector::BLOCK;
 
     #[test]
     fn sums_have_the_promised_order_and_rounding() {

@@ -377,8 +377,14 @@ mod tests {
             let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).expect("a model");
             let folder = tempfile::tempdir().unwrap();
             let out = Some(folder.path().join("run"));
-            let options =
-                RunOptions { method: method.to_string(), rtol, until: 30.0, samples: Some(7), out, ..RunOptions::default() };
+            let options = RunOptions {
+                method: method.to_string(),
+                rtol,
+                until: 30.0,
+                samples: Some(7),
+                out,
+                ..RunOptions::default()
+            };
             let Ok(simulation) = Simulation::new(problem, options) else {
                 panic!("{method} suits\n{text}");
             };

@@ -6,6 +6,7 @@ pub mod start;
 
 use crate::scales::{Vectors, square};
 use crate::system::max_or_nan;
+use crate::vector::widest;
 
 /// What an attempted step is measured against.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,14 @@ pub struct Measured<'a> {
 /// their factor h. Two estimates e₅, e₃ are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms,
 /// err₅²/√(err₅² + 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
 pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
+    widest(
+        #[inline(always)]
+        || norm(h, errors, x1, yardstick, measured),
+    )
+}
+
+#[inline(always)]
+fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
     let Yardstick { rtol, vectors, norms } = yardstick;
     vectors.squares(x1, measured.sizes);
     let Some((first, others)) = errors.split_first() else {

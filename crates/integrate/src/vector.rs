@@ -1,0 +1,79 @@
+//! Loops over the components of vectors.
+//!
+//! A fused multiply-add is one instruction on processors that have it, and a call of the mathematical library in code for
+//! those that need not; loops over vectors are therefore compiled for both ([`widest`]), with the same bits.
+
+use pulp::Arch;
+use std::sync::OnceLock;
+
+/// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
+pub const BLOCK: usize = 1024;
+
+/// Runs what is inlined into it with the widest instructions that this processor has.
+#[inline(always)]
+pub fn widest<R>(f: impl FnOnce() -> R) -> R {
+    static ARCH: OnceLock<Arch> = OnceLock::new();
+    ARCH.get_or_init(Arch::new).dispatch(f)
+}
+
+/// Σ w_i k_i in the order that [`Space::weighted_sum`](crate::space::Space::weighted_sum) fixes for each component.
+pub fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
+    widest(
+        #[inline(always)]
+        || {
+            for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+                let start = block * BLOCK;
+                let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
+                let Some((&weight, first)) = terms.next() else {
+                    out.fill(0.0);
+                    continue;
+                };
+                for (out, k) in out.iter_mut().zip(&first[start..]) {
+                    *out = weight * k;
+                }
+                add_terms(out, start, terms.map(|(&weight, k)| (weight, k)));
+            }
+        },
+    );
+}
+
+/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`](crate::space::Space::displaced) fixes for each component; `first` is w₁.
+pub fn combine_scaled(out: &mut [f64], x: &[f64], scale: f64, first: f64, weights: &[f64], k: &[Vec<f64>]) {
+    widest(
+        #[inline(always)]
+        || {
+            for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+                let start = block * BLOCK;
+                let mut terms = weights.iter().zip(k).filter(|(weight, _)| **weight != 0.0);
+                if let Some((_, k)) = terms.next() {
+                    out.copy_from_slice(&k[start..start + out.len()]);
+                }
+                add_terms(out, start, terms.map(|(&weight, k)| (weight / first, k)));
+                for (out, x) in out.iter_mut().zip(&x[start..]) {
+                    *out = scale.mul_add(*out, *x);
+                }
+            }
+        },
+    );
+}
+
+/// out + scale·k, as fma(scale, k, out).
+pub fn add_scaled(out: &mut [f64], scale: f64, k: &[f64]) {
+    widest(
+        #[inline(always)]
+        || {
+            for (out, k) in out.iter_mut().zip(k) {
+                *out = scale.mul_add(*k, *out);
+            }
+        },
+    );
+}
+
+#[inline(always)]
+fn add_terms<'a>(out: &mut [f64], start: usize, terms: impl Iterator<Item = (f64, &'a Vec<f64>)>) {
+    for (weight, k) in terms {
+        for (out, k) in out.iter_mut().zip(&k[start..]) {
+            *out = weight.mul_add(*k, *out);
+        }
+    }
+}
