@@ -138,7 +138,7 @@ fn sizes_are_foreseen() {
     }
     child.kill().unwrap();
     let said = common::Answer::new(child.wait_with_output().unwrap()).stderr;
-    assert!(said.contains("warning: this will store 1.6 GB"), "{said}");
+    assert!(said.contains("warning: this will store up to 1.6 GB"), "{said}");
     assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
     // A quiet run of the usual size says nothing.
     assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));
