@@ -23,7 +23,7 @@ use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Metric, Plan, PlanError, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::state::{Cost, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
@@ -41,10 +41,6 @@ use std::time::Instant;
 
 /// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
 const LONGEST_PARAMETER: usize = 1000;
-
-/// Below this pivot of constraints' rows of unit length a singular configuration is near: the angle between what they say
-/// is a thousandth.
-const NEARLY_DEPENDENT: f64 = 1e-6;
 
 /// An innovation this many times beyond what is believed is none of a step's error.
 const MANY_TIMES: f64 = 10.0;
