@@ -159,7 +159,7 @@ pub struct IntegrationArguments {
     /// Output spacing (with a fixed step, a multiple of it)
     #[arg(long, value_name = "DT", value_parser = constant, conflicts_with = "samples", allow_hyphen_values = true)]
     pub every: Option<f64>,
-    /// Number of outputs, first and last included [default: 1001, of a sweep 2]
+    /// Number of outputs, first and last included [default: 1001 but no more than steps, of a sweep 2]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub samples: Option<u64>,
     /// auto, a number for every invariant, or NAME=NUMBER,… (`rod`, `rod.hidden`, `H`, an integral)

@@ -324,6 +324,39 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
 }
 
 #[test]
+fn a_collapsed_step_names_what_needs_it() {
+    let folder = Folder::new();
+    folder.write(
+        "blow-up.holo",
+        "state calm : R = 1\nstate r[i in 1..3] : R^2 = (0.1*i, 0.05)\ncalm' = -calm\nr[i]' = (r[i].x^2, -r[i].y)\n",
+    );
+    let failed = |arguments: &str| {
+        let answer = folder.run(&format!("run {arguments} --json"));
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        answer.json()["error"].clone()
+    };
+    // r[3].x = 1/(10/3 − t) is the first to be infinite.
+    for method in ["plain:dopri5", "corrected:dop853"] {
+        let error = failed(&format!("blow-up.holo --method {method} --until 10"));
+        assert_eq!(error["kind"], "step-collapsed", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("the error of r[3] is the largest"), "{error}");
+        assert!((number(&error, "/t") - 10.0 / 3.0).abs() < 1e-6 && error.get("constraint").is_none(), "{error}");
+    }
+    // A parallel crank mechanism, whose three rods lie on one line when the cranks have turned down to it.
+    folder.write(
+        "flat.holo",
+        "coordinate a : R^2 = (0.6, 0.8)\ncoordinate b : R^2 = (2.6, 0.8)\nmomentum p of a = (0.8, -0.6)\n\
+         momentum s of b = (0.8, -0.6)\nhamiltonian dot(p, p)/2 + dot(s, s)/2\nconstraint first : dot(a, a) = 1\n\
+         constraint middle : dot(b - a, b - a) = 4\nconstraint last : dot(b - (2, 0), b - (2, 0)) = 1\n",
+    );
+    let error = failed("flat.holo --method plain:dopri5 --rtol 1e-12 --until 10");
+    assert_eq!(error["kind"], "step-collapsed", "{error}");
+    let constraint = error["constraint"].as_str().unwrap();
+    assert!(["first", "middle", "last"].contains(&constraint), "{error}");
+    assert!(error["message"].as_str().unwrap().contains(&format!("{constraint} says almost what")), "{error}");
+}
+
+#[test]
 fn damaged_data_are_refused_by_name() {
     let folder = Folder::new();
     let run = "models/kepler.holo --method rk4 --step 0.01 --until 1";

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 /// All chunks of a run.
 fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -177,4 +178,108 @@ fn a_killed_extension_leaves_the_run() {
     folder.summary("resume run --until 3");
     assert_eq!(chunks(&folder.path("run")), chunks(&folder.path("whole")));
     assert_eq!(fs::read_dir(folder.path(".")).unwrap().count(), 3, "models, run, whole");
+}
+
+/// An adaptive run of which nobody says how many samples it has gets no more of them than it makes steps, and they are
+/// those that it would have got for that number.
+#[test]
+fn samples_by_default_are_no_more_than_steps() {
+    let folder = Folder::new();
+    for (name, run, most) in [
+        ("few", "models/kepler.holo --method plain:dop853 --rtol 1e-6 --until 80", 201),
+        ("many", "models/kepler.holo --method plain:bs3 --rtol 1e-13 --until 0.5", 1001),
+        ("two", "models/spherical-pendulum.holo --method plain:tsit5 --until 1e-3", 11),
+    ] {
+        let steps = number(&folder.summary(&format!("run {run} --out {name}")), "/steps") as usize;
+        let times = folder.times(name);
+        let samples = times.len();
+        assert!(samples <= (steps + 1).min(most), "{name}: {samples} {steps}");
+        // Of two divisors of 1000 that follow each other one is at most 2.5 times the other.
+        assert!(samples == 1001 || 5 * (samples - 1) > 2 * steps, "{name}: {samples} {steps}");
+        let whole = format!("{name}-whole");
+        let chosen = folder.summary(&format!("run {run} --samples {samples} --out {whole}"));
+        assert_eq!(number(&chosen, "/steps") as usize, steps);
+        assert!(chunks(&folder.path(name)) == chunks(&folder.path(&whole)), "{name}");
+        // It can be extended like one for which they were chosen.
+        let until = 1.37 * times.last().unwrap();
+        for out in [name, &whole] {
+            folder.summary(&format!("resume {out} --until {until}"));
+        }
+        assert!(folder.times(name).len() > samples, "{name}");
+        assert!(chunks(&folder.path(name)) == chunks(&folder.path(&whole)), "{name}");
+    }
+    assert_eq!(folder.times("many").len(), 1371, "1.37 times 1000 gaps, and the start");
+    // By the default method, with more steps than samples in the end but not in the beginning.
+    let steps = number(&folder.summary("run models/kepler.holo --until 2000 --out long"), "/steps");
+    assert!(steps > 1000.0 && folder.times("long").len() == 1001, "{steps}");
+}
+
+/// Samples are left out exactly, too, where the run was killed before, meanwhile or afterwards, or stands behind a link.
+#[test]
+fn samples_are_left_out_of_killed_runs() {
+    let folder = Folder::new();
+    let run = "models/kepler.holo --rtol 1e-6 --until 8";
+    let whole = folder.summary(&format!("run {run} --out whole"));
+    let samples = folder.times("whole").len();
+    assert!(samples < 300);
+    let here = folder.path("held");
+    // Every file that it writes on its way is one to be killed at, until there are no more.
+    let mut points = vec!["created 0".to_string(), "checkpoint 100".to_string(), "samples 500".to_string()];
+    points.extend((1..400).step_by(3).map(|write| format!("write {write}")));
+    let mut killed = 0;
+    for point in points {
+        let mut child = folder.command(&format!("run {run} --out killed"));
+        let child = child.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
+        let ended = loop {
+            if here.exists() {
+                break false;
+            }
+            if child.try_wait().unwrap().is_some() {
+                break true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        if ended {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(&here).unwrap();
+        if folder.path("killed").exists() {
+            let summary = folder.summary("resume killed");
+            assert_eq!(comparable(summary), comparable(whole.clone()), "{point}");
+            assert!(chunks(&folder.path("killed")) == chunks(&folder.path("whole")), "{point}");
+            fs::remove_dir_all(folder.path("killed")).unwrap();
+            killed += 1;
+        }
+        // A run that was killed before it was there has left its hidden folder.
+        for entry in fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap()) {
+            if entry.file_name().to_string_lossy().starts_with(".killed.tmp-") {
+                assert!(!folder.path("killed").exists());
+                fs::remove_dir_all(entry.path()).unwrap();
+            }
+        }
+        let left: Vec<_> = fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2, "{point}: {left:?}");
+    }
+    assert!((10..130).contains(&killed), "{killed}");
+    fs::create_dir(folder.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", folder.path("link")).unwrap();
+    folder.summary(&format!("run {run} --out link"));
+    assert!(chunks(&folder.path("elsewhere")) == chunks(&folder.path("whole")));
+    assert!(folder.path("link").is_symlink());
+}
+
+/// Whoever stands in the folder of a run goes on to see it.
+#[test]
+fn the_current_folder_keeps_all_samples() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("here")).unwrap();
+    let mut command = folder.command("run ../models/kepler.holo --rtol 1e-6 --until 8 --out . --json");
+    let output = command.current_dir(folder.path("here")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["warnings"].to_string().contains("all 1001 samples stay"), "{summary}");
+    assert_eq!(folder.times("here").len(), 1001);
 }

@@ -80,8 +80,8 @@ fn parameters_are_attributes() {
 fn what_is_recorded_can_be_chosen() {
     let folder = Folder::new();
     let run = "models/spherical-pendulum.holo --until 5";
-    folder.summary(&format!("run {run} --out all"));
-    folder.summary(&format!("run {run} --record drift.J,q,residual.rod.hidden --record H --out some"));
+    folder.summary(&format!("run {run} --samples 1001 --out all"));
+    folder.summary(&format!("run {run} --samples 1001 --record drift.J,q,residual.rod.hidden --record H --out some"));
     let (names, rows) = folder.samples("some");
     assert_eq!(names, ["t", "q.x", "q.y", "q.z", "H", "residual.rod.hidden", "drift.J"], "in the model's order");
     let (all_names, all) = folder.samples("all");
@@ -138,7 +138,7 @@ fn sizes_are_foreseen() {
     }
     child.kill().unwrap();
     let said = common::Answer::new(child.wait_with_output().unwrap()).stderr;
-    assert!(said.contains("warning: this will store 1.6 GB"), "{said}");
+    assert!(said.contains("warning: this will store up to 1.6 GB"), "{said}");
     assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
     // A quiet run of the usual size says nothing.
     assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));

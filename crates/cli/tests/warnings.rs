@@ -136,7 +136,8 @@ fn a_tolerance_means_the_same_in_run_and_compare() {
 fn the_largest_drift_is_that_of_every_sample() {
     let folder = Folder::new();
     // Dense output of a loose run without correction is worse than its steps; the energy is stored at every sample.
-    let summary = folder.summary("run models/kepler.holo --method plain:tsit5 --rtol 1e-4 --until 70.25");
+    let summary =
+        folder.summary("run models/kepler.holo --method plain:tsit5 --rtol 1e-4 --until 70.25 --samples 1001");
     let (names, rows) = folder.samples("runs/kepler-1");
     let column = names.iter().position(|name| name == "H").unwrap();
     let largest = rows.iter().map(|row| (row[column] - rows[0][column]).abs()).fold(0.0, f64::max);

@@ -4,7 +4,7 @@ use crate::source::Source;
 use crate::starts::StartError;
 use crate::store::StoreError;
 use crate::watched::Watched;
-use holonome_integrate::failure::Failure;
+use holonome_integrate::failure::{Culprit, Failure};
 use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
@@ -196,6 +196,9 @@ impl Error {
                     error.insert("constraint".to_string(), json!(constraint));
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));
+                }
+                if let Failure::StepCollapsed { culprit: Culprit::Constraint { name, .. }, .. } = &**failure {
+                    error.insert("constraint".to_string(), json!(name));
                 }
                 if let Failure::Indefinite { eigenvalue, .. } = **failure {
                     error.insert("eigenvalue".to_string(), json!(eigenvalue));

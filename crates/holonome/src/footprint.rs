@@ -23,7 +23,7 @@ impl Footprint {
             let free = free_space(out).filter(|free| *free < self.disk);
             let free = free.map_or(String::new(), |free| format!(", and {} are free there", size(free)));
             warnings.push(format!(
-                "this will store {}{free}: --samples N stores fewer states, --record NAME,… less of each",
+                "this will store up to {}{free}: --samples N stores fewer states, --record NAME,… less of each",
                 size(self.disk)
             ));
         }

@@ -101,7 +101,7 @@ pub struct RunOptions {
     pub until: f64,
     /// Spacing of the outputs.
     pub every: Option<f64>,
-    /// Number of outputs, first and last included.
+    /// Number of outputs, first and last included; where nothing is said, 1001 but no more than steps.
     pub samples: Option<u64>,
     /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
     #[serde(default)]

@@ -115,10 +115,9 @@ pub(crate) fn component_names(model: &Model) -> Vec<String> {
     model.variables.iter().flat_map(|variable| -> Vec<String> { names(variable) }).collect()
 }
 
-/// What number `place` of a variable is called.
-pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
-    let (family, shape) = (&variable.family, variable.family.shape);
-    let (mut member, mut component) = (place / shape.len(), place % shape.len());
+/// What a member of a variable is called: `r[2]`.
+pub(crate) fn member_name(variable: &Variable, mut member: usize) -> String {
+    let family = &variable.family;
     // The last index runs fastest.
     let mut indices = Vec::new();
     for &(low, high) in family.bounds.iter().rev() {
@@ -130,6 +129,14 @@ pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
     if !indices.is_empty() {
         name.push_str(&format!("[{}]", indices.join(",")));
     }
+    name
+}
+
+/// What number `place` of a variable is called.
+pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
+    let shape = variable.family.shape;
+    let mut component = place % shape.len();
+    let mut name = member_name(variable, place / shape.len());
     match shape.dimensions()[..] {
         [count] if count <= 3 => name.push_str([".x", ".y", ".z"][component]),
         [_] => name.push_str(&format!("[{}]", component + 1)),

@@ -20,14 +20,15 @@ use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::plan::{FixedSteps, Metric, Plan, Stepping};
+use holonome_integrate::plan::{FixedSteps, Metric, Plan, PlanError, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::state::{Cost, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
-use holonome_model::elaborate::model::{Family, Parameter};
+use holonome_model::elaborate::model::{Dynamics, Family, Model, Parameter};
+use holonome_model::functional::Term;
 use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -41,10 +42,6 @@ use std::time::Instant;
 
 /// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
 const LONGEST_PARAMETER: usize = 1000;
-
-/// Below this pivot of constraints' rows of unit length a singular configuration is near: the angle between what they say
-/// is a thousandth.
-const NEARLY_DEPENDENT: f64 = 1e-6;
 
 /// An innovation this many times beyond what is believed is none of a step's error.
 const MANY_TIMES: f64 = 10.0;
@@ -362,7 +359,7 @@ impl Simulation {
         let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
         // A chunk has a few hundred kilobytes of an array, or a row of it; times are listed by the plan and the store.
         let chunks = self.recorded.arrays.iter().map(|array| array.len.max(CHUNK_NUMBERS_MAX)).sum::<usize>();
-        let memory = (vectors + row + chunks) as f64 + 3.0 * samples;
+        let memory = (vectors + row + chunks + read_numbers(&self.problem.model)) as f64 + 3.0 * samples;
         Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
     }
 
@@ -417,6 +414,7 @@ impl Simulation {
             Ok(Outcome::Finished) => {
                 // What a later end goes on from.
                 store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
+                summary.warnings.extend(self.thin_samples(&mut store));
                 store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
                 if self.options.error {
                     match orbit::measure(self, &path, watch) {
@@ -445,6 +443,38 @@ impl Simulation {
                 let error = Error::Failed { failure, watched, out: Some(path), samples };
                 drop(kept.and_then(|()| store.finish(Status::Failed, error.to_json())));
                 Err(error)
+            }
+        }
+    }
+
+    /// Leaves out samples of a finished run that nobody chose and that are more than its steps, which nobody knew before: so
+    /// many that the rest is evenly spaced. What is left is what `samples` with their number would have stored. The
+    /// result is a warning where that could not be done.
+    fn thin_samples(&mut self, store: &mut Store) -> Option<String> {
+        let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
+        let all = self.plan.sample_count();
+        let mut kept = 0;
+        let is_kept = |&row: &usize| {
+            let same = kept < plan.sample_count() && self.plan.sample_time(row) == plan.sample_time(kept);
+            kept += usize::from(same);
+            same
+        };
+        let rows: Vec<usize> = (0..all).filter(is_kept).collect();
+        let renumber = |state: &mut StepState| state.next_sample = rows.partition_point(|&row| row < state.next_sample);
+        let mut state = self.state.clone();
+        renumber(&mut state);
+        state.before_end.as_deref_mut().map(renumber);
+        let options = RunOptions { samples: Some(count), ..self.options.clone() };
+        let (old_plan, old_options) =
+            (std::mem::replace(&mut self.plan, plan), std::mem::replace(&mut self.options, options));
+        match store.thin(&self.layout(), &rows, &state) {
+            Ok(()) => {
+                self.state = state;
+                None
+            }
+            Err(error) => {
+                (self.plan, self.options) = (old_plan, old_options);
+                Some(format!("all {all} samples stay, which are more than steps: {error}"))
             }
         }
     }
@@ -576,6 +606,18 @@ fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Probl
     let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
     let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
     Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
+}
+
+/// Numbers that a model takes once it is read and its derivatives are there: so many for each number of the state, and for
+/// each row of a template. Measured with chains of 1e6 links or springs and with 2e6 pairs, to a quarter of it.
+fn read_numbers(model: &Model) -> usize {
+    const OF_THE_STATE: usize = 27;
+    const OF_A_ROW: usize = 8;
+    let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
+    let quantities = [&model.constraints, &model.integrals, &model.observables].into_iter().flatten();
+    let functionals = quantities.map(|quantity| &quantity.functional).chain([dynamics]);
+    let rows: usize = functionals.flat_map(|functional| &functional.terms).map(Term::rows).sum();
+    OF_THE_STATE * model.dimension() + OF_A_ROW * rows
 }
 
 /// Nobody watches.
@@ -772,13 +814,7 @@ fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String
     plan = match (options.every, options.samples) {
         (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
         (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
-        (None, samples) => {
-            let count = samples.unwrap_or(1001);
-            match options.sampled_until {
-                Some(until) => plan.with_samples_until(count, until)?,
-                None => plan.with_samples(count)?,
-            }
-        }
+        (None, samples) => with_samples(plan, samples.unwrap_or(DEFAULT_GAPS + 1), options)?,
     };
     plan.projection_tolerance = tolerance("--projection-tolerance", options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping
@@ -789,6 +825,37 @@ fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String
             .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
     }
     Ok(plan)
+}
+
+/// Gaps between the samples of a run, where nobody says how many there are; a number with many divisors.
+const DEFAULT_GAPS: u64 = 1000;
+
+fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, PlanError> {
+    match options.sampled_until {
+        Some(until) => plan.with_samples_until(count, until),
+        None => plan.with_samples(count),
+    }
+}
+
+/// The number of samples, and a plan with them, for an adaptive run by default that has taken so many `steps`: the most that
+/// divide its gaps evenly and are no more than the states at the ends of its steps. `None` if all may stay.
+fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
+    let by_default = options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
+    let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
+    if !by_default || !too_many(plan) {
+        return None;
+    }
+    let divisors = (1..=DEFAULT_GAPS).rev().filter(|gaps| DEFAULT_GAPS.is_multiple_of(*gaps));
+    let plans = divisors.filter_map(|gaps| Some((gaps + 1, with_samples(plan.clone(), gaps + 1, options).ok()?)));
+    let mut fewest = None;
+    for (count, plan) in plans {
+        let enough = !too_many(&plan);
+        fewest = Some((count, plan));
+        if enough {
+            break;
+        }
+    }
+    fewest
 }
 
 /// β as an option gives it.

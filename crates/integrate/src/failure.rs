@@ -14,7 +14,7 @@ pub enum Failure<E> {
         quantity: String,
     },
     /// The error estimate asks for a step that is too short to move t.
-    #[error("the step collapsed to {h:e} at t = {t} ({rejections} rejections there): the field may be singular")]
+    #[error("the step collapsed to {h:e} at t = {t} ({rejections} rejections there): {culprit}")]
     StepCollapsed {
         /// Where.
         t: f64,
@@ -22,6 +22,8 @@ pub enum Failure<E> {
         h: f64,
         /// Rejected attempts at this point.
         rejections: u32,
+        /// What needs so short a step.
+        culprit: Culprit,
     },
     /// The plan's limit on steps is reached.
     #[error(
@@ -96,6 +98,25 @@ pub enum Failure<E> {
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
+}
+
+/// What a step collapsed at.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Culprit {
+    /// A constraint that nearly follows from others, so that their forces are not bounded.
+    #[error("{name} says almost what other constraints say there (a pivot of {pivot:.1e}, where 1 is independent)")]
+    Constraint {
+        /// The constraint's name.
+        name: String,
+        /// Its pivot.
+        pivot: f64,
+    },
+    /// The vector of the state with the largest error.
+    #[error("the error of {name} is the largest, and the field may be singular there")]
+    Vector {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl<E> Failure<E> {

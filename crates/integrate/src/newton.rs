@@ -1,8 +1,11 @@
 //! Newton's method for the equations of a step, with their exact Jacobian.
 
+pub mod path;
+
 use crate::linear::lu::{Elimination, Pivots};
 use crate::phase_space::Equation;
 use crate::system::max_or_nan;
+use path::Contraction;
 use std::ops::Range;
 
 /// The equations of a step, apart from their numbers.
@@ -27,6 +30,8 @@ pub struct Unsolved {
     pub equation: Equation,
     /// As in [`Solved`].
     pub strayed: bool,
+    /// Whether the iteration was ended because it leads away from the guess: what it converged to would be any solution.
+    pub far: bool,
 }
 
 /// How an iteration ended.
@@ -53,6 +58,12 @@ pub const MOST_ITERATIONS: u32 = 50;
 pub const CLOSE: f64 = 1e-9;
 
 impl System {
+    /// Whether an iteration that leads away from the guess is ended: where the unknowns are of the kind of their equations,
+    /// so that updates have a size, and the guess is one.
+    pub fn is_local(&self) -> bool {
+        !self.linear && self.rows.iter().all(Equation::is_stage)
+    }
+
     /// Length of the scratch that [`System::solve`] needs.
     pub fn work_len(&self) -> usize {
         self.rows.len() + self.elimination.work_len()
@@ -63,7 +74,8 @@ impl System {
     /// `tolerance` loosens round-off.
     ///
     /// # Errors
-    /// Where the iteration does not converge, or something is not finite; the unknowns are of no use then.
+    /// Where the iteration does not converge, or leads away from the guess, or something is not finite; the unknowns are of
+    /// no use then.
     pub fn solve(
         &self,
         registers: &mut [f64],
@@ -78,6 +90,7 @@ impl System {
         let (step, work) = work.split_at_mut(m);
         let enough = tolerance.max(CLOSE);
         let (mut before, mut strayed): (Option<Pivots>, bool) = (None, false);
+        let mut contraction = Contraction::new(self.is_local());
         for iterations in 1..=MOST_ITERATIONS {
             evaluate(registers, outputs);
             let (residuals, jacobian) = outputs.split_at(m);
@@ -85,7 +98,7 @@ impl System {
                 fill_sizes(residuals, &mut registers[sizes.clone()]);
             }
             let (residual, row) = worst(residuals, &registers[sizes.clone()]);
-            let unsolved = Unsolved { iterations, residual, equation: self.rows[row], strayed };
+            let unsolved = Unsolved { iterations, residual, equation: self.rows[row], strayed, far: false };
             if residual.is_nan() {
                 return Err(unsolved);
             }
@@ -108,6 +121,9 @@ impl System {
             }
             if iterations == MOST_ITERATIONS {
                 return Err(unsolved);
+            }
+            if contraction.is_lost(step, &registers[sizes.clone()]) {
+                return Err(Unsolved { far: true, ..unsolved });
             }
         }
         unreachable!("the loop returns in its last turn")
@@ -218,6 +234,27 @@ mod tests {
         assert!(unsolved.residual.is_nan() && unsolved.equation == Equation::Hidden(4), "{unsolved:?}");
         // A singular matrix.
         assert!(solve(&system, &mut registers([1.0, 1.0], [1.0, 1.0]), 0.0, circle_and_hyperbola).is_err());
+    }
+
+    #[test]
+    fn an_iteration_that_leads_away_is_ended() {
+        let stages = System { rows: vec![Equation::Stage(0), Equation::Stage(1)], ..system(false) };
+        // The Jacobian is singular where x = y: a guess there leads far away, and from there to any solution.
+        let mut constraints = registers([10.0, 4.0], [1.4, 1.41]);
+        let strayed = solve(&system(false), &mut constraints, 0.0, circle_and_hyperbola).unwrap();
+        assert!(strayed.iterations > 8, "{strayed:?}");
+        let mut u = registers([10.0, 4.0], [1.4, 1.41]);
+        let unsolved = solve(&stages, &mut u, 0.0, circle_and_hyperbola).unwrap_err();
+        assert!(unsolved.far && unsolved.iterations <= 4, "{unsolved:?}");
+        // Near a solution nothing changes, and rounding at rest is no leading away.
+        let mut u = registers([10.0, 4.0], [0.9, 2.1]);
+        assert!(solve(&stages, &mut u, 0.0, circle_and_hyperbola).is_ok());
+        let mut u = registers([1.0, 1e-20], [1e-20, 1e-20]);
+        let rounding = |u: &[f64], out: &mut [f64]| {
+            let sign = if u[3] > 0.0 { 1.0 } else { -1.0 };
+            out.copy_from_slice(&[u[2], sign * 1e-18, 1.0, 0.0, 0.0, 1.0]);
+        };
+        assert!(!solve(&stages, &mut u, 0.0, rounding).unwrap_err().far);
     }
 
     #[test]

@@ -40,6 +40,14 @@ pub enum Equation {
     AngularMomentum(usize),
 }
 
+impl Equation {
+    /// Whether it says what a component of a stage is: then its unknown has its unit, which no multiplier of a constraint
+    /// and no angular velocity has.
+    pub fn is_stage(&self) -> bool {
+        matches!(self, Equation::Stage(_))
+    }
+}
+
 /// Where a Newton iteration starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Guess<'a> {

@@ -74,6 +74,10 @@ pub struct FirstStage {
     pub value: Vec<f64>,
 }
 
+/// Below this pivot of constraints' rows of unit length a singular configuration is near: the angle between what they say
+/// is a thousandth.
+pub const NEARLY_DEPENDENT: f64 = 1e-6;
+
 /// How near constraints came to being dependent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Singularity {

@@ -28,6 +28,11 @@ pub trait System: Sync {
     /// The vectors that make up the state.
     fn vectors(&self) -> &Vectors;
 
+    /// What a vector is called.
+    fn vector_name(&self, vector: usize) -> String {
+        format!("component {} of the state", self.vectors().components_of(vector).start + 1)
+    }
+
     /// The mass of every vector of positions and momenta at (t, x), 0 where nothing is known of it.
     fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
         masses.fill(0.0);

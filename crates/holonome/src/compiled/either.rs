@@ -56,6 +56,10 @@ impl System for Compiled {
         self.system().work_len()
     }
 
+    fn vector_name(&self, vector: usize) -> String {
+        self.system().vector_name(vector)
+    }
+
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.system().field(t, x, dx, work);
     }

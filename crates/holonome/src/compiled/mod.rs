@@ -374,6 +374,10 @@ impl System for CompiledSystem {
             .unwrap_or(0)
     }
 
+    fn vector_name(&self, vector: usize) -> String {
+        self.masses.vector_name(vector)
+    }
+
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
     }

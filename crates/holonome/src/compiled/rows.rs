@@ -94,6 +94,10 @@ impl System for RowSystem {
         kernels.max(self.masses.work_len()) + extension + 2 * self.dimension
     }
 
+    fn vector_name(&self, vector: usize) -> String {
+        self.masses.vector_name(vector)
+    }
+
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
         if let Some(forces) = &self.forces {

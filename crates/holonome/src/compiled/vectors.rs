@@ -1,8 +1,9 @@
 //! The vectors of a model's state, with their masses.
 
 use super::compile_rows;
+use crate::recording::member_name;
 use holonome_integrate::scales::{Role, Vectors};
-use holonome_model::elaborate::model::{self, Dynamics, Model};
+use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};
 use holonome_model::rows::{RowKernel, RowProgram};
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct StateVectors {
     pub vectors: Vectors,
     /// The vector to which each component belongs.
     pub vector_of: Vec<usize>,
+    /// The variables, with the first vector of each.
+    variables: Vec<(usize, Variable)>,
     /// Σ ∂²H/∂p_i² over the components of every vector of momenta.
     curvature: Option<RowProgram>,
 }
@@ -20,13 +23,14 @@ pub struct StateVectors {
 impl StateVectors {
     /// Those of `model`.
     pub fn of(model: &Model) -> Arc<StateVectors> {
-        let mut vectors = Vectors::default();
+        let (mut vectors, mut variables) = (Vectors::default(), Vec::new());
         for variable in &model.variables {
             let role = match variable.role {
                 model::Role::Coordinate => Role::Position,
                 model::Role::Momentum(_) => Role::Momentum,
                 model::Role::State => Role::Other,
             };
+            variables.push((vectors.count(), variable.clone()));
             vectors.push(role, variable.family.members(), variable.family.shape.len());
         }
         let mut vector_of = vec![0; vectors.dim()];
@@ -43,7 +47,13 @@ impl StateVectors {
             }
             Dynamics::Field(_) => None,
         };
-        Arc::new(StateVectors { vectors, vector_of, curvature })
+        Arc::new(StateVectors { vectors, vector_of, variables, curvature })
+    }
+
+    /// What a vector is called: `r[2]`.
+    pub fn name(&self, vector: usize) -> String {
+        let (first, variable) = &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
+        member_name(variable, vector - first)
     }
 }
 
@@ -76,6 +86,11 @@ impl Masses {
     /// The vectors.
     pub fn vectors(&self) -> &Vectors {
         &self.state.vectors
+    }
+
+    /// What a vector is called.
+    pub fn vector_name(&self, vector: usize) -> String {
+        self.state.name(vector)
     }
 
     /// Scratch needed.

@@ -16,7 +16,8 @@
 //! hidden folder beside the target and renamed into place: the rename both claims the name and publishes a complete
 //! group, because it fails on a folder that holds something. Afterwards each file is written under a temporary name
 //! and renamed over the old one. A checkpoint replaces the chunks first and `checkpoint.bin` last, so what it names
-//! is stored; rows beyond it are dropped and written again, with the same bytes, by `resume`.
+//! is stored; rows beyond it are dropped and written again, with the same bytes, by `resume`. A run that becomes longer,
+//! or loses samples at its end, is built beside, complete, and the two folders are exchanged.
 //!
 //! A target folder that exists (and is empty) is filled where it is, `zarr.json` last, because replacing it would
 //! pull it away from under a shell or a mount. A kill within those milliseconds leaves a folder that is not a run yet.

@@ -93,37 +93,61 @@ impl Store {
     /// Makes a run longer: replaces it by one of `layout`, whose first rows are those that `state` counts. Its own rows from
     /// there on go. The folder is made anew beside and takes the place of the old one in one step.
     pub fn extend(path: &Path, layout: &Layout, rows: usize, state: &impl Serialize) -> Result<Store, StoreError> {
-        // `.` would go on to mean the old folder.
-        let absolute = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
-        let path = absolute.as_deref().unwrap_or(path);
         let old_lock = Lock::take(path)?;
+        let longer = Store::instead(path, layout, &(0..rows).collect::<Vec<_>>(), state);
+        drop(old_lock);
+        longer
+    }
+
+    /// Makes a run shorter: replaces it by one of `layout`, which has some of its rows: those with the numbers `rows`,
+    /// ascending. The folder takes the place of the old one in one step; where it cannot, the run stays as it is. It does not
+    /// where someone stands in it, who would go on to see the old one.
+    pub fn thin(&mut self, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<(), StoreError> {
+        if self.path.canonicalize().is_ok_and(|path| is_current(&path)) {
+            let reason = "the current folder is not replaced by a smaller one".to_string();
+            return Err(StoreError::write(&self.path, std::io::Error::other(reason)));
+        }
+        *self = Store::instead(&self.path, layout, rows, state)?;
+        Ok(())
+    }
+
+    /// Replaces a run, which the caller has locked, by one of `layout` that begins with its rows `rows` and belongs to
+    /// `state`.
+    fn instead(path: &Path, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<Store, StoreError> {
+        // A link would be replaced itself.
+        let given = path;
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        // From the old folder `.` and `..` would go on to mean what they did.
+        let shown = if is_current(path) { path } else { given };
         let old = StoredRun::open(path)?;
         let schema = Schema::new(layout)?;
-        let beginning = old.times()?;
+        let times = old.times()?;
         let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
-        let same_times = rows <= old.samples()
-            && beginning[..rows].iter().zip(&layout.times).all(|(a, b)| a.to_bits() == b.to_bits());
+        let same_times = rows.len() <= layout.times.len()
+            && rows.iter().zip(&layout.times).all(|(&row, time)| {
+                row < old.samples() && times.get(row).is_some_and(|old| old.to_bits() == time.to_bits())
+            });
         if !same_times || !arrays.iter().eq(layout.arrays.iter().map(|array| &array.name)) {
-            let reason = format!("{} has other samples or arrays than its continuation", path.display());
+            let reason = format!("{} has other samples or arrays than what is to replace it", path.display());
             return Err(StoreError::Mismatch { reason });
         }
         create::remove_stale(path);
         let lock = create::instead(path, &schema, layout, |hidden, lock| {
             let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
             let mut readers = arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
-            for row in 0..rows {
+            for &row in rows {
                 let values = readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<Vec<_>, _>>()?;
                 store.append(&values)?;
             }
             store.checkpoint(state)?;
-            Progress::running(rows).write(hidden)?;
+            Progress::running(rows.len()).write(hidden)?;
             Ok(store.into_lock())
         })?;
-        drop(old_lock);
-        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, rows));
+        let samples = rows.len();
+        let path = shown.to_path_buf();
+        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(&path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
-        let path = path.to_path_buf();
-        Ok(Store { path, schema, arrays, samples: rows, stored: rows, scratch: Vec::new(), _lock: lock })
+        Ok(Store { path, schema, arrays, samples, stored: samples, scratch: Vec::new(), _lock: lock })
     }
 
     fn into_lock(self) -> Lock {
@@ -218,4 +242,9 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Whether the current folder is `path`, which has no links in it, or lies in it.
+fn is_current(path: &Path) -> bool {
+    std::env::current_dir().and_then(|folder| folder.canonicalize()).is_ok_and(|folder| folder.starts_with(path))
 }

@@ -15,6 +15,7 @@ use crate::recording::component_names;
 use holonome_integrate::linear::least_eigenvalue::LeastEigenvalue;
 use holonome_integrate::linear::lu::Elimination;
 use holonome_integrate::method::Treatment;
+use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{self, CLOSE};
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -35,6 +36,10 @@ use std::ops::Range;
 /// Steps of the pilot run that tells how many Newton iterations a step takes, and how many of them are left out.
 const PILOT_STEPS: u64 = 64;
 const FIRST_STEPS: u64 = 4;
+
+/// Iterations from which on a system is not solved in a loop, which does not see whether they contract: one whose second
+/// update is larger than half of the first, and which squares its error from there on, takes these at least.
+const DOUBTFUL_ITERATIONS: u32 = 5;
 
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
@@ -270,7 +275,10 @@ impl Program {
             segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
             segment.calls.count(1, cost);
             if let Some(solve) = self.solves.get(k) {
-                let solved = solve.run(registers, self.tolerance, scale, cost, work, self.dimension);
+                let mut solved = solve.run(registers, self.tolerance, scale, cost, work, self.dimension);
+                if let Err(Lost::Unsolved(newton::Unsolved { far: true, .. })) = solved {
+                    solved = self.follow(k, registers, scale, cost, work);
+                }
                 let iterations = solved.map_err(|lost| match lost {
                     Lost::Unsolved(newton::Unsolved { iterations, residual, equation, .. }) => {
                         NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
@@ -284,6 +292,36 @@ impl Program {
             }
         }
         Ok(())
+    }
+
+    /// The solution of system `k` that belongs to this step, followed from shorter ones.
+    fn follow(
+        &self,
+        k: usize,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<u32, Lost> {
+        let (unknowns, at) = (self.solves[k].unknowns.clone(), self.dimension + 1);
+        let h = registers[at];
+        let followed = follow(unknowns.len(), |part, prediction| {
+            registers[at] = part * h;
+            for (j, segment) in self.segments[..=k].iter().enumerate() {
+                let (inputs, own) = registers.split_at_mut(segment.first);
+                segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
+                segment.calls.count(1, cost);
+                if j < k {
+                    self.solves[j].run(registers, self.tolerance, scale, cost, work, self.dimension)?;
+                }
+            }
+            prediction.predict(&mut registers[unknowns.clone()]);
+            let iterations = self.solves[k].run(registers, self.tolerance, scale, cost, work, self.dimension)?;
+            prediction.solved(&registers[unknowns.clone()]);
+            Ok(iterations)
+        });
+        registers[at] = h;
+        followed
     }
 
     /// How many watched systems there are: each remembers a scale.
@@ -494,6 +532,10 @@ impl Program {
             return;
         }
         let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };
+        let doubtful = |(solve, &most): (&Solve, &u32)| solve.system.is_local() && most >= DOUBTFUL_ITERATIONS;
+        if self.solves.iter().zip(&pilot.most).any(doubtful) {
+            return;
+        }
         let all = [parameters, &self.settings, targets, &[fixed.h, plan.t0]].concat();
         self.repeated = Repeated::new(&Ingredients {
             trace,

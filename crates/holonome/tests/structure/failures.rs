@@ -1,5 +1,6 @@
 //! Steps without a solution, multipliers that are lost, methods that do not suit: said with names and numbers, never a panic.
 
+use crate::cases::difference;
 use crate::common::{load, repository};
 use crate::methods::{bases, compositions};
 use holonome::method::{SCHEMES, TREATMENTS};
@@ -43,6 +44,49 @@ fn a_step_that_is_too_long_names_what_has_no_solution() {
     let problem = Problem::from_text("blow-up", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let error = stepped(problem, "implicit-midpoint", 0.75, 1).unwrap_err();
     assert_eq!((error.kind(), &error.to_json()["error"]["constraint"]), ("newton-not-converged", &"x".into()));
+}
+
+#[test]
+fn a_step_takes_the_solution_that_belongs_to_it() {
+    let henon_heiles = || model("models/henon-heiles.holo", &[]);
+    let simulation = |method: &str, step: f64| Simulation::new(henon_heiles(), options(method, step)).unwrap();
+    let start = henon_heiles().model.initial.clone();
+    // Newton's method alone finds solutions with energies from 1e2 to 1e17, in place of 1/12.
+    for (method, step) in [("gauss2", 3.0), ("gauss2", 4.0), ("gauss4", 4.0), ("gauss4", 5.0), ("gauss6", 5.0)] {
+        let error = stepped(henon_heiles(), method, step, 100).expect_err(&format!("{method}, {step}"));
+        assert_eq!((error.kind(), error.exit_code()), ("newton-not-converged", 1), "{method}: {error}");
+        assert!(error.to_string().contains("a shorter step helps"), "{error}");
+    }
+    // Half a period and more: Newton's method leads away, and the solution is found all the same. A symmetric method that
+    // found another one would not come back.
+    for (method, step) in [("gauss2", 2.0), ("gauss4", 3.0), ("gauss6", 3.5)] {
+        let simulation = simulation(method, step);
+        let there = simulation.steps((0.0, step), 50, &start).unwrap();
+        let back = simulation.steps((50.0 * step, -step), 50, &there).unwrap();
+        assert!(difference(&back, &start) < 1e-9, "{method}: {back:?}");
+        let energy = |x: &[f64]| {
+            let (q, p) = x.split_at(2);
+            (p[0] * p[0] + p[1] * p[1] + q[0] * q[0] + q[1] * q[1]) / 2.0 + q[0] * q[0] * q[1] - q[1].powi(3) / 3.0
+        };
+        assert!((energy(&there) - 1.0 / 12.0).abs() < 0.03, "{method}: {}", energy(&there));
+    }
+}
+
+/// The same of a model that is run row by row, and of one written out.
+#[test]
+fn large_models_take_the_solution_that_belongs_to_a_step() {
+    let text = "size n = 1\ncoordinate q[i in 1..n] : R^2 = (0, 0.1)\nmomentum p[i] of q = (0.396, 0)\n\
+        hamiltonian sum(i in 1..n: dot(p[i], p[i])/2 + dot(q[i], q[i])/2 + q[i].x^2*q[i].y - q[i].y^3/3)\n";
+    for n in ["1", "200"] {
+        for (method, step, solvable) in [("gauss4", 5.0, false), ("gauss4", 3.0, true), ("gauss6", 3.5, true)] {
+            let settings = Settings { set: vec![("n".into(), n.into())], ..Settings::default() };
+            let problem = Problem::from_text("many", text, &BTreeMap::new(), &settings).unwrap();
+            match stepped(problem, method, step, 50) {
+                Ok(x) => assert!(solvable && x.iter().all(|x| x.abs() < 1.0), "{n}, {method}"),
+                Err(error) => assert!(!solvable && error.kind() == "newton-not-converged", "{n}, {method}: {error}"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Engine<'_> {
         loop {
             self.check_limit()?;
             let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
-                return Err(Failure::StepCollapsed { t, h, rejections });
+                return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(adaptive, h) });
             };
             if rejections == REJECTIONS_OF_NEW {
                 self.leave_new_vectors_aside();
@@ -137,6 +137,15 @@ impl Engine<'_> {
     fn leave_new_vectors_aside(&mut self) {
         self.norms.clear();
         self.norms.extend(self.state.scales.norms.iter().map(|&norm| old_norm(norm)));
+    }
+
+    /// Attempts a step of the length `h` for the errors of its vectors alone.
+    pub(super) fn measure_attempt(&mut self, adaptive: &AdaptiveSteps, h: f64) {
+        let (t, x, norms) = (self.state.t, &self.state.x, &self.state.scales.norms);
+        let yardstick = Yardstick { rtol: adaptive.rtol, vectors: self.system.vectors(), norms };
+        let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
+        let (stages, x1, work) = (&mut self.stages, &mut self.x1, &mut self.work);
+        self.map.attempt(t, h, x, yardstick, false, stages, x1, measured, work);
     }
 
     /// One attempt.

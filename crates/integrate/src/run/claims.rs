@@ -5,10 +5,11 @@
 //! constraint set; a wall or a pulse that is met later only shows here.
 
 use super::Engine;
-use crate::failure::Failure;
+use crate::failure::{Culprit, Failure};
 use crate::linear::dense::ldl_factor;
 use crate::method::Treatment;
-use crate::state::Singularity;
+use crate::plan::AdaptiveSteps;
+use crate::state::{NEARLY_DEPENDENT, Singularity};
 use crate::system::{GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
@@ -140,11 +141,41 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal: near 0 the constraints do not determine their forces.
+    /// Keeps the state at which the constraints were nearest to being dependent.
     fn watch_independence(&mut self) {
+        if let Some((row, least)) = self.least_pivot()
+            && least < self.state.singularity.pivot
+        {
+            self.state.singularity = Singularity { pivot: least, t: self.state.t, row };
+        }
+    }
+
+    /// What the step at the state has collapsed at: a constraint that is nearly dependent, or the vector with the largest
+    /// error in an attempt of the length `h`.
+    pub(super) fn culprit(&mut self, adaptive: &AdaptiveSteps, h: f64) -> Culprit {
+        let (t, x) = (self.state.t, &self.state.x);
+        if !self.claims.products.is_empty() {
+            self.system.invariant_jacobian(t, x, &mut self.claims.jacobian, &mut self.work);
+            if let Some((row, pivot)) = self.least_pivot().filter(|(_, pivot)| *pivot < NEARLY_DEPENDENT) {
+                return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot };
+            }
+        }
+        self.measure_attempt(adaptive, h);
+        let relative =
+            |vector: usize| match self.errors[vector] / self.state.scales.norms[vector].max(f64::MIN_POSITIVE) {
+                error if error.is_nan() => f64::INFINITY,
+                error => error,
+            };
+        let worst = (0..self.errors.len()).max_by(|&a, &b| relative(a).total_cmp(&relative(b)));
+        Culprit::Vector { name: worst.map_or(String::new(), |vector| self.system.vector_name(vector)) }
+    }
+
+    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal, with its row: near 0 the constraints do not determine
+    /// their forces.
+    fn least_pivot(&mut self) -> Option<(usize, f64)> {
         let claims = &mut self.claims;
         if claims.products.is_empty() {
-            return;
+            return None;
         }
         let n = self.system.invariants().constraints / 2;
         claims.matrix.fill(0.0);
@@ -159,9 +190,6 @@ impl Engine<'_> {
             pivot if pivot.is_finite() => pivot / claims.diagonal[i],
             _ => 0.0,
         };
-        let Some((row, least)) = (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1)) else { return };
-        if least < self.state.singularity.pivot {
-            self.state.singularity = Singularity { pivot: least, t: self.state.t, row };
-        }
+        (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 }

@@ -13,6 +13,7 @@ use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
 use crate::structured::tracing::Calls;
 use holonome_integrate::linear::unpivoted::Unpivoted;
+use holonome_integrate::newton::path::{Contraction, follow};
 use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, fill_sizes, is_rounding, worst};
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::scheme::explicit_rk::Stages;
@@ -452,16 +453,17 @@ impl ColumnProgram {
     ) -> Result<(), NoStep> {
         self.calls.count(1, cost);
         let h = registers[self.dimension + 1];
-        for action in &self.actions {
+        for (place, action) in self.actions.iter().enumerate() {
             match action {
                 Action::Compute(stage) => stage.run(registers, work),
-                Action::Reduce { how, of, to } => {
-                    let parts = of.iter().map(|range| &registers[range.clone()]);
-                    registers[*to] = how.of(parts);
-                }
+                Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
                 Action::Solve(solve) => {
-                    solve.run(registers, h, self.tolerance, scale, cost, work).map_err(|lost| match lost {
-                        Lost::Unsolved { iterations, residual, row } => {
+                    let mut solved = solve.run(registers, h, self.tolerance, scale, cost, work);
+                    if let Err(Lost::Unsolved { far: true, .. }) = solved {
+                        solved = self.follow(place, solve, registers, scale, cost, work);
+                    }
+                    solved.map_err(|lost| match lost {
+                        Lost::Unsolved { iterations, residual, row, .. } => {
                             NoStep::NotSolved { iterations, residual, equation: self.names.equation(&solve.rows, row) }
                         }
                         Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
@@ -474,7 +476,45 @@ impl ColumnProgram {
     }
 }
 
+impl ColumnProgram {
+    /// The solution of the system at this place among the actions that belongs to this step, followed from shorter ones.
+    fn follow(
+        &self,
+        place: usize,
+        solve: &Solve,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), Lost> {
+        let (unknowns, at) = (solve.unknowns.clone(), self.dimension + 1);
+        let h = registers[at];
+        let followed = follow(unknowns.len(), |part, prediction| {
+            registers[at] = part * h;
+            for action in &self.actions[..place] {
+                match action {
+                    Action::Compute(stage) => stage.run(registers, work),
+                    Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
+                    Action::Solve(solve) => solve.run(registers, part * h, self.tolerance, scale, cost, work)?,
+                }
+            }
+            prediction.predict(&mut registers[unknowns.clone()]);
+            solve.run(registers, part * h, self.tolerance, scale, cost, work)?;
+            prediction.solved(&registers[unknowns.clone()]);
+            Ok(())
+        });
+        registers[at] = h;
+        followed
+    }
+}
+
 impl Reduction {
+    /// Reduces registers to one.
+    fn reduce(self, of: &[Range<usize>], to: usize, registers: &mut [f64]) {
+        let parts = of.iter().map(|range| &registers[range.clone()]);
+        registers[to] = self.of(parts);
+    }
+
     fn of<'a>(self, parts: impl Iterator<Item = &'a [f64]>) -> f64 {
         match self {
             // NaN stays.
@@ -501,7 +541,7 @@ fn sum(numbers: &[f64]) -> f64 {
 }
 
 enum Lost {
-    Unsolved { iterations: u32, residual: f64, row: usize },
+    Unsolved { iterations: u32, residual: f64, row: usize, far: bool },
     Degenerate(f64),
     Indefinite,
 }
@@ -592,7 +632,7 @@ impl Solve {
         }
         let residuals = &registers[self.residuals.first..][..self.unknowns.len()];
         let (residual, row) = worst(residuals, &registers[self.sizes.range()]);
-        Lost::Unsolved { iterations, residual, row }
+        Lost::Unsolved { iterations, residual, row, far: false }
     }
 
     /// Newton's method: as `newton::System::solve`, over stages.
@@ -611,6 +651,8 @@ impl Solve {
         if !self.linear {
             self.sizes.run(registers, work);
         }
+        let is_local = !self.linear && self.rows.iter().all(|(_, equation)| equation.is_stage());
+        let mut contraction = Contraction::new(is_local);
         for iterations in 1..=MOST_ITERATIONS {
             for stage in &self.stages {
                 stage.run(registers, work);
@@ -631,6 +673,7 @@ impl Solve {
             cost.newton_iterations += u64::from(!self.linear);
             cost.linear_solves += 1;
             close |= is_rounding(iterations, residuals, &before[self.unknowns.clone()]);
+            let far = !close && contraction.is_lost(residuals, &before[self.sizes.range()]);
             let mut finite = true;
             for (unknown, step) in before[self.unknowns.clone()].iter_mut().zip(&*residuals) {
                 *unknown -= step;
@@ -638,6 +681,14 @@ impl Solve {
             }
             if !finite || (!close && iterations == MOST_ITERATIONS) {
                 return Err(self.lost(iterations, registers, work));
+            }
+            if far {
+                return Err(match self.lost(iterations, registers, work) {
+                    Lost::Unsolved { iterations, residual, row, .. } => {
+                        Lost::Unsolved { iterations, residual, row, far }
+                    }
+                    other => other,
+                });
             }
             if !close {
                 continue;
