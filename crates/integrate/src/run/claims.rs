@@ -30,7 +30,7 @@ const UNSEEN: f64 = 1e3 * f64::EPSILON;
 /// An innovation this many times beyond what is believed asks for a look at once.
 const SURPRISE: f64 = 10.0;
 
-/// A pivot below this belongs to a constraint whose force rounding decides: rates of constraints fail there.
+/// A pivot below this belongs to a constraint whose force rounding decides, and with it the rate of every claim.
 const DEPENDENT: f64 = 1e-6;
 
 /// Up to this many constraints their independence is looked at.
@@ -149,7 +149,7 @@ impl Engine<'_> {
                 fastest += claims.jacobian[p].abs() * claims.fastest[column];
             }
             if rate.abs() > FALSE * terms && rate.abs() > NOTHING * fastest && !unseen(row, rate.abs()) {
-                if row < invariants.constraints && nearest.pivot < DEPENDENT {
+                if nearest.pivot < DEPENDENT {
                     let constraint = invariants.row_name(nearest.row).to_string();
                     return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot });
                 }
