@@ -110,11 +110,13 @@ fn an_energy_that_drifts_by_its_own_size_is_no_result() {
 }
 
 #[test]
-fn tolerances_that_rounding_does_not_allow() {
+fn tolerances_that_say_nothing() {
     let folder = Folder::new();
     let run = |options: &str| warnings(&folder.run(&format!("run models/kepler.holo --until 1 {options} --json")).ok());
     assert!(mentions(&run("--rtol 1e-17"), "below what rounding allows"));
     assert!(run("--rtol 1e-13").is_empty());
+    assert!(mentions(&run("--rtol 1"), "may be another one"));
+    assert!(run("--rtol 0.1").is_empty());
     assert!(mentions(&run("--method rk4 --step 0.1 --rtol 1e-17"), "has no effect"));
     let sweep = folder.run("sweep models/kepler.holo --until 1 --rtol 1e-17 --trajectories 2 --json").ok();
     assert!(mentions(&warnings(&sweep), "below what rounding allows"));

@@ -791,6 +791,9 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
 /// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
 const FINEST: f64 = 1e-15;
 
+/// Tolerances above this allow anything.
+const COARSEST: f64 = 0.1;
+
 fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
         Some(h) => Plan::fixed(method, t0, options.until, h)?,
@@ -799,6 +802,12 @@ fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String
     if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
         warnings.push(format!(
             "--rtol {:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            options.rtol
+        ));
+    }
+    if options.step.is_none() && options.rtol > COARSEST {
+        warnings.push(format!(
+            "--rtol {:e} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less",
             options.rtol
         ));
     }

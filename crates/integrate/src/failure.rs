@@ -95,6 +95,18 @@ pub enum Failure<E> {
         /// Its rate |DF X| over the sum of the absolute terms.
         rate: f64,
     },
+    /// The constraints do not determine their forces.
+    #[error(
+        "the constraints are dependent at t = {t}, where {constraint} says what others say (a pivot of {pivot:.1e}, where 1 is independent): their forces are not determined there; a start or parameters that keep away from that configuration help, and so does a penalty (`--penalty auto`)"
+    )]
+    Dependent {
+        /// Where it was seen.
+        t: f64,
+        /// One of them.
+        constraint: String,
+        /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
+        pivot: f64,
+    },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
@@ -131,6 +143,7 @@ impl<E> Failure<E> {
             Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Indefinite { .. } => "indefinite-matrix",
             Failure::ClaimFails { .. } => "claim-fails",
+            Failure::Dependent { .. } => "dependent-constraints",
             Failure::Observer(_) => "observer",
         }
     }
@@ -145,6 +158,7 @@ impl<E> Failure<E> {
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
             | Failure::ClaimFails { t, .. }
+            | Failure::Dependent { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }

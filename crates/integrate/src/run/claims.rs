@@ -24,8 +24,15 @@ const FALSE: f64 = 1e-5;
 /// of others.
 const NOTHING: f64 = 1e-9;
 
+/// Nor is one that changes an invariant by less than this part of its terms in a step: at rest, where the forces cancel, all
+/// velocities and accelerations are rounding, and there is no other to compare them with.
+const UNSEEN: f64 = 1e3 * f64::EPSILON;
+
 /// An innovation this many times beyond what is believed asks for a look at once.
 const SURPRISE: f64 = 10.0;
+
+/// A pivot below this belongs to a constraint whose force rounding decides, and with it the rate of every claim.
+const DEPENDENT: f64 = 1e-6;
 
 /// Up to this many constraints their independence is looked at.
 const MOST_CONSTRAINTS: usize = 64;
@@ -36,6 +43,8 @@ pub(super) struct Claims {
     holds: bool,
     next: u64,
     held: Vec<bool>,
+    /// Whether a row is the hidden constraint of the row as far from the start as it is from the middle.
+    hidden: Vec<bool>,
     jacobian: Vec<f64>,
     field: Vec<f64>,
     /// For every component the largest rate of its kind.
@@ -54,9 +63,12 @@ impl Claims {
         let invariants = system.invariants();
         let looks = if invariants.count > 0 { system.dim() } else { 0 };
         let count = invariants.constraints / 2;
-        let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
+        let mut hidden = vec![false; invariants.count];
+        if invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden) {
+            hidden[count..invariants.constraints].fill(true);
+        }
         let mut products = Vec::new();
-        if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
+        if hidden.contains(&true) && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
             let degrees = system.dim() / 2;
             for i in 0..count {
                 for at in invariants.row(count + i) {
@@ -72,6 +84,7 @@ impl Claims {
             holds: holds && looks > 0,
             next: next_look(step),
             held: invariants.corrected_rows(),
+            hidden,
             jacobian: vec![0.0; if looks > 0 { invariants.nonzeros() } else { 0 }],
             field: vec![0.0; looks],
             fastest: vec![0.0; looks],
@@ -107,12 +120,12 @@ impl Engine<'_> {
         self.claims.next = next_look(self.state.step);
         let (t, x) = (self.state.t, &self.state.x);
         self.system.invariant_jacobian(t, x, &mut self.claims.jacobian, &mut self.work);
-        self.watch_independence();
-        if self.claims.holds { self.watch_rates() } else { Ok(()) }
+        let nearest = self.watch_independence();
+        if self.claims.holds { self.watch_rates(nearest) } else { Ok(()) }
     }
 
-    /// DF X at the state: 0 of what is constant.
-    fn watch_rates<E>(&mut self) -> Result<(), Failure<E>> {
+    /// DF X at the state: 0 of what is constant. `nearest` says how near the constraints are to being dependent there.
+    fn watch_rates<E>(&mut self, nearest: Singularity) -> Result<(), Failure<E>> {
         let (t, x, claims) = (self.state.t, &self.state.x, &mut self.claims);
         self.system.field(t, x, &mut claims.field, &mut self.work);
         if !all_finite(&claims.field) {
@@ -124,6 +137,16 @@ impl Engine<'_> {
         self.system.vectors().spread_largest(&claims.field, &mut claims.fastest);
         let invariants = self.system.invariants();
         let fixed = |row: usize| claims.values[row] == self.state.values[row];
+        let h = self.plan.fixed_step().unwrap_or(self.state.controller.h);
+        let jacobian = &claims.jacobian;
+        let size = |row: usize| -> f64 {
+            invariants.row(row).map(|p| (jacobian[p] * x[invariants.column[p] as usize]).abs()).sum()
+        };
+        // Of a hidden constraint, by what it does to the constraint that it is the rate of.
+        let unseen = |row: usize, rate: f64| match claims.hidden[row] {
+            true => rate * h * h <= UNSEEN * size(row - invariants.constraints / 2),
+            false => rate * h <= UNSEEN * size(row),
+        };
         for row in (0..invariants.count).filter(|&row| claims.held[row] && fixed(row)) {
             let (mut rate, mut terms, mut fastest) = (0.0, 0.0, 0.0);
             for p in invariants.row(row) {
@@ -133,7 +156,11 @@ impl Engine<'_> {
                 terms += term.abs();
                 fastest += claims.jacobian[p].abs() * claims.fastest[column];
             }
-            if rate.abs() > FALSE * terms && rate.abs() > NOTHING * fastest {
+            if rate.abs() > FALSE * terms && rate.abs() > NOTHING * fastest && !unseen(row, rate.abs()) {
+                if nearest.pivot < DEPENDENT {
+                    let constraint = invariants.row_name(nearest.row).to_string();
+                    return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot });
+                }
                 let claim = invariants.row_name(row).to_string();
                 return Err(Failure::ClaimFails { t, claim, rate: rate.abs() / terms });
             }
@@ -141,13 +168,14 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Keeps the state at which the constraints were nearest to being dependent.
-    fn watch_independence(&mut self) {
-        if let Some((row, least)) = self.least_pivot()
-            && least < self.state.singularity.pivot
-        {
-            self.state.singularity = Singularity { pivot: least, t: self.state.t, row };
+    /// Keeps the state at which the constraints were nearest to being dependent; gives how near they are here.
+    fn watch_independence(&mut self) -> Singularity {
+        let t = self.state.t;
+        let nearest = self.least_pivot().map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();
+        if nearest.pivot < self.state.singularity.pivot {
+            self.state.singularity = nearest;
         }
+        nearest
     }
 
     /// What the step at the state has collapsed at: a constraint that is nearly dependent, or the vector with the largest

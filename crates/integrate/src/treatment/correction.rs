@@ -11,6 +11,12 @@
 //! of an invariant, such as the energy's at rest, nothing is thrown about. The innovation ν says by how many standard
 //! deviations H and the integrals are off; an error that is no error of the step is not believed.
 //!
+//! The estimate knows nothing of the rounding of forces that cancel. At rest that is all that moves, a constraint's hidden
+//! one is then off by as much as its own terms, and positions, as uncertain relative to their size as momenta to theirs,
+//! would be moved by as much of their size. But a position is off by no more than its momentum made of it. So where a
+//! hidden constraint is off by more standard deviations than are believed, momenta are taken to be that uncertain: all that
+//! are in hidden constraints, as those of a chain have to give way together.
+//!
 //! A relative ε on the diagonal of the rows that are no constraints serves where they lose rank, as on a conical
 //! pendulum; on constraints it would stop correcting the long modes of a chain.
 //!
@@ -19,7 +25,7 @@
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::scales::UNIT_ROUND_OFF;
 use crate::state::Cost;
-use crate::system::{Invariants, System};
+use crate::system::{GroupKind, Invariants, System};
 
 /// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference where DF has full rank.
 pub const EPSILON: f64 = 1e-8;
@@ -37,6 +43,7 @@ pub struct Correction {
     mu: Vec<f64>,
     roots: Vec<f64>,
     noise: Vec<f64>,
+    concerned: Vec<bool>,
 }
 
 impl Correction {
@@ -48,6 +55,7 @@ impl Correction {
             mu: vec![0.0; invariants.count],
             roots: vec![0.0; dim],
             noise: vec![0.0; invariants.count],
+            concerned: vec![false; dim],
         }
     }
 
@@ -71,18 +79,64 @@ impl Correction {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         for i in 0..self.mu.len() {
             self.mu[i] = values[i] - target[i];
-            // ε of the machine is 2u.
-            let round_off = self.equations.round_off(&self.jacobian, x, target[i], i);
-            self.noise[i] = (round_off * (UNIT_ROUND_OFF / f64::EPSILON)).powi(2);
+            self.noise[i] = squared_round_off(&self.equations, &self.jacobian, x, target[i], i);
         }
         let mut innovation = 0.0;
         if self.mu.iter().any(|residual| *residual != 0.0) {
             system.vectors().spread_roots(weights, &mut self.roots);
+            widen(system, &self.jacobian, &self.noise, &self.mu, &mut self.roots, &mut self.concerned);
             self.equations.factor_in(&self.jacobian, &self.roots, &self.noise);
             innovation = self.equations.solve_limited(&mut self.mu, largest_innovation(weights.len()));
             self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
         }
         system.monitor(t, target, x, values, deviations, work);
         innovation
+    }
+}
+
+/// R of row `i` of F at `x`.
+pub fn squared_round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64], target: f64, i: usize) -> f64 {
+    // ε of the machine is 2u.
+    (equations.round_off(jacobian, x, target, i) * (UNIT_ROUND_OFF / f64::EPSILON)).powi(2)
+}
+
+/// Momenta are widened up to this factor of w².
+const MOST_WIDENED: f64 = 1e100;
+
+/// Makes the momenta in hidden constraints wide enough to explain their residuals, where one is off by more standard
+/// deviations than are believed. `roots` is w of every component, `noise` R of every row, and `concerned` is scratch.
+pub fn widen(
+    system: &dyn System,
+    jacobian: &[f64],
+    noise: &[f64],
+    residuals: &[f64],
+    roots: &mut [f64],
+    concerned: &mut [bool],
+) {
+    let (invariants, vectors) = (system.invariants(), system.vectors());
+    let limit = largest_innovation(vectors.count()).powi(2);
+    let momenta = roots.len() / 2;
+    let mut widest = 1.0f64;
+    concerned.fill(false);
+    for group in invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden) {
+        for row in group.members.iter().flatten().map(|&(row, _)| row as usize) {
+            let term = |p: usize| jacobian[p] * roots[invariants.column[p] as usize];
+            let variance = invariants.row(row).map(|p| term(p) * term(p)).sum::<f64>() + noise[row];
+            let (square, believed) = (residuals[row] * residuals[row], limit * variance);
+            if square > believed {
+                widest = widest.max((square / believed).min(MOST_WIDENED));
+            }
+            for p in invariants.row(row).filter(|&p| invariants.column[p] as usize >= momenta) {
+                concerned[invariants.column[p] as usize] = true;
+            }
+        }
+    }
+    if widest == 1.0 {
+        return;
+    }
+    for components in (0..vectors.count()).map(|vector| vectors.components_of(vector)) {
+        if concerned[components.clone()].contains(&true) {
+            roots[components].iter_mut().for_each(|root| *root *= widest.sqrt());
+        }
     }
 }

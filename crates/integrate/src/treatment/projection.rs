@@ -10,6 +10,7 @@
 //! correction (see [`scales`](crate::scales)), which let light bodies beside heavy ones where they are. Where DF loses
 //! rank, dependent rows are left out, which gives the solution of least norm.
 
+use super::correction::{squared_round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::scales::Scales;
@@ -27,6 +28,7 @@ pub struct Projection {
     mu: Vec<f64>,
     mu_step: Vec<f64>,
     start: Vec<f64>,
+    concerned: Vec<bool>,
 }
 
 impl Projection {
@@ -41,6 +43,7 @@ impl Projection {
             mu: vec![0.0; invariants.count],
             mu_step: vec![0.0; invariants.count],
             start: vec![0.0; dim],
+            concerned: vec![false; if by_error { dim } else { 0 }],
         }
     }
 
@@ -61,6 +64,11 @@ impl Projection {
         cost.jacobian += 1;
         if self.by_error {
             vectors.spread_roots(scales.weights(vectors.count()), &mut self.roots);
+            for i in 0..self.mu.len() {
+                self.mu[i] = values[i] - target[i];
+                self.mu_step[i] = squared_round_off(&self.equations, &self.jacobian, x, target[i], i);
+            }
+            widen(system, &self.jacobian, &self.mu_step, &self.mu, &mut self.roots, &mut self.concerned);
         }
         self.equations.factor_in(&self.jacobian, &self.roots, &[]);
         self.stopping.begin((&self.equations, &self.jacobian), target, x, (vectors, scales));

@@ -2,7 +2,7 @@
 //! step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does all the
 //! time, in the Euclidean one (`docs/methods.md`).
 
-use super::Field;
+use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::{Binary, Unary};
@@ -20,6 +20,9 @@ pub const PIVOT_TOLERANCE: f64 = 1e-12;
 /// Keeps a row whose gradient vanishes from dividing by 0: it asks for nothing then. Gradients that are not 0 are far
 /// longer than the root of this.
 const LEAST_SQUARE: f64 = 1e-200;
+
+/// Momenta are widened up to this factor of w².
+pub const MOST_WIDENED: f64 = 1e100;
 
 /// DF⁺ r with the regularised pseudo-inverse DF⁺ = DFᵀ (C + ε diag C)⁻¹, C = DF DFᵀ, which is that of rows of unit
 /// length with ε itself on the diagonal. The first `constraints` rows of DF are those of constraints.
@@ -107,13 +110,16 @@ pub fn corrected(
         *residual = g.zero();
     }
     let rows = held.iter().skip(constraints).filter(|held| **held).count();
-    let unit = g.constant(0.5 * f64::EPSILON);
+    let noises: Vec<Node> = (0..m)
+        .map(|i| {
+            let target = (i >= constraints).then(|| target(&mut field.graph, i));
+            squared_round_off(&mut field.graph, &field.jacobian[i], target)
+        })
+        .collect();
+    let weights = widened(field, scales, &residual, &noises);
+    let g = &mut field.graph;
     // W Dᵀ by rows of D.
-    let mut weighted: Vec<Gradient> = Vec::with_capacity(m);
-    for row in &field.jacobian {
-        let entry = |&(k, d): &(u32, Node)| (k, g.mul(d, scales.weights[scales.vector_of[k as usize]]));
-        weighted.push(row.iter().map(entry).collect());
-    }
+    let weighted: Vec<Gradient> = field.jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
     let mut matrix = Matrix::zeros(g, m);
     for i in 0..m {
         for j in 0..i {
@@ -121,22 +127,8 @@ pub fn corrected(
             matrix.set(i, j, entry);
             matrix.set(j, i, entry);
         }
-        let mut size = g.zero();
-        for &(k, d) in &field.jacobian[i] {
-            let x = g.state(k as usize);
-            let term = g.mul(d, x);
-            let term = g.unary(Unary::Abs, term);
-            size = g.add(size, term);
-        }
-        if i >= constraints {
-            let target = target(g, i);
-            let target = g.unary(Unary::Abs, target);
-            size = g.add(size, target);
-        }
-        let noise = g.mul(unit, size);
-        let noise = g.mul(noise, noise);
         let square = g.sparse_dot(&field.jacobian[i], &weighted[i]);
-        let square = g.add(square, noise);
+        let square = g.add(square, noises[i]);
         let shift = g.constant(if i >= constraints { 1.0 + REGULARISATION } else { 1.0 });
         let diagonal = g.mul(square, shift);
         matrix.set(i, i, diagonal);
@@ -178,4 +170,57 @@ pub fn corrected(
         }
     }
     Corrected { x, innovation }
+}
+
+/// W v for a row v, w² of the vectors being `weights`.
+fn weigh(g: &mut Graph, row: &Gradient, vector_of: &[usize], weights: &[Node]) -> Gradient {
+    row.iter().map(|&(k, d)| (k, g.mul(d, weights[vector_of[k as usize]]))).collect()
+}
+
+/// R of one row of F, whose target is 0 where none is given.
+fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Node {
+    let mut size = g.zero();
+    for &(k, d) in row {
+        let x = g.state(k as usize);
+        let term = g.mul(d, x);
+        let term = g.unary(Unary::Abs, term);
+        size = g.add(size, term);
+    }
+    if let Some(target) = target {
+        let target = g.unary(Unary::Abs, target);
+        size = g.add(size, target);
+    }
+    let unit = g.constant(0.5 * f64::EPSILON);
+    let noise = g.mul(unit, size);
+    g.mul(noise, noise)
+}
+
+/// w² of the vectors, those of momenta wide enough to explain the hidden constraints, as
+/// `holonome_integrate::treatment::correction` has it.
+fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], noises: &[Node]) -> Vec<Node> {
+    let Field { graph: g, dimension, jacobian, groups, .. } = field;
+    let mut widest: Option<Node> = None;
+    let mut concerned = vec![false; scales.weights.len()];
+    let hidden = groups.iter().filter(|group| group.kind == InvariantKind::Hidden);
+    for row in hidden.flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row)) {
+        let weighted = weigh(g, &jacobian[row], scales.vector_of, scales.weights);
+        let variance = g.sparse_dot(&jacobian[row], &weighted);
+        let variance = g.add(variance, noises[row]);
+        let limit = g.constant(scales.largest_innovation * scales.largest_innovation);
+        let believed = g.mul(limit, variance);
+        let square = g.mul(residual[row], residual[row]);
+        let quotient = g.div(square, believed);
+        let most = g.constant(MOST_WIDENED);
+        let quotient = g.binary(Binary::Min, quotient, most);
+        let within = g.binary(Binary::LessEqual, square, believed);
+        let one = g.one();
+        let factor = g.select(within, one, quotient);
+        widest = Some(widest.map_or(factor, |widest| g.binary(Binary::Max, widest, factor)));
+        for &(k, _) in jacobian[row].iter().filter(|&&(k, _)| k as usize >= *dimension / 2) {
+            concerned[scales.vector_of[k as usize]] = true;
+        }
+    }
+    let Some(widest) = widest else { return scales.weights.to_vec() };
+    let weight = |(&weight, concerned): (&Node, bool)| if concerned { g.mul(weight, widest) } else { weight };
+    scales.weights.iter().zip(concerned).map(weight).collect()
 }
