@@ -120,6 +120,22 @@ pub trait Trajectories<B> {
     /// The state of trajectory `number` at `t`, now and then: after 1, 2, 4, 8, … steps.
     fn pass(&mut self, _number: usize, _t: f64, _x: &[f64]) {}
 
+    /// Whether [`Trajectories::look`] has anything to look at.
+    fn looks(&self) -> bool {
+        false
+    }
+
+    /// How many equal steps may be made between two looks.
+    fn steps_between_looks(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Looks at the state of trajectory `number` at `t`, at the steps at which a run by itself looks at its claims; says
+    /// whether one fails there. `squares` are σ² of the vectors, where that is kept.
+    fn look(&mut self, _number: usize, _t: f64, _x: &[f64], _squares: &[f64]) -> bool {
+        false
+    }
+
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
 }
@@ -137,6 +153,8 @@ pub struct End {
     pub largest: Vec<f64>,
     /// The largest innovation of a correction (see [`StepState`](crate::state::StepState)).
     pub innovation: f64,
+    /// The time at which it had reached that.
+    pub innovation_at: f64,
     /// What it cost.
     pub cost: Cost,
     /// Why it ended early.
@@ -152,6 +170,8 @@ pub enum Stopped {
     StepCollapsed,
     /// The limit on the number of steps.
     TooManySteps,
+    /// A claim fails, or may: what becomes of the trajectory is found by a run of its own.
+    Doubted,
 }
 
 /// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step. Trajectories start on the level set
@@ -198,13 +218,30 @@ impl End {
     fn new(t: f64, groups: usize) -> End {
         let zeros = vec![0.0; groups];
         let (deviations, largest) = (zeros.clone(), zeros);
-        End { t, steps: 0, deviations, largest, innovation: 0.0, cost: Cost::default(), failure: None }
+        End {
+            t,
+            steps: 0,
+            deviations,
+            largest,
+            innovation: 0.0,
+            innovation_at: t,
+            cost: Cost::default(),
+            failure: None,
+        }
+    }
+
+    /// Takes up the square of an innovation of steps that came to `t`.
+    fn take_innovation(&mut self, square: f64, t: f64) {
+        let innovation = square.sqrt();
+        if innovation > self.innovation {
+            (self.innovation, self.innovation_at) = (innovation, t);
+        }
     }
 
     /// The same memory for another trajectory.
     fn restart(&mut self, t: f64) {
         (self.t, self.steps, self.failure) = (t, 0, None);
-        (self.cost, self.innovation) = (Cost::default(), 0.0);
+        (self.cost, self.innovation, self.innovation_at) = (Cost::default(), 0.0, t);
         self.largest.fill(0.0);
         self.deviations.fill(0.0);
     }

@@ -7,13 +7,14 @@
 
 pub(crate) mod attempt;
 mod checks;
-mod claims;
+pub(crate) mod claims;
 mod estimate;
 mod output;
 mod symmetric;
 
 use attempt::Accepted;
 use claims::Claims;
+pub use claims::{Independence, Rates};
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
@@ -40,6 +41,9 @@ pub enum Outcome {
     Finished,
     /// The observer stopped it; the state can be resumed.
     Stopped,
+    /// A claimed integral turned out to vary. The state is back where it was last seen not to, with the claim among
+    /// [`StepState::failed_claims`]: the run goes on from there over a system that does not hold it.
+    ClaimFailed,
 }
 
 /// Runs `plan` from `state` to its end. `state` is new ([`StepState::new`]) or one that an earlier run left behind, in
@@ -80,6 +84,7 @@ pub fn run_map<O: Observer + ?Sized>(
     let mut engine = Engine::new(plan, system, map, state);
     engine.check_start()?;
     engine.sample_start(observer)?;
+    engine.begin_claims();
     match &plan.stepping {
         Stepping::Fixed(fixed) => engine.run_fixed(fixed, observer),
         Stepping::Adaptive(adaptive) => engine.run_adaptive(adaptive, observer),
@@ -149,6 +154,8 @@ impl<'a> Engine<'a> {
         }
         state.memory.resize(map.memory_len(), 0.0);
         let kept = Treatment::kept(plan, system);
+        // Fewer are kept where a claim is not held any more.
+        state.scales.carried.truncate(kept.carried(system.vectors()));
         let vectors = if kept.sizes { system.vectors().count() } else { 0 };
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
@@ -167,7 +174,7 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
-            claims: Claims::new(plan.method.treatment, system, state.step),
+            claims: Claims::new(plan.method.treatment, system, state),
             kept,
             scales: state.scales.clone(),
             sizes: vec![0.0; vectors],
@@ -210,16 +217,26 @@ impl<'a> Engine<'a> {
             if let Some(blocks) = self.map.blocks() {
                 let count = self.block_length(fixed);
                 if count > 0 {
-                    self.block(fixed, blocks, count, observer)?;
-                    self.watch_claims()?;
+                    if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
+                        return Ok(outcome);
+                    }
+                    let at_end = self.state.step == fixed.count();
+                    if let Some(outcome) = self.watch_claims(at_end, observer)? {
+                        return Ok(outcome);
+                    }
                     if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                         return Ok(Outcome::Stopped);
                     }
                     continue;
                 }
             }
-            self.single(fixed, observer)?;
-            self.watch_claims()?;
+            if let Some(outcome) = self.single(fixed, observer)? {
+                return Ok(outcome);
+            }
+            let at_end = self.state.step == fixed.count();
+            if let Some(outcome) = self.watch_claims(at_end, observer)? {
+                return Ok(outcome);
+            }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
@@ -228,7 +245,18 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes one step.
-    fn single<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
+    fn single<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        match self.step(fixed, observer) {
+            Ok(()) => Ok(None),
+            Err(failure) => self.excuse(failure, observer),
+        }
+    }
+
+    fn step<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
         let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
         let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
         if !self.surrounded_step((t, t1), h)? {
@@ -272,12 +300,18 @@ impl<'a> Engine<'a> {
             } else {
                 self.scales.carried.copy_from_slice(&self.state.scales.carried);
                 self.scales.take(&self.sizes, &self.errors);
-                self.treat(t1)?;
+                if let Err(failure) = self.treat(t1)
+                    && let Some(outcome) = self.excuse(failure, observer)?
+                {
+                    return Ok(outcome);
+                }
             }
             self.sample_adaptive(adaptive, h, t1, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
-            self.watch_claims()?;
+            if let Some(outcome) = self.watch_claims(t1 == adaptive.t_end, observer)? {
+                return Ok(outcome);
+            }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
@@ -291,7 +325,7 @@ impl<'a> Engine<'a> {
     }
 
     /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
-    /// limit of steps, the last step, and never so many that an observer has to wait.
+    /// next look at claims, the limit of steps, the last step, and never so many that an observer has to wait.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
@@ -302,7 +336,9 @@ impl<'a> Engine<'a> {
             0 => u64::MAX,
             to_last => to_last,
         };
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms, to_last]
+        let to_look = self.longest_block();
+        let to_end = fixed.steps.saturating_sub(state.step);
+        [LONGEST_BLOCK, to_end, to_sample, to_monitor, to_limit, to_terms, to_last, to_look]
             .into_iter()
             .min()
             .unwrap_or(0)
@@ -315,7 +351,7 @@ impl<'a> Engine<'a> {
         blocks: &dyn Blocks,
         count: u64,
         observer: &mut O,
-    ) -> Result<(), Failure<O::Error>> {
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
@@ -323,21 +359,34 @@ impl<'a> Engine<'a> {
         self.innovation = 0.0;
         let carry =
             Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
-        if !blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work) {
+        let good = blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work);
+        // The step at which a claim failed is the one to look at.
+        let surprised = good && count > 1 && self.is_surprised();
+        if !good || surprised {
             // It does not look at the state that it began with, either.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
             }
             for _ in 0..count {
-                self.single(fixed, observer)?;
+                if let Some(outcome) = self.single(fixed, observer)? {
+                    return Ok(Some(outcome));
+                }
+                if surprised
+                    && self.is_surprised()
+                    && let Some(outcome) = self.test_claims(observer)?
+                {
+                    return Ok(Some(outcome));
+                }
             }
-            return Ok(());
+            return Ok(None);
         }
         if count > 1 && !(all_finite(&self.x1) && all_finite(&self.largest)) {
             for _ in 0..count {
-                self.block(fixed, blocks, 1, observer)?;
+                if let Some(outcome) = self.block(fixed, blocks, 1, observer)? {
+                    return Ok(Some(outcome));
+                }
             }
-            return Ok(());
+            return Ok(None);
         }
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;
@@ -361,7 +410,7 @@ impl<'a> Engine<'a> {
         }
         self.field_known = false;
         self.advance(first + count, t1);
-        Ok(())
+        Ok(None)
     }
 
     /// Makes x₁ the state.

@@ -58,6 +58,16 @@ impl Examined {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
 
+    /// Takes these claims, which have turned out to be none, out of what is held.
+    pub fn leave_out(&mut self, names: &[String]) {
+        for name in names {
+            if !self.varying.contains(name) {
+                self.varying.push(name.clone());
+            }
+        }
+        self.leave_out_unverified();
+    }
+
     /// Takes the claims that are none out of what is held: they are watched only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {

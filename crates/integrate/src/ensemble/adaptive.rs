@@ -6,6 +6,7 @@ use crate::controller::pi::Controller;
 use crate::controller::start;
 use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::attempt::{REJECTIONS_OF_NEW, old_norm, trial};
+use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
 use crate::state::ControllerMemory;
 use crate::system::max_or_nan;
@@ -33,6 +34,8 @@ struct Lane {
     /// The step that is wanted next, after rejections.
     wanted: f64,
     rejections: u32,
+    /// The step from which on claims are looked at again.
+    next_look: u64,
     /// Whether the field turned out to be undefined where it stands.
     undefined: bool,
     scales: Scales,
@@ -69,6 +72,8 @@ struct Race<'a, S: LaneSteps> {
     moved: Vec<f64>,
     moved_t: Vec<f64>,
     one: Vec<f64>,
+    /// σ² of the vectors of a lane.
+    squares: Vec<f64>,
     field: Vec<f64>,
     change: Vec<f64>,
     work: Vec<f64>,
@@ -85,6 +90,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
             wanted: 0.0,
             rejections: 0,
+            next_look: 0,
             undefined: false,
             scales: Scales::default(),
             end: End::new(plan.t0, groups),
@@ -114,6 +120,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             moved: zeros(n),
             moved_t: zeros(1),
             one: vec![0.0; n],
+            squares: Vec::new(),
             field: vec![0.0; n],
             change: vec![0.0; n],
             work: vec![0.0; steps.work_len()],
@@ -152,6 +159,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             let this = &mut self.lanes[lane];
             this.number = Some(number);
             this.rejections = 0;
+            this.next_look = next_look(0);
             this.controller = ControllerMemory { h, last_error: 1e-4 };
             this.wanted = h.min(self.adaptive.longest_step);
             return;
@@ -209,7 +217,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         if grown || this.rejections >= REJECTIONS_OF_NEW {
             scatter(&this.scales.norms, lanes, lane, &mut self.norms);
         }
-        this.end.innovation = this.end.innovation.max(self.innovation[lane].sqrt());
+        this.end.take_innovation(self.innovation[lane], self.t[lane]);
     }
 
     /// One attempt in every lane.
@@ -306,6 +314,9 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             gather(&self.x, lanes, lane, &mut self.one);
             trajectories.pass(number, self.t[lane], &self.one);
         }
+        if trajectories.looks() && self.is_doubted(lane, trajectories) {
+            return self.finish(lane, Some(Stopped::Doubted), bound, trajectories);
+        }
         if self.t[lane] < self.adaptive.t_end {
             if tableau.first_same_as_last {
                 if corrects {
@@ -325,6 +336,23 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             }
         }
         self.finish(lane, None, bound, trajectories);
+    }
+
+    /// Whether a claim fails in a lane, looked at when a run by itself would, or a correction was too large.
+    fn is_doubted(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+        if surprises(self.innovation[lane], self.steps.vectors().count()) {
+            return true;
+        }
+        let this = &mut self.lanes[lane];
+        if this.end.steps < this.next_look && self.t[lane] < self.adaptive.t_end {
+            return false;
+        }
+        this.next_look = next_look(this.end.steps);
+        let Some(number) = this.number else { return false };
+        gather(&self.x, self.lanes.len(), lane, &mut self.one);
+        self.squares.resize(self.steps.vectors().count(), 0.0);
+        gather(&self.carried, self.lanes.len(), lane, &mut self.squares);
+        trajectories.look(number, self.t[lane], &self.one, &self.squares)
     }
 
     /// Reports the end of a lane's trajectory and takes up the next one.
