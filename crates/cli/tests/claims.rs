@@ -155,6 +155,37 @@ fn each_method_of_a_comparison_says_what_it_left_out() {
 }
 
 #[test]
+fn a_correction_that_leads_nowhere_fails_as_a_projection_does() {
+    let folder = Folder::new();
+    folder.write(
+        "contradicts.holo",
+        "state x : R^2 = (1, 0)\nstate z = 0\nx' = (-x.y, x.x)\nz' = 1\nconstraint one : dot(x, x) = 1\nconstraint two : dot(x, x) = 1 + if(z > 5, 0.5, 0)\n",
+    );
+    for (method, kind) in [
+        ("--rtol 1e-9", "correction-fails"),
+        ("--method corrected:rk4 --step 0.01", "correction-fails"),
+        ("--method projection:rk4 --step 0.01", "projection-not-converged"),
+    ] {
+        let failed = folder.run(&format!("run contradicts.holo {method} --until 10 --json"));
+        assert_eq!(failed.code, Some(1), "{failed:?}");
+        let error = &failed.json()["error"];
+        assert_eq!(error["kind"], kind, "{error}");
+        assert!((5.0..6.5).contains(&number(error, "/t")) && number(error, "/residual") > 0.05, "{error}");
+        assert!(["one", "two"].contains(&error["constraint"].as_str().unwrap()), "{error}");
+        // One of three trajectories comes to z = 5.
+        let swept =
+            folder.run(&format!("sweep contradicts.holo --trajectories 3 --vary z=4*i-8 {method} --until 7 --json"));
+        let object = swept.json();
+        assert_eq!((swept.code, number(&object, "/failed")), (Some(1), 1.0), "{object}");
+        let reason = object["failures"][0]["message"].as_str().unwrap();
+        assert!(
+            object["failures"][0]["trajectory"] == 2 && reason.contains("one") | reason.contains("two"),
+            "{object}"
+        );
+    }
+}
+
+#[test]
 fn a_field_that_leaves_its_constraint_fails_with_the_time() {
     let folder = Folder::new();
     folder.write(

@@ -197,6 +197,10 @@ impl Error {
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));
                 }
+                if let Failure::CorrectionFails { residual, constraint, .. } = &**failure {
+                    error.insert("constraint".to_string(), json!(constraint));
+                    error.insert("residual".to_string(), json!(residual));
+                }
                 if let Failure::Indefinite { eigenvalue, .. } = **failure {
                     error.insert("eigenvalue".to_string(), json!(eigenvalue));
                 }

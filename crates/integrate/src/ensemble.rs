@@ -120,6 +120,11 @@ pub trait Trajectories<B> {
     /// The state of trajectory `number` at `t`, now and then: after 1, 2, 4, 8, … steps.
     fn pass(&mut self, _number: usize, _t: f64, _x: &[f64]) {}
 
+    /// Whether corrections leave a constraint of trajectory `number` so far off that they may not bring it nearer at all.
+    fn may_be_far(&self, _number: usize, _deviations: &[f64]) -> bool {
+        false
+    }
+
     /// Whether [`Trajectories::look`] has anything to look at.
     fn looks(&self) -> bool {
         false

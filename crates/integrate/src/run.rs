@@ -11,10 +11,12 @@ pub(crate) mod claims;
 mod estimate;
 mod output;
 mod symmetric;
+mod unmet;
 
 use attempt::Accepted;
 use claims::Claims;
 pub use claims::{Independence, Rates};
+pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
@@ -114,6 +116,9 @@ struct Engine<'a> {
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
     claims: Claims,
+    /// The rows that are corrected.
+    held: Vec<bool>,
+    trial: unmet::Trial,
     /// Which scales the run keeps.
     kept: Kept,
     /// The scales after the step; the state's own stay until the step is accepted for good.
@@ -175,6 +180,8 @@ impl<'a> Engine<'a> {
             largest: vec![0.0; watched],
             controller: state.controller,
             claims: Claims::new(plan.method.treatment, system, state),
+            held: system.invariants().corrected_rows(),
+            trial: unmet::Trial::default(),
             kept,
             scales: state.scales.clone(),
             sizes: vec![0.0; vectors],
@@ -362,7 +369,8 @@ impl<'a> Engine<'a> {
         let good = blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work);
         // The step at which a claim failed is the one to look at.
         let surprised = good && count > 1 && self.is_surprised();
-        if !good || surprised {
+        let far = good && self.may_be_far(&self.largest);
+        if !good || surprised || far {
             // It does not look at the state that it began with, either.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
@@ -400,6 +408,7 @@ impl<'a> Engine<'a> {
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
+        self.check_met(t1)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);

@@ -13,7 +13,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates};
+use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, may_be_far};
 use holonome_integrate::state::{Cost, FailedClaim, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::{Terms, is_measured};
@@ -458,6 +458,12 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let groups = self.values.invariants().groups.len();
         let largest = &mut self.largest_terms[number * groups..(number + 1) * groups];
         self.terms.raise(&self.values, t, x, largest, &mut self.work);
+    }
+
+    fn may_be_far(&self, number: usize, deviations: &[f64]) -> bool {
+        let groups = deviations.len();
+        let terms = &self.largest_terms[number * groups..(number + 1) * groups];
+        may_be_far(self.values.invariants(), deviations, terms)
     }
 
     fn looks(&self) -> bool {

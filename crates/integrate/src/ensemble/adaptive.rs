@@ -314,7 +314,9 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             gather(&self.x, lanes, lane, &mut self.one);
             trajectories.pass(number, self.t[lane], &self.one);
         }
-        if trajectories.looks() && self.is_doubted(lane, trajectories) {
+        let this = &self.lanes[lane];
+        let far = corrects && this.number.is_some_and(|number| trajectories.may_be_far(number, &this.end.largest));
+        if far || trajectories.looks() && self.is_doubted(lane, trajectories) {
             return self.finish(lane, Some(Stopped::Doubted), bound, trajectories);
         }
         if self.t[lane] < self.adaptive.t_end {

@@ -158,6 +158,9 @@ impl<'a, S: LaneSteps> March<'a, S> {
             let block = block.min(steps_to_measurement(step)).min(to_last).min(trajectories.steps_between_looks());
             self.block(bound, step, block, trajectories);
             step += block;
+            if self.steps.corrects() {
+                self.look_for_far(step, trajectories);
+            }
             if trajectories.looks() {
                 let due = step >= next_claims || step == count;
                 if due {
@@ -211,6 +214,16 @@ impl<'a, S: LaneSteps> March<'a, S> {
             self.surprised[lane] |= surprises(self.innovation[lane], self.steps.vectors().count());
             for (group, largest) in self.ends[lane].largest.iter_mut().enumerate() {
                 *largest = max_or_nan(*largest, self.largest[group * lanes + lane]);
+            }
+        }
+    }
+
+    /// Ends the trajectories whose constraints may not be met.
+    fn look_for_far(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        for lane in 0..self.steps.lanes() {
+            let Some(number) = self.number[lane] else { continue };
+            if trajectories.may_be_far(number, &self.ends[lane].largest) {
+                self.stop(lane, step, Stopped::Doubted, trajectories);
             }
         }
     }
