@@ -135,9 +135,9 @@ pub trait Trajectories<B> {
         u64::MAX
     }
 
-    /// Looks at the state of trajectory `number` at `t`, at the steps at which a run by itself looks at its claims; says
+    /// Looks at the state of trajectory `number`, in lane `lane`, at `t`, at the steps at which a run by itself looks at its claims; says
     /// whether one fails there. `squares` are σ² of the vectors, where that is kept.
-    fn look(&mut self, _number: usize, _t: f64, _x: &[f64], _squares: &[f64]) -> bool {
+    fn look(&mut self, (_lane, _number): (usize, usize), _t: f64, _x: &[f64], _squares: &[f64]) -> bool {
         false
     }
 

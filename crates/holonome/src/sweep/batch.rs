@@ -7,7 +7,7 @@ use crate::recording::{Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, NEARLY_DEPENDENT, Simulation, claim_fails, run_method};
 use crate::starts::StartError;
 use crate::summary::Relative;
-use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
+use holonome_integrate::ensemble::{self, End, LaneSteps, Stopped, Trajectories};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
@@ -363,9 +363,13 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         rates: claimed_rates(simulation),
         independence: Independence::new(system),
         pivots: vec![(1.0, 0.0); count],
+        systems: Vec::new(),
         doubted: Vec::new(),
         error: None,
     };
+    if feed.looks() {
+        feed.systems = (0..LaneSteps::lanes(lanes)).map(|_| system.rebound(&feed.all)).collect();
+    }
     ensemble::run(&simulation.plan, lanes, &mut bound, &mut feed);
     if let Some(error) = feed.error {
         return Err(error);
@@ -403,6 +407,8 @@ struct Feed<'f, 'a> {
     work: Vec<f64>,
     rates: Rates,
     independence: Independence,
+    /// For looking at what is claimed, the system of every lane.
+    systems: Vec<crate::compiled::Compiled>,
     /// The smallest pivot of the constraints of every trajectory of the batch, and its time.
     pivots: Vec<(f64, f64)>,
     /// Trajectories that are to be run by themselves, as a claim fails or may fail.
@@ -431,6 +437,10 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        if self.looks() {
+            self.systems[lane].rebind_invariants(&self.all);
+            self.systems[lane].rebind_motion(&self.all);
+        }
         if !masses.is_empty() {
             self.values.rebind_masses(&self.all);
             self.values.masses(t0, x, masses, &mut self.work);
@@ -474,11 +484,9 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         self.rates.longest_block()
     }
 
-    fn look(&mut self, number: usize, t: f64, x: &[f64], squares: &[f64]) -> bool {
-        let parameters = self.collector.parameters_of(number);
-        self.all[..parameters.len()].copy_from_slice(parameters);
-        self.values.rebind_invariants(&self.all);
-        if let Some((_, pivot)) = self.independence.least_pivot(&self.values, (t, x), &mut self.work)
+    fn look(&mut self, (lane, number): (usize, usize), t: f64, x: &[f64], squares: &[f64]) -> bool {
+        let system = &self.systems[lane];
+        if let Some((_, pivot)) = self.independence.least_pivot(system, (t, x), &mut self.work)
             && pivot < self.pivots[number].0
         {
             self.pivots[number] = (pivot, t);
@@ -486,10 +494,9 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         if !self.rates.judges() {
             return false;
         }
-        self.values.rebind_motion(&self.all);
         let plan = &self.collector.simulation.plan;
         let (span, mut fails) = (plan.t_end() - plan.t0, false);
-        self.rates.varying(&self.values, (t, x, span), squares, &mut self.work, &mut |_, _| fails = true);
+        self.rates.varying(system, (t, x, span), squares, &mut self.work, &mut |_, _| fails = true);
         fails
     }
 

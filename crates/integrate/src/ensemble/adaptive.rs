@@ -354,7 +354,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         gather(&self.x, self.lanes.len(), lane, &mut self.one);
         self.squares.resize(self.steps.vectors().count(), 0.0);
         gather(&self.carried, self.lanes.len(), lane, &mut self.squares);
-        trajectories.look(number, self.t[lane], &self.one, &self.squares)
+        trajectories.look((lane, number), self.t[lane], &self.one, &self.squares)
     }
 
     /// Reports the end of a lane's trajectory and takes up the next one.

@@ -239,7 +239,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
                 let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
                 self.squares.resize(kept, 0.0);
                 gather(&self.carried, self.steps.lanes(), lane, &mut self.squares);
-                doubted = trajectories.look(number, t, &self.one, &self.squares);
+                doubted = trajectories.look((lane, number), t, &self.one, &self.squares);
             }
             if doubted {
                 self.stop(lane, step, Stopped::Doubted, trajectories);
