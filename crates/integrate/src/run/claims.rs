@@ -90,6 +90,8 @@ pub struct Rates {
     judged: Vec<bool>,
     /// Whether the motion may leave the constraint set.
     may_leave: bool,
+    /// Whether feedback holds what is judged.
+    pulls: bool,
     jacobian: Vec<f64>,
     field: Vec<f64>,
     /// For every component the largest rate of its kind.
@@ -122,6 +124,7 @@ impl Rates {
         Rates {
             judged,
             may_leave: !holds,
+            pulls: treatment == Treatment::Feedback,
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
             fastest: vec![0.0; n],
@@ -132,9 +135,13 @@ impl Rates {
     }
 
     /// How many steps may be made in one block, so that a claim that fails for a while is seen to. Corrections tell by
-    /// their innovation.
+    /// their innovation; what nothing holds does no harm, and its drift tells in the end.
     pub fn longest_block(&self) -> u64 {
-        if self.judges() && self.may_leave { STEPS_BETWEEN_LOOKS } else { u64::MAX }
+        match (self.judges() && self.may_leave, self.pulls) {
+            (false, _) => u64::MAX,
+            (true, true) => STEPS_BETWEEN_LOOKS,
+            (true, false) => 4 * STEPS_BETWEEN_LOOKS,
+        }
     }
 
     /// Whether there is anything to be judged.
