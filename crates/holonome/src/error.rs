@@ -200,6 +200,10 @@ impl Error {
                 if let Failure::StepCollapsed { culprit: Culprit::Constraint { name, .. }, .. } = &**failure {
                     error.insert("constraint".to_string(), json!(name));
                 }
+                if let Failure::CorrectionFails { residual, constraint, .. } = &**failure {
+                    error.insert("constraint".to_string(), json!(constraint));
+                    error.insert("residual".to_string(), json!(residual));
+                }
                 if let Failure::Indefinite { eigenvalue, .. } = **failure {
                     error.insert("eigenvalue".to_string(), json!(eigenvalue));
                 }

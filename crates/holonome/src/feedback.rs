@@ -96,7 +96,7 @@ pub(crate) fn feedback_system(
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
     Ok(FeedbackSystem {
-        system: CompiledSystem::new(&treated, vectors, &all, false, false),
+        system: CompiledSystem::new(&treated, vectors, &all, false, false).with_untreated(base, &all),
         gain,
         text,
         field: treated,

@@ -124,7 +124,7 @@ pub(crate) fn measure(
             let (families, separated) = (comparer.families(), comparer.separated);
             Ok(Some(OrbitError { second, families, separated }))
         }
-        Ok(Outcome::Stopped) => Ok(None),
+        Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
         Err(failure) => Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 }),
     }
 }

@@ -518,6 +518,10 @@ impl Observer for Recorder<'_> {
         self.store.append(&rows)
     }
 
+    fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
+        self.store.rewind(state.next_sample, state)
+    }
+
     fn wants_multipliers(&self) -> bool {
         true
     }

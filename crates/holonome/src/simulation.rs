@@ -23,7 +23,7 @@ use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Metric, Plan, PlanError, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
-use holonome_integrate::state::{Cost, NEARLY_DEPENDENT, StepState};
+use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
@@ -44,7 +44,7 @@ use std::time::Instant;
 const LONGEST_PARAMETER: usize = 1000;
 
 /// An innovation this many times beyond what is believed is none of a step's error.
-const MANY_TIMES: f64 = 10.0;
+pub(crate) const MANY_TIMES: f64 = 10.0;
 
 /// A problem compiled for a method.
 pub struct Simulation {
@@ -86,7 +86,7 @@ impl Simulation {
     /// # Errors
     /// When the options make no sense, the method does not suit the model, or a gain is refused.
     pub fn new(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
-        Simulation::build(problem, options, None)
+        Simulation::build(problem, options, None, &[])
     }
 
     /// The same for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016, remark 2
@@ -102,19 +102,26 @@ impl Simulation {
         transport: &Transport,
     ) -> Result<Simulation, Error> {
         options.gain = Some(Gains::Formula);
-        Simulation::build(problem, options, Some((potential, transport)))
+        Simulation::build(problem, options, Some((potential, transport)), &[])
+    }
+
+    /// [`Simulation::new`] without the claimed integrals `left_out`, which have turned out to vary along the motion.
+    pub(crate) fn without(problem: Problem, options: RunOptions, left_out: &[String]) -> Result<Simulation, Error> {
+        Simulation::build(problem, options, None, left_out)
     }
 
     fn build(
         problem: Problem,
         mut options: RunOptions,
         formulas: Option<(&Potential, &Transport)>,
+        left_out: &[String],
     ) -> Result<Simulation, Error> {
         let method: Method = options.method.parse()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
-        let (problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        problem.examined.leave_out(left_out);
         if let Some(redundant) = problem.examined.redundant.first() {
             let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
@@ -389,8 +396,15 @@ impl Simulation {
             steps: 0,
             look_every: look_every(),
         };
-        let program = self.program.as_ref().map(Program::map);
-        let outcome = run_method(program, &self.step, &self.plan, &self.system, &mut self.state, &mut recorder);
+        let running = Running {
+            problem: &self.problem,
+            options: &self.options,
+            groups: &self.groups,
+            program: self.program.as_ref(),
+            step: &self.step,
+            system: &self.system,
+        };
+        let outcome = running.run(&self.plan, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
         let path = store.path().to_path_buf();
@@ -428,7 +442,7 @@ impl Simulation {
                 }
                 Ok(summary)
             }
-            Ok(Outcome::Stopped) => {
+            Ok(Outcome::Stopped | Outcome::ClaimFailed) => {
                 store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
                 store
                     .finish(Status::Interrupted, summary.to_json())
@@ -491,7 +505,8 @@ impl Simulation {
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        run_method(self.program.as_ref().map(Program::map), &self.step, plan, &self.system, state, observer)
+        let Simulation { problem, options, groups, step, system, .. } = self;
+        Running { problem, options, groups, program: self.program.as_ref(), step, system }.run(plan, state, observer)
     }
 
     /// The state after `count` steps of the length h from (t, x), forward or backward, without a store: for looking at the
@@ -514,11 +529,25 @@ impl Simulation {
         Ok(state.x)
     }
 
+    /// The claims that failed on the way to `state`, a warning each.
+    pub(crate) fn claim_warnings(&self, state: &StepState) -> Vec<String> {
+        let held = self.plan.method.treatment != Treatment::Plain;
+        let warning = |claim: &FailedClaim| {
+            let FailedClaim { group, t, rate, free_from } = claim;
+            let until = if held { format!("; from t = {free_from} on nothing holds it") } else { String::new() };
+            format!(
+                "integral '{}' is not constant along the motion: at t = {t} its rate is {rate:.1e} of the terms that should cancel in it{until}; correct the formula, or record it with `observe` instead",
+                self.groups[*group].name
+            )
+        };
+        state.failed_claims.iter().map(warning).collect()
+    }
+
     /// What the run has met that its numbers do not show.
     fn motion_warnings(&self) -> Vec<String> {
         let StepState { singularity, innovation, innovation_at, .. } = &self.state;
         let invariants = self.system.invariants();
-        let mut warnings = Vec::new();
+        let mut warnings = self.claim_warnings(&self.state);
         if singularity.pivot < NEARLY_DEPENDENT {
             warnings.push(format!(
                 "the constraints are nearly dependent at t = {}, where {} says almost what others say (a pivot of {:.1e}, where 1 is independent): forces are large there, and which way the motion goes on may be decided by rounding; compare a run with a tenth of the tolerance or step",
@@ -629,6 +658,59 @@ impl Observer for Unwatched {
     fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// What it takes to run, without the state.
+struct Running<'a> {
+    problem: &'a Problem,
+    options: &'a RunOptions,
+    groups: &'a [InvariantGroup],
+    program: Option<&'a Program>,
+    step: &'a CompiledStep,
+    system: &'a Compiled,
+}
+
+impl Running<'_> {
+    /// Runs `plan` from `state`. Where a claim fails on the way, the run goes on over a system that does not hold it.
+    fn run<O: Observer>(
+        &self,
+        plan: &Plan,
+        state: &mut StepState,
+        observer: &mut O,
+    ) -> Result<Outcome, Failure<O::Error>> {
+        loop {
+            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+                run_method(self.program.map(Program::map), self.step, plan, self.system, state, observer)?
+            } else {
+                let left = self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;
+                run_method(left.program.as_ref().map(Program::map), &left.step, plan, &left.system, state, observer)?
+            };
+            if outcome != Outcome::ClaimFailed {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    fn without_failed(&self, state: &StepState) -> Result<Simulation, Error> {
+        // The model as it was read: a penalty is put into it anew.
+        let Problem { name, source, tables, settings, model, .. } = self.problem;
+        let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
+        if model.observables.is_empty() {
+            problem.model.observables.clear();
+        }
+        Simulation::without(problem, self.options.clone(), &failed_names(self.groups, state))
+    }
+}
+
+/// The names of the claims that have failed.
+pub(crate) fn failed_names(groups: &[InvariantGroup], state: &StepState) -> Vec<String> {
+    state.failed_claims.iter().map(|claim| groups[claim.group].name.clone()).collect()
+}
+
+/// The failure of a run that cannot go on without the claim that failed last.
+pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Failure<E> {
+    let last = state.failed_claims.last().expect("a claim has failed");
+    Failure::ClaimFails { t: last.t, claim: groups[last.group].name.clone(), rate: last.rate }
 }
 
 /// Runs `plan` with the map of its method.

@@ -54,8 +54,8 @@ const LARGE: f64 = 0.1;
 /// are many times as large as their sum. Smaller fractions of the terms than this are not looked at.
 const NOTABLE: f64 = 0.01;
 
-/// What is to be said of energies that drift by their own size, and of constraints that are violated by theirs. Where
-/// the run starts away from its targets, the end counts.
+/// What is to be said of energies and integrals that drift by their own size, and of constraints that are violated by
+/// theirs. Where the run starts away from its targets, the end counts.
 pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     let large = |d: &Drift| {
         let relative = d.relative?;
@@ -66,15 +66,25 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
             InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
             InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
             InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
+            // Whose claim is known to fail is said already.
+            InvariantKind::Integral if !d.varying => format!("integral '{}' drifts", d.name),
             InvariantKind::ModifiedEnergy | InvariantKind::Integral => return None,
         };
         let drift = if of_end { d.last } else { d.max };
+        // An integral of a value near 0 is nothing special.
+        let energy = d.kind != InvariantKind::Integral;
         let large = match d.initial.as_f64() {
-            Some(initial) if size > NOTABLE && drift > 0.5 * initial.abs() => true,
+            Some(initial) if energy && size > NOTABLE && drift > 0.5 * initial.abs() => true,
             _ => size > LARGE,
         };
         let how = format!("{what} by {drift:.1e}, {:.0} % of the terms that it is the sum of", 100.0 * size);
-        large.then(|| format!("{how}: the motion is not that of the model; take a shorter step or a smaller tolerance"))
+        let remedy = match d.kind {
+            InvariantKind::Integral => {
+                "it is not constant, or the motion is not that of the model; a shorter step or a smaller tolerance shows which"
+            }
+            _ => "the motion is not that of the model; take a shorter step or a smaller tolerance",
+        };
+        large.then(|| format!("{how}: {remedy}"))
     };
     drift.iter().filter_map(large).collect()
 }
@@ -180,7 +190,7 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    /// The drifts of a run; `varying` names claims that are not held.
+    /// The drifts of a run; `varying` names claims that were known to vary before it.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
         varying: &[String],
@@ -202,7 +212,7 @@ impl Summary {
             Drift {
                 name: g.name.clone(),
                 kind: g.kind,
-                varying: is_varying(g, varying),
+                varying: is_varying(g, varying) || state.has_failed(k),
                 initial: initial.clone(),
                 last,
                 max,

@@ -99,6 +99,28 @@ pub trait Trajectories<B> {
     /// State number `sample` of trajectory `number`.
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
 
+    /// Whether corrections leave a constraint so far off that they may not bring it nearer at all, by the groups' deviations
+    /// and the sizes of their terms.
+    fn may_be_far(&self, _deviations: &[f64], _terms: &[f64]) -> bool {
+        false
+    }
+
+    /// Whether [`Trajectories::look`] has anything to look at.
+    fn looks(&self) -> bool {
+        false
+    }
+
+    /// How many equal steps may be made between two looks.
+    fn steps_between_looks(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Looks at the state of trajectory `number`, in lane `lane`, at `t`, at the steps at which a run by itself looks at its claims; says
+    /// whether one fails there. `squares` are σ² of the vectors, where that is kept.
+    fn look(&mut self, (_lane, _number): (usize, usize), _t: f64, _x: &[f64], _squares: &[f64]) -> bool {
+        false
+    }
+
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
 }
@@ -118,6 +140,8 @@ pub struct End {
     pub terms: Vec<f64>,
     /// The largest innovation of a correction (see [`StepState`](crate::state::StepState)).
     pub innovation: f64,
+    /// The time at which it had reached that.
+    pub innovation_at: f64,
     /// What it cost.
     pub cost: Cost,
     /// Why it ended early.
@@ -133,6 +157,8 @@ pub enum Stopped {
     StepCollapsed,
     /// The limit on the number of steps.
     TooManySteps,
+    /// A claim fails, or may: what becomes of the trajectory is found by a run of its own.
+    Doubted,
 }
 
 /// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step. Trajectories start on the level set
@@ -179,13 +205,31 @@ impl End {
     fn new(t: f64, groups: usize) -> End {
         let zeros = vec![0.0; groups];
         let (deviations, largest, terms) = (zeros.clone(), zeros.clone(), zeros);
-        End { t, steps: 0, deviations, largest, terms, innovation: 0.0, cost: Cost::default(), failure: None }
+        End {
+            t,
+            steps: 0,
+            deviations,
+            largest,
+            terms,
+            innovation: 0.0,
+            innovation_at: t,
+            cost: Cost::default(),
+            failure: None,
+        }
+    }
+
+    /// Takes up the square of an innovation of steps that came to `t`.
+    fn take_innovation(&mut self, square: f64, t: f64) {
+        let innovation = square.sqrt();
+        if innovation > self.innovation {
+            (self.innovation, self.innovation_at) = (innovation, t);
+        }
     }
 
     /// The same memory for another trajectory.
     fn restart(&mut self, t: f64) {
         (self.t, self.steps, self.failure) = (t, 0, None);
-        (self.cost, self.innovation) = (Cost::default(), 0.0);
+        (self.cost, self.innovation, self.innovation_at) = (Cost::default(), 0.0, t);
         self.largest.fill(0.0);
         self.deviations.fill(0.0);
         self.terms.fill(0.0);

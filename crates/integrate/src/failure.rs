@@ -83,6 +83,18 @@ pub enum Failure<E> {
         /// The eigenvalue, or a bound from above.
         eigenvalue: f64,
     },
+    /// A correction leaves a constraint as far off as it was.
+    #[error(
+        "the correction at t = {t} does not bring {constraint} nearer: it is still {residual:.1e} away; take a shorter step or a smaller tolerance, or look there for constraints that depend on each other or contradict the motion"
+    )]
+    CorrectionFails {
+        /// End of the step.
+        t: f64,
+        /// |ΔF| over the length of its gradient: a distance in state space.
+        residual: f64,
+        /// Name of the constraint.
+        constraint: String,
+    },
     /// What a treatment holds is not constant along the field.
     #[error(
         "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; leave it out of the model, or use a `plain` method"
@@ -142,6 +154,7 @@ impl<E> Failure<E> {
             Failure::NewtonNotConverged { .. } => "newton-not-converged",
             Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Indefinite { .. } => "indefinite-matrix",
+            Failure::CorrectionFails { .. } => "correction-fails",
             Failure::ClaimFails { .. } => "claim-fails",
             Failure::Dependent { .. } => "dependent-constraints",
             Failure::Observer(_) => "observer",
@@ -157,6 +170,7 @@ impl<E> Failure<E> {
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
+            | Failure::CorrectionFails { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),

@@ -17,12 +17,19 @@ pub trait Observer {
     type Error;
 
     /// Output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows them.
-    /// Outputs come in order, each once.
+    /// Outputs come in order, each once unless the run goes back.
     fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error>;
 
     /// Whether samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
     fn wants_multipliers(&self) -> bool {
         false
+    }
+
+    /// The run has gone back to `state`: the outputs from number `state.next_sample` on come once more. Whoever keeps
+    /// outputs forgets these.
+    fn rewind(&mut self, state: &StepState) -> Result<(), Self::Error> {
+        let _ = state;
+        Ok(())
     }
 
     /// After each accepted step, when its samples are written. The state is complete: stored now, it resumes exactly.
@@ -47,6 +54,12 @@ impl Observer for Recorder {
     fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error> {
         self.t.push(t);
         self.x.push(x.to_vec());
+        Ok(())
+    }
+
+    fn rewind(&mut self, state: &StepState) -> Result<(), Self::Error> {
+        self.t.truncate(state.next_sample);
+        self.x.truncate(state.next_sample);
         Ok(())
     }
 }

@@ -7,16 +7,19 @@
 
 pub(crate) mod attempt;
 mod checks;
-mod claims;
+pub(crate) mod claims;
 mod estimate;
 mod march;
 mod output;
 mod symmetric;
+mod unmet;
 
 use attempt::Accepted;
 pub use attempt::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
 use claims::Claims;
+pub use claims::{Independence, Rates};
 use march::Wanted;
+pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
@@ -43,6 +46,9 @@ pub enum Outcome {
     Finished,
     /// The observer stopped it; the state can be resumed.
     Stopped,
+    /// A claimed integral turned out to vary. The state is back where it was last seen not to, with the claim among
+    /// [`StepState::failed_claims`]: the run goes on from there over a system that does not hold it.
+    ClaimFailed,
 }
 
 /// Runs `plan` from `state` to its end. `state` is new ([`StepState::new`]) or one that an earlier run left behind, in
@@ -83,6 +89,7 @@ pub fn run_map<O: Observer + ?Sized>(
     let mut engine = Engine::new(plan, system, map, state);
     engine.check_start()?;
     engine.sample_start(observer)?;
+    engine.begin_claims();
     match &plan.stepping {
         Stepping::Fixed(fixed) => engine.run_fixed(fixed, observer),
         Stepping::Adaptive(adaptive) => engine.run_adaptive(adaptive, observer),
@@ -112,6 +119,9 @@ struct Engine<'a> {
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
     claims: Claims,
+    /// The rows that are corrected.
+    held: Vec<bool>,
+    trial: unmet::Trial,
     /// Which scales the run keeps.
     kept: Kept,
     /// The scales after the step; the state's own stay until the step is accepted for good.
@@ -154,6 +164,8 @@ impl<'a> Engine<'a> {
         }
         state.memory.resize(map.memory_len(), 0.0);
         let kept = Treatment::kept(plan, system);
+        // Fewer are kept where a claim is not held any more.
+        state.scales.carried.truncate(kept.carried(system.vectors()));
         let vectors = if kept.sizes { system.vectors().count() } else { 0 };
         let watched = groups + map.watched_count();
         state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
@@ -172,7 +184,9 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
-            claims: Claims::new(plan.method.treatment, system, state.step),
+            claims: Claims::new(plan.method.treatment, system, state),
+            held: system.invariants().corrected_rows(),
+            trial: unmet::Trial::default(),
             kept,
             scales: state.scales.clone(),
             sizes: vec![0.0; vectors],
@@ -216,16 +230,26 @@ impl<'a> Engine<'a> {
             if let Some(blocks) = self.map.blocks() {
                 let count = self.block_length(fixed);
                 if count > 0 {
-                    self.block(fixed, blocks, count, observer)?;
-                    self.watch_claims()?;
+                    if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
+                        return Ok(outcome);
+                    }
+                    let at_end = self.state.step == fixed.count();
+                    if let Some(outcome) = self.watch_claims(at_end, observer)? {
+                        return Ok(outcome);
+                    }
                     if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                         return Ok(Outcome::Stopped);
                     }
                     continue;
                 }
             }
-            self.single(fixed, observer)?;
-            self.watch_claims()?;
+            if let Some(outcome) = self.single(fixed, observer)? {
+                return Ok(outcome);
+            }
+            let at_end = self.state.step == fixed.count();
+            if let Some(outcome) = self.watch_claims(at_end, observer)? {
+                return Ok(outcome);
+            }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
@@ -234,7 +258,18 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes one step.
-    fn single<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
+    fn single<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        match self.step(fixed, observer) {
+            Ok(()) => Ok(None),
+            Err(failure) => self.excuse(failure, observer),
+        }
+    }
+
+    fn step<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
         let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
         let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
         if !self.surrounded_step((t, t1), h)? {
@@ -275,7 +310,9 @@ impl<'a> Engine<'a> {
             let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
             if let Some(attempts) = self.map.attempts() {
                 let Some(pending) = self.march(adaptive, attempts)? else {
-                    self.watch_claims()?;
+                    if let Some(outcome) = self.watch_claims(false, observer)? {
+                        return Ok(outcome);
+                    }
                     if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                         return Ok(Outcome::Stopped);
                     }
@@ -289,11 +326,17 @@ impl<'a> Engine<'a> {
             let Accepted { h, t1 } = self.accepted_attempt(adaptive, &controller, wanted)?;
             self.scales.carried.copy_from_slice(&self.state.scales.carried);
             self.scales.take(&self.sizes, &self.errors);
-            self.treat(t1)?;
+            if let Err(failure) = self.treat(t1)
+                && let Some(outcome) = self.excuse(failure, observer)?
+            {
+                return Ok(outcome);
+            }
             self.sample_adaptive(adaptive, h, t1, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
-            self.watch_claims()?;
+            if let Some(outcome) = self.watch_claims(t1 == adaptive.t_end, observer)? {
+                return Ok(outcome);
+            }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
                 return Ok(Outcome::Stopped);
             }
@@ -307,7 +350,7 @@ impl<'a> Engine<'a> {
     }
 
     /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
-    /// limit of steps, the last step, and never so many that an observer has to wait.
+    /// next look at claims, the limit of steps, the last step, and never so many that an observer has to wait.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
@@ -318,7 +361,9 @@ impl<'a> Engine<'a> {
             0 => u64::MAX,
             to_last => to_last,
         };
-        [LONGEST_BLOCK, fixed.steps.saturating_sub(state.step), to_sample, to_monitor, to_limit, to_terms, to_last]
+        let to_look = self.longest_block();
+        let to_end = fixed.steps.saturating_sub(state.step);
+        [LONGEST_BLOCK, to_end, to_sample, to_monitor, to_limit, to_terms, to_last, to_look]
             .into_iter()
             .min()
             .unwrap_or(0)
@@ -331,7 +376,7 @@ impl<'a> Engine<'a> {
         blocks: &dyn Blocks,
         count: u64,
         observer: &mut O,
-    ) -> Result<(), Failure<O::Error>> {
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
         let (first, t0) = (self.state.step, self.plan.t0);
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
@@ -339,21 +384,35 @@ impl<'a> Engine<'a> {
         self.innovation = 0.0;
         let carry =
             Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
-        if !blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work) {
+        let good = blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work);
+        // The step at which a claim failed is the one to look at.
+        let surprised = good && count > 1 && self.is_surprised();
+        let far = good && self.may_be_far(&self.largest);
+        if !good || surprised || far {
             // It does not look at the state that it began with, either.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
             }
             for _ in 0..count {
-                self.single(fixed, observer)?;
+                if let Some(outcome) = self.single(fixed, observer)? {
+                    return Ok(Some(outcome));
+                }
+                if surprised
+                    && self.is_surprised()
+                    && let Some(outcome) = self.test_claims(observer)?
+                {
+                    return Ok(Some(outcome));
+                }
             }
-            return Ok(());
+            return Ok(None);
         }
         if count > 1 && !(all_finite(&self.x1) && all_finite(&self.largest)) {
             for _ in 0..count {
-                self.block(fixed, blocks, 1, observer)?;
+                if let Some(outcome) = self.block(fixed, blocks, 1, observer)? {
+                    return Ok(Some(outcome));
+                }
             }
-            return Ok(());
+            return Ok(None);
         }
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;
@@ -367,6 +426,7 @@ impl<'a> Engine<'a> {
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
+        self.check_met(t1)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);
@@ -377,7 +437,7 @@ impl<'a> Engine<'a> {
         }
         self.field_known = false;
         self.advance(first + count, t1);
-        Ok(())
+        Ok(None)
     }
 
     /// Makes x₁ the state.

@@ -176,6 +176,19 @@ pub struct Kept {
     pub lagged: bool,
 }
 
+impl Kept {
+    /// How many numbers are carried of the scales of `vectors`.
+    pub fn carried(self, vectors: &Vectors) -> usize {
+        let count = vectors.count();
+        match self {
+            Kept { lagged: true, .. } => 2 * count + vectors.dim(),
+            Kept { weights: true, .. } => 2 * count,
+            Kept { sizes: true, .. } => count,
+            _ => 0,
+        }
+    }
+}
+
 /// Scales of a run's state, as they are carried from step to step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scales {
@@ -194,17 +207,9 @@ pub struct Scales {
 impl Scales {
     /// The scales of a run that starts at `x`. `masses` are those of the vectors.
     pub fn new(vectors: &Vectors, kept: Kept, masses: Vec<f64>, x: &[f64]) -> Scales {
-        let count = vectors.count();
-        let mut carried = Vec::new();
+        let mut carried = vec![0.0; kept.carried(vectors)];
         if kept.sizes {
-            carried.resize(count, 0.0);
-            vectors.squares(x, &mut carried);
-        }
-        if kept.weights {
-            carried.resize(2 * count, 0.0);
-        }
-        if kept.lagged {
-            carried.resize(2 * count + vectors.dim(), 0.0);
+            vectors.squares(x, &mut carried[..vectors.count()]);
         }
         Scales { masses, norms: Vec::new(), carried }
     }

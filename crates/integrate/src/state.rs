@@ -51,6 +51,13 @@ pub struct StepState {
     /// The state at which the constraints were nearest to being dependent.
     #[serde(default)]
     pub singularity: Singularity,
+    /// Claimed integrals that turned out to vary along the motion, in the order in which that was seen.
+    #[serde(default)]
+    pub failed_claims: Vec<FailedClaim>,
+    /// Of a run that holds claimed integrals, the last state at which they passed a test: where one fails, the run goes
+    /// back to there.
+    #[serde(default)]
+    pub tested: Option<Box<StepState>>,
     /// The next output to be written.
     pub next_sample: usize,
     /// The feedback term's stability along the run.
@@ -89,6 +96,22 @@ pub struct Singularity {
     pub t: f64,
     /// The constraint's row.
     pub row: usize,
+}
+
+/// A claimed integral that is not constant along the motion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedClaim {
+    /// Its group of invariants.
+    pub group: usize,
+    /// The time at which that was seen.
+    #[serde(with = "exact::number")]
+    pub t: f64,
+    /// Its rate there over the sum of the absolute terms that should cancel in it.
+    #[serde(with = "exact::number")]
+    pub rate: f64,
+    /// The time from which on nothing holds it.
+    #[serde(with = "exact::number")]
+    pub free_from: f64,
 }
 
 impl Default for Singularity {
@@ -207,6 +230,8 @@ impl StepState {
             innovation: 0.0,
             innovation_at: plan.t0,
             singularity: Singularity::default(),
+            failed_claims: Vec::new(),
+            tested: None,
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
             terms: vec![0.0; invariants.groups.len()],
             target,
@@ -218,6 +243,82 @@ impl StepState {
             memory: Vec::new(),
             before_end: None,
         }
+    }
+
+    /// Whether this group of invariants turned out to vary.
+    pub fn has_failed(&self, group: usize) -> bool {
+        self.failed_claims.iter().any(|claim| claim.group == group)
+    }
+
+    /// Keeps this state as the last one at which claims passed their test; its memory serves again.
+    pub(crate) fn keep_tested(&mut self) {
+        match self.tested.take() {
+            Some(mut tested) => {
+                tested.copy_from(self);
+                self.tested = Some(tested);
+            }
+            None => {
+                let before_end = self.before_end.take();
+                let tested = Box::new(self.clone());
+                (self.tested, self.before_end) = (Some(tested), before_end);
+            }
+        }
+    }
+
+    /// Goes back to the last state at which claims passed their test. What was spent since stays spent.
+    pub(crate) fn go_back(&mut self) {
+        let Some(mut tested) = self.tested.take() else { return };
+        tested.before_end = self.before_end.take().filter(|before| before.step <= tested.step);
+        tested.cost = self.cost.clone();
+        tested.failed_claims = std::mem::take(&mut self.failed_claims);
+        *self = *tested;
+    }
+
+    /// Copies another state of the same run, but for the states that it keeps.
+    fn copy_from(&mut self, other: &StepState) {
+        // Every field by name: one that is added has to be thought of here.
+        let StepState {
+            step,
+            t,
+            x,
+            first_stage,
+            controller,
+            scales,
+            target,
+            initial,
+            values,
+            drift,
+            terms,
+            cost,
+            innovation,
+            innovation_at,
+            singularity,
+            failed_claims,
+            tested: _,
+            next_sample,
+            stability,
+            memory,
+            before_end: _,
+        } = other;
+        (self.step, self.t, self.controller, self.next_sample) = (*step, *t, *controller, *next_sample);
+        (self.innovation, self.innovation_at, self.singularity) = (*innovation, *innovation_at, *singularity);
+        self.x.clone_from(x);
+        self.first_stage.known = first_stage.known;
+        self.first_stage.value.clone_from(&first_stage.value);
+        self.scales.masses.clone_from(&scales.masses);
+        self.scales.norms.clone_from(&scales.norms);
+        self.scales.carried.clone_from(&scales.carried);
+        self.target.clone_from(target);
+        self.initial.clone_from(initial);
+        self.values.clone_from(values);
+        self.drift.clone_from(drift);
+        self.terms.clone_from(terms);
+        self.cost.clone_from(cost);
+        self.failed_claims.clone_from(failed_claims);
+        (self.stability.count, self.stability.max, self.stability.sum) =
+            (stability.count, stability.max, stability.sum);
+        self.stability.direction.clone_from(&stability.direction);
+        self.memory.clone_from(memory);
     }
 
     /// Keeps this state, as the next step is the first one that depends on where the run ends.

@@ -25,6 +25,13 @@ pub trait System: Sync {
     /// The vector field X(t, x).
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
+    /// The motion's own field, without what a treatment adds to it, for testing what is claimed of the motion; whether the
+    /// system knows it.
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        self.field(t, x, dx, work);
+        true
+    }
+
     /// The vectors that make up the state.
     fn vectors(&self) -> &Vectors;
 

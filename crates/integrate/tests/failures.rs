@@ -166,6 +166,65 @@ fn contradicting_constraints_do_not_converge() {
     }
 }
 
+/// Points on the circle that turn, `count` of them; after t = 1 the last is to have another radius, too.
+fn circles(count: usize) -> FnSystem<'static> {
+    let entries = move |row: usize| 2 * row.min(count - 1)..2 * row.min(count - 1) + 2;
+    let name = |row: usize| if row == count { "other".to_string() } else { format!("circle{row}") };
+    let group = |row: usize| Group::rows(&name(row), GroupKind::Constraint, row as u32..row as u32 + 1);
+    let invariants = Invariants {
+        count: count + 1,
+        row_start: (0..=count + 1).map(|row| 2 * row).collect(),
+        column: (0..=count).flat_map(|row| entries(row).map(|k| k as u32)).collect(),
+        constraints: count + 1,
+        groups: (0..=count).map(group).collect(),
+    };
+    FnSystem::new(2 * count, |_, x, dx| {
+        for (x, dx) in x.chunks(2).zip(dx.chunks_mut(2)) {
+            (dx[0], dx[1]) = (x[1], -x[0]);
+        }
+    })
+    .with_invariants(
+        invariants,
+        move |t, x, f| {
+            for (row, f) in f.iter_mut().enumerate() {
+                let radius = x[entries(row)].iter().map(|x| x * x).sum::<f64>();
+                *f = radius - if row == count && t > 1.0 { 2.0 } else { 1.0 };
+            }
+        },
+        move |_, x, df| {
+            for (row, df) in df.chunks_mut(2).enumerate() {
+                df.iter_mut().zip(&x[entries(row)]).for_each(|(df, x)| *df = 2.0 * x);
+            }
+        },
+    )
+}
+
+#[test]
+fn a_correction_that_leads_nowhere_fails() {
+    // Dense normal equations, and sparse ones.
+    for count in [1, 80] {
+        let system = circles(count);
+        let start = [1.0, 0.0].repeat(count);
+        for plan in [
+            Plan::fixed(method("corrected:rk4"), 0.0, 2.0, 0.01).unwrap(),
+            Plan::adaptive(method("corrected:dopri5"), 0.0, 2.0, 1e-6, 0.0).unwrap(),
+        ] {
+            let (state, failure) = fail(&plan, &system, &start);
+            let Failure::CorrectionFails { t, residual, constraint } = &failure else { panic!("{failure:?}") };
+            // Off by 1 over a gradient of length 2, or both by less.
+            assert!((0.17..0.7).contains(residual), "{failure:?}");
+            assert!(constraint == "other" || *constraint == format!("circle{}", count - 1), "{failure:?}");
+            assert!(*t > 1.0 && state.t <= *t && *t < 1.5, "{failure:?} {}", state.t);
+        }
+        // Before, and with a motion far too coarse for round-off, corrections bring down what the steps leave.
+        for h in [0.01, 0.5] {
+            let plan = Plan::fixed(method("corrected:euler"), 0.0, 1.0, h).unwrap();
+            let (state, _) = finish(&plan, &system, &start);
+            assert!(state.drift.iter().all(|drift| drift.max < 0.1), "{h}: {:?}", state.drift[0]);
+        }
+    }
+}
+
 #[test]
 fn the_step_limit_is_kept() {
     for mut plan in [

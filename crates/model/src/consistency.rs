@@ -58,6 +58,16 @@ impl Examined {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
 
+    /// Takes these claims, which have turned out to be none, out of what is held.
+    pub fn leave_out(&mut self, names: &[String]) {
+        for name in names {
+            if !self.varying.contains(name) {
+                self.varying.push(name.clone());
+            }
+        }
+        self.leave_out_unverified();
+    }
+
     /// Takes the claims that are none out of what is held: they are watched only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
@@ -165,11 +175,21 @@ fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Exa
 
 /// [`integrals_hold`] for a model that is run row by row.
 fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
-    // Points of the set, and the forces there, take factorisations.
+    // Newton's method towards random points of the set takes a factorisation in each of its steps.
     const MOST_CONSTRAINTS: usize = 2_000;
     // Hidden constraints that move have rates which rows do not know.
-    let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
-    if field.constraints > MOST_CONSTRAINTS || moves {
+    if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
+        let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
+        let message = format!(
+            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be written out",
+            names.join(", "),
+            moving.name
+        );
+        let label = "not tested";
+        found.diagnostics.push(
+            Diagnostic::warning(message, model.integrals[0].span, label)
+                .help("check a smaller model of the same form first: --set replaces sizes"),
+        );
         return;
     }
     let parameters = &model.parameter_values;
@@ -201,9 +221,21 @@ fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Exam
     };
     // Near the start, from where Newton's method takes a few steps.
     let nearer = |x: &[f64]| -> Vec<f64> { model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect() };
+    // The positions of the start with other momenta, which takes a factorisation or two.
+    let degrees = model.degrees();
+    let tangent = |t: f64, x: &[f64]| -> Option<Vec<f64>> {
+        let mut y = [&model.initial[..degrees], &x[degrees..]].concat();
+        for _ in 0..2 {
+            let (values, rows) = constraints(t, &y);
+            let (g, h) = rows.split_at(field.constraints / 2);
+            take_off_forces(g, h, &values[g.len()..], degrees, &mut y);
+        }
+        y.iter().all(|y| y.is_finite()).then_some(y)
+    };
     let onto = |t: f64, x: &[f64]| match field.constraints {
         0 => Some(x.to_vec()),
-        _ => structure::onto_zeros(&constraints, t, &nearer(x), &units),
+        1..=MOST_CONSTRAINTS => structure::onto_zeros(&constraints, t, &nearer(x), &units),
+        _ => tangent(t, x),
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
     let (points, ambient) = looked_at(model, &scales, (span, count), &onto);
@@ -221,11 +253,16 @@ fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Exam
 
 /// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: on the set the motion stays in it.
 fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
+    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+    take_off_forces(g, h, &right, degrees, v);
+}
+
+/// Takes Gᵀλ with A λ = `right` off the momenta, or their rates, in `v`.
+fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut [f64]) {
     let n = degrees as u32;
     let over_momenta = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i + n, d)).collect() };
     let forces: Vec<Row> = g.iter().map(over_momenta).collect();
-    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
-    let lambda = Gram::of_products(h, &forces).solve(&right);
+    let lambda = Gram::of_products(h, &forces).solve(right);
     for (row, lambda) in forces.iter().zip(lambda) {
         row.iter().for_each(|&(i, d)| v[i as usize] -= lambda * d);
     }

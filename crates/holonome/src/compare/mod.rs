@@ -222,6 +222,13 @@ pub fn compare(
         || runs.par_iter().map(record).collect::<Vec<_>>(),
     );
     let reference = reference?;
+    let mut failed_claims = Vec::new();
+    for (run, trial) in runs.iter().zip(&trials) {
+        if let (Ok(run), Ok(trial)) = (run, trial) {
+            let of_run = |warning: String| format!("{}: {warning}", run.options.method);
+            failed_claims.extend(run.claim_warnings(&trial.state).into_iter().map(of_run));
+        }
+    }
     let mut rows = Vec::new();
     for ((case, run), trial) in cases.iter().zip(&runs).zip(trials) {
         let extrapolated = match (run, &trial) {
@@ -248,6 +255,7 @@ pub fn compare(
     let mut warnings = problem.warning_lines();
     warnings.extend(cases::unused(options, &cases));
     warnings.extend(warnings_of(&runs));
+    warnings.extend(failed_claims);
     if interrupted {
         let done = rows.iter().filter(|row| row.outcome.is_ok()).count();
         let what = "stopped before its end: the last times were taken while other runs were under way";

@@ -86,7 +86,7 @@ impl Trial {
         let wall_seconds = started.elapsed().as_secs_f64();
         let failed = match outcome {
             Ok(Outcome::Finished) => None,
-            Ok(Outcome::Stopped) => Some(Failed::stopped(state.t)),
+            Ok(Outcome::Stopped | Outcome::ClaimFailed) => Some(Failed::stopped(state.t)),
             Err(failure) => Some(Failed::of(&failure)),
         };
         Trial { samples: recorder.samples, state, wall_seconds, failed }
@@ -114,6 +114,13 @@ impl Observer for Recorder<'_> {
         self.samples.t.push(t);
         self.samples.x.push(x.to_vec());
         self.samples.deviations.push(values);
+        Ok(())
+    }
+
+    fn rewind(&mut self, state: &StepState) -> Result<(), Infallible> {
+        self.samples.t.truncate(state.next_sample);
+        self.samples.x.truncate(state.next_sample);
+        self.samples.deviations.truncate(state.next_sample);
         Ok(())
     }
 

@@ -31,6 +31,14 @@ impl Compiled {
         }
     }
 
+    /// Gives the kernels of the motion's field other parameters.
+    pub fn rebind_motion(&mut self, parameters: &[f64]) {
+        match self {
+            Compiled::Straight(system) => system.rebind_motion(parameters),
+            Compiled::Rows(system) => system.rebind_motion(parameters),
+        }
+    }
+
     /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         match self {
@@ -62,6 +70,10 @@ impl System for Compiled {
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.system().field(t, x, dx, work);
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        self.system().motion(t, x, dx, work)
     }
 
     fn vectors(&self) -> &Vectors {

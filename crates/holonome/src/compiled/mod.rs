@@ -93,6 +93,8 @@ const FEW_INVARIANTS: usize = 24;
 pub struct CompiledSystem {
     dimension: usize,
     field: Bound,
+    /// The field that a term of feedback was added to.
+    untreated: Option<Bound>,
     values: Bound,
     jacobian: Bound,
     derivative: Option<Bound>,
@@ -128,6 +130,7 @@ impl CompiledSystem {
         CompiledSystem {
             dimension: field.dimension,
             field: Bound::of(field, &field.field, parameters),
+            untreated: None,
             values: Bound::of(field, &field.invariants, parameters),
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
@@ -140,10 +143,21 @@ impl CompiledSystem {
         }
     }
 
+    /// The same system, which knows that its field is `base` with a term of feedback.
+    pub fn with_untreated(mut self, base: &Field, parameters: &[f64]) -> CompiledSystem {
+        self.untreated = Some(Bound::of(base, &base.field, parameters));
+        self
+    }
+
     /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
         self.jacobian.rebind(parameters);
+    }
+
+    /// Gives the kernels of the motion's field other parameters.
+    pub fn rebind_motion(&mut self, parameters: &[f64]) {
+        self.untreated.as_mut().unwrap_or(&mut self.field).rebind(parameters);
     }
 
     /// Gives the masses other parameters.
@@ -157,6 +171,7 @@ impl CompiledSystem {
         CompiledSystem {
             dimension: self.dimension,
             field: self.field.rebound(parameters),
+            untreated: optional(&self.untreated),
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
             derivative: optional(&self.derivative),
@@ -368,7 +383,8 @@ impl System for CompiledSystem {
         let watching = [&self.watch, &self.correct].into_iter().flatten().map(Bound::work_len).max();
         let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + self.vectors().count() + 1);
         let (field, masses) = (self.field.work_len(), self.masses.work_len());
-        [field, self.values.work_len(), self.jacobian.work_len(), derivative, watching, masses]
+        let untreated = self.untreated.as_ref().map_or(0, Bound::work_len);
+        [field, untreated, self.values.work_len(), self.jacobian.work_len(), derivative, watching, masses]
             .into_iter()
             .max()
             .unwrap_or(0)
@@ -380,6 +396,11 @@ impl System for CompiledSystem {
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        self.untreated.as_ref().unwrap_or(&self.field).run(t, x, dx, work);
+        true
     }
 
     fn vectors(&self) -> &Vectors {

@@ -73,6 +73,11 @@ impl RowSystem {
         self.jacobian.rebind(&parameters[..self.parameters]);
     }
 
+    /// Gives the kernels of the field other parameters.
+    pub fn rebind_motion(&mut self, parameters: &[f64]) {
+        self.field.rebind(&parameters[..self.parameters]);
+    }
+
     /// Gives the masses other parameters.
     pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(&parameters[..self.parameters]);
@@ -107,6 +112,15 @@ impl System for RowSystem {
             self.jacobian.run(t, x, jacobian, work);
             forces.add(&self.invariants, values, jacobian, dx, work);
         }
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        // X_H alone is not the motion where there are constraints.
+        let known = self.forces.is_some() || self.invariants.constraints == 0;
+        if known {
+            self.field(t, x, dx, work);
+        }
+        known
     }
 
     fn vectors(&self) -> &Vectors {

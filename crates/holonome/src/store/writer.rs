@@ -181,6 +181,18 @@ impl Store {
         progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
     }
 
+    /// Goes back to the first `samples` samples, to which `state` belongs; the others come once more.
+    pub fn rewind(&mut self, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
+        self.flush()?;
+        // The checkpoint first: killed in between, the run is resumed from there, and the rows beyond go then.
+        progress::write_checkpoint(&self.path, samples, state, &mut self.scratch)?;
+        Progress::running(samples).write(&self.path)?;
+        let behind = self.schema.arrays.iter().map(|series| ChunkWriter::behind(&self.path, series, samples));
+        self.arrays = behind.collect::<Result<_, _>>()?;
+        (self.samples, self.stored) = (samples, samples);
+        Ok(())
+    }
+
     /// Puts all samples into files and records how the run ended. [`Store::resume`] starts at the last checkpoint, so
     /// an interrupted run is best given one before.
     ///

@@ -4,16 +4,22 @@ use super::Sweep;
 use crate::compiled::{CompiledLanes, LaneBound, Quantities};
 use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
-use crate::simulation::{Simulation, run_method};
+use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::starts::StartError;
 use crate::summary::Relative;
-use holonome_integrate::ensemble::{self, End, Stopped, Trajectories};
+use holonome_integrate::ensemble::{self, End, LaneSteps, Stopped, Trajectories};
+use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, may_be_far};
+use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
+use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -29,6 +35,53 @@ pub(super) struct Batch {
     pub cost: Cost,
     /// Trajectories that ended early, with the reason.
     pub failures: Vec<(u64, String)>,
+    /// What trajectories met on their way.
+    pub met: Met,
+}
+
+/// How many trajectories met something, and when the first of them did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub count: u64,
+    #[serde(with = "exact::number")]
+    pub first: f64,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { count: 0, first: f64::INFINITY }
+    }
+}
+
+impl Seen {
+    fn add(&mut self, t: f64) {
+        self.join(Seen { count: 1, first: t });
+    }
+
+    fn join(&mut self, other: Seen) {
+        *self = Seen { count: self.count + other.count, first: self.first.min(other.first) };
+    }
+}
+
+/// What trajectories met on their way that their numbers do not show.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Met {
+    /// Claimed integrals that turned out to vary, by group.
+    pub failed_claims: BTreeMap<usize, Seen>,
+    /// Constraints that became nearly dependent.
+    pub singular: Seen,
+    /// Corrections that were larger than a step's error explains.
+    pub innovations: Seen,
+}
+
+impl Met {
+    pub fn join(&mut self, other: &Met) {
+        for (&group, &seen) in &other.failed_claims {
+            self.failed_claims.entry(group).or_default().join(seen);
+        }
+        self.singular.join(other.singular);
+        self.innovations.join(other.innovations);
+    }
 }
 
 /// How one trajectory ended, whoever computed it.
@@ -40,6 +93,12 @@ struct Outcome<'a> {
     /// Sizes of the groups' terms.
     terms: &'a [f64],
     cost: &'a Cost,
+    /// The claims that failed.
+    failed_claims: &'a [FailedClaim],
+    /// The largest innovation, and when it had reached that.
+    innovation: (f64, f64),
+    /// The smallest pivot of the constraints, and its time.
+    pivot: (f64, f64),
     failure: Option<String>,
 }
 
@@ -77,6 +136,7 @@ impl<'a> Collector<'a> {
                 steps: 0,
                 cost: Cost::default(),
                 failures: Vec::new(),
+                met: Met::default(),
             },
             range,
             parameters: base.repeat(count),
@@ -135,7 +195,17 @@ impl<'a> Collector<'a> {
         for (rows, value) in once.zip(outcome.largest.iter().copied().chain(numbers).chain([failed])) {
             rows[number] = value;
         }
+        let expected = largest_innovation(self.simulation.vectors.vectors.count());
         let batch = &mut self.batch;
+        for claim in outcome.failed_claims {
+            batch.met.failed_claims.entry(claim.group).or_default().add(claim.t);
+        }
+        if outcome.innovation.0 > MANY_TIMES * expected {
+            batch.met.innovations.add(outcome.innovation.1);
+        }
+        if outcome.pivot.0 < NEARLY_DEPENDENT {
+            batch.met.singular.add(outcome.pivot.1);
+        }
         batch.steps += outcome.steps;
         add_cost(&mut batch.cost, outcome.cost);
         match outcome.failure {
@@ -184,44 +254,66 @@ pub(super) fn compute(sweep: &Sweep, lanes: Option<&CompiledLanes>, range: Range
 
 /// Each trajectory as a run of its own.
 fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError> {
+    let count = (collector.range.end - collector.range.start) as usize;
+    let mut start_work = sweep.starts.work();
+    (0..count).try_for_each(|number| alone(sweep, collector, number, &mut start_work))
+}
+
+/// A trajectory as a run of its own.
+fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &mut [f64]) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
     let plan = Plan { gain: None, ..simulation.plan.clone() };
     let mut x = simulation.problem.model.initial.clone();
-    let mut start_work = sweep.starts.work();
-    let count = (collector.range.end - collector.range.start) as usize;
-    for number in 0..count {
-        let index = collector.range.start + number as u64;
-        let parameters = collector.parameters_of(number);
-        sweep.starts.at(index, parameters, &mut x, &mut start_work)?;
-        let mut all = parameters.to_vec();
+    let index = collector.range.start + number as u64;
+    let parameters = collector.parameters_of(number);
+    sweep.starts.at(index, parameters, &mut x, start_work)?;
+    let parameters = parameters.to_vec();
+    let mut state: Option<StepState> = None;
+    let failure = loop {
+        let left = match state.as_ref().filter(|state| !state.failed_claims.is_empty()) {
+            Some(state) if plan.method.treatment != Treatment::Plain => match sweep.without_failed(state) {
+                Ok(left) => Some(left),
+                Err(_) => break Some(describe(&claim_fails::<Infallible>(&simulation.groups, state))),
+            },
+            _ => None,
+        };
+        let run = left.as_deref().unwrap_or(simulation);
+        let mut all = parameters.clone();
         let first_target = all.len();
-        all.resize(first_target + simulation.target_count(), 0.0);
-        all.extend(&simulation.gains);
-        let mut system = simulation.system.rebound(&all);
-        let mut state = StepState::new(&plan, &system, &x, sweep.reference.as_deref());
-        let targets = &state.target[simulation.constraints..];
+        all.resize(first_target + run.target_count(), 0.0);
+        all.extend(&run.gains);
+        let mut system = run.system.rebound(&all);
+        let state = state.get_or_insert_with(|| StepState::new(&plan, &system, &x, sweep.reference.as_deref()));
+        let targets = &state.target[run.constraints..];
         all[first_target..first_target + targets.len()].copy_from_slice(targets);
         if plan.method.treatment == Treatment::Feedback {
-            system = simulation.system.rebound(&all);
+            system = run.system.rebound(&all);
         }
-        let step = simulation.step.rebound(&plan, &all);
-        let program = simulation.program.as_ref().map(|program| program.rebound(&all[..first_target]));
+        let step = run.step.rebound(&plan, &all);
+        let program = run.program.as_ref().map(|program| program.rebound(&all[..first_target]));
         let mut observer = Single { collector, number };
-        let failure = run_method(program.as_deref(), &step, &plan, &system, &mut state, &mut observer).err();
-        let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
-        collector.end(
-            number,
-            Outcome {
-                t: state.t,
-                steps: state.step,
-                deviations: &deviations,
-                largest: &largest,
-                terms: &state.terms,
-                cost: &state.cost,
-                failure: failure.map(|failure| describe(&failure)),
-            },
-        );
-    }
+        match run_method(program.as_deref(), &step, &plan, &system, state, &mut observer) {
+            Ok(IntegrationOutcome::ClaimFailed) => {}
+            outcome => break outcome.err().map(|failure| describe(&failure)),
+        }
+    };
+    let Some(state) = state else { return Ok(()) };
+    let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
+    collector.end(
+        number,
+        Outcome {
+            t: state.t,
+            steps: state.step,
+            deviations: &deviations,
+            largest: &largest,
+            terms: &state.terms,
+            cost: &state.cost,
+            failed_claims: &state.failed_claims,
+            innovation: (state.innovation, state.innovation_at),
+            pivot: (state.singularity.pivot, state.singularity.t),
+            failure,
+        },
+    );
     Ok(())
 }
 
@@ -254,6 +346,7 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
     all.resize(all.len() + simulation.target_count(), 0.0);
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
+    let count = (collector.range.end - collector.range.start) as usize;
     let system = &simulation.system;
     let mut feed = Feed {
         collector,
@@ -264,10 +357,36 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         targets: vec![0.0; simulation.system.invariants().count],
         all,
         work: vec![0.0; system.work_len()],
+        rates: claimed_rates(simulation),
+        independence: Independence::new(system),
+        pivots: vec![(1.0, 0.0); count],
+        systems: Vec::new(),
+        doubted: Vec::new(),
         error: None,
     };
+    if feed.looks() {
+        feed.systems = (0..LaneSteps::lanes(lanes)).map(|_| system.rebound(&feed.all)).collect();
+    }
     ensemble::run(&simulation.plan, lanes, &mut bound, &mut feed);
-    feed.error.map_or(Ok(()), Err)
+    if let Some(error) = feed.error {
+        return Err(error);
+    }
+    let (mut doubted, mut start_work) = (feed.doubted, feed.start_work);
+    doubted.sort_unstable();
+    doubted.into_iter().try_for_each(|number| alone(sweep, collector, number, &mut start_work))
+}
+
+/// The rates of what the model claims; a Hamiltonian and its constraints are kept by construction.
+fn claimed_rates(simulation: &Simulation) -> Rates {
+    let claimed = |group: &InvariantGroup| match group.kind {
+        InvariantKind::Integral => !group.watched,
+        InvariantKind::Constraint => !group.watched && !simulation.problem.model.is_hamiltonian(),
+        _ => false,
+    };
+    match simulation.groups.iter().any(claimed) {
+        true => Rates::new(simulation.plan.method.treatment, &simulation.system, |_| false),
+        false => Rates::default(),
+    }
 }
 
 struct Feed<'f, 'a> {
@@ -280,6 +399,14 @@ struct Feed<'f, 'a> {
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
+    rates: Rates,
+    independence: Independence,
+    /// For looking at what is claimed, the system of every lane.
+    systems: Vec<crate::compiled::Compiled>,
+    /// The smallest pivot of the constraints of every trajectory of the batch, and its time.
+    pivots: Vec<(f64, f64)>,
+    /// Trajectories that are to be run by themselves, as a claim fails or may fail.
+    doubted: Vec<usize>,
     error: Option<StartError>,
 }
 
@@ -304,6 +431,10 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        if self.looks() {
+            self.systems[lane].rebind_invariants(&self.all);
+            self.systems[lane].rebind_motion(&self.all);
+        }
         if !masses.is_empty() {
             self.values.rebind_masses(&self.all);
             self.values.masses(t0, x, masses, &mut self.work);
@@ -320,12 +451,45 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         self.collector.sample(number, sample, x);
     }
 
+    fn may_be_far(&self, deviations: &[f64], terms: &[f64]) -> bool {
+        may_be_far(self.values.invariants(), deviations, terms)
+    }
+
+    fn looks(&self) -> bool {
+        self.rates.judges() || self.independence.watches()
+    }
+
+    fn steps_between_looks(&self) -> u64 {
+        self.rates.longest_block()
+    }
+
+    fn look(&mut self, (lane, number): (usize, usize), t: f64, x: &[f64], squares: &[f64]) -> bool {
+        let system = &self.systems[lane];
+        if let Some((_, pivot)) = self.independence.least_pivot(system, (t, x), &mut self.work)
+            && pivot < self.pivots[number].0
+        {
+            self.pivots[number] = (pivot, t);
+        }
+        if !self.rates.judges() {
+            return false;
+        }
+        let plan = &self.collector.simulation.plan;
+        let (span, mut fails) = (plan.t_end() - plan.t0, false);
+        let h = plan.fixed_step().unwrap_or(f64::INFINITY);
+        self.rates.varying(system, (t, x), (span, h), squares, &mut self.work, &mut |_, _| fails = true);
+        fails
+    }
+
     fn end(&mut self, number: usize, end: &End) {
+        if end.failure == Some(Stopped::Doubted) {
+            return self.doubted.push(number);
+        }
         let failure = end.failure.map(|stopped| match stopped {
             Stopped::NonFinite => {
                 format!("something is not a finite number at t = {} (step {})", end.t, end.steps + 1)
             }
             Stopped::StepCollapsed => format!("the step became too short at t = {}", end.t),
+            Stopped::Doubted => unreachable!("doubted trajectories are run by themselves"),
             Stopped::TooManySteps => format!("the limit on the number of steps was reached at t = {}", end.t),
         });
         let outcome = Outcome {
@@ -335,6 +499,9 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
             largest: &end.largest,
             terms: &end.terms,
             cost: &end.cost,
+            failed_claims: &[],
+            innovation: (end.innovation, end.innovation_at),
+            pivot: self.pivots[number],
             failure,
         };
         self.collector.end(number, outcome);

@@ -17,17 +17,17 @@ use crate::hold;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::recording::Place;
-use crate::simulation::{Simulation, reference_state};
+use crate::simulation::{Simulation, failed_names, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
 use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
 pub(crate) use batch::add_cost;
-use batch::{Batch, compute};
+use batch::{Batch, Met, Seen, compute};
 use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
-use holonome_integrate::state::Cost;
+use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
 use rayon::prelude::*;
@@ -36,6 +36,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What makes an ensemble of a run.
@@ -62,6 +63,8 @@ pub struct Sweep {
     varied: Vec<Range<usize>>,
     reference: Option<Vec<f64>>,
     tally: Tally,
+    /// The simulation without claims that failed, by the names of these.
+    left: Mutex<BTreeMap<Vec<String>, Arc<Simulation>>>,
     store: Option<Store>,
 }
 
@@ -85,6 +88,9 @@ struct Tally {
     /// Trajectories whose start `--project-initial` moved far.
     #[serde(default)]
     far: u64,
+    /// What trajectories met on their way.
+    #[serde(default)]
+    met: Met,
     /// The first failures, for the user.
     failures: Vec<(u64, String)>,
 }
@@ -215,7 +221,8 @@ impl Sweep {
         starts.take_far();
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
-        let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, store: None };
+        let left = Mutex::default();
+        let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, left, store: None };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
         made.simulation.warnings.extend(made.footprint().warnings(&out));
         Ok(made)
@@ -272,6 +279,54 @@ impl Sweep {
     /// What the user should know before it starts.
     pub fn warnings(&self) -> Vec<String> {
         self.simulation.all_warnings()
+    }
+
+    /// The simulation without the claims that have failed in `state`.
+    fn without_failed(&self, state: &StepState) -> Result<Arc<Simulation>, Error> {
+        let mut names = failed_names(&self.simulation.groups, state);
+        names.sort_unstable();
+        // Whoever comes second waits for the first, and a panic while one compiles leaves nothing half made.
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = left.get(&names) {
+            return Ok(Arc::clone(known));
+        }
+        let Problem { name, source, tables, settings, .. } = &self.simulation.problem;
+        let SweepOptions { vary, trajectories, .. } = &self.sweep;
+        let problem = Problem::from_text_varied(name, source.text(), tables, settings, vary, *trajectories)?.0;
+        let made = Arc::new(Simulation::without(problem, self.simulation.options.clone(), &names)?);
+        left.insert(names, Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// How many trajectories met what, a warning each.
+    fn met_warnings(&self) -> Vec<String> {
+        let Tally { met, done, .. } = &self.tally;
+        let mut warnings = Vec::new();
+        let mut warn = |seen: &Seen, what: &str| {
+            if seen.count > 0 {
+                warnings.push(format!("{} of {done} trajectories: {what}, first at t = {}", seen.count, seen.first));
+            }
+        };
+        let held = self.simulation.plan.method.treatment != Treatment::Plain;
+        for (&group, seen) in &met.failed_claims {
+            let name = &self.simulation.groups[group].name;
+            let free = if held { ", and nothing holds it from shortly before there" } else { "" };
+            warn(
+                seen,
+                &format!(
+                    "integral '{name}' is not constant along the motion{free} (correct the formula, or record it with `observe` instead)"
+                ),
+            );
+        }
+        warn(
+            &met.singular,
+            "the constraints are nearly dependent, so which way the motion goes on may be decided by rounding (compare with a tenth of the tolerance or step)",
+        );
+        warn(
+            &met.innovations,
+            "a correction was far larger than the step's error explains, so H or an integral may not be constant (a smaller step or tolerance shows)",
+        );
+        warnings
     }
 
     /// How it stands.
@@ -462,7 +517,8 @@ impl Sweep {
         let drift = |(k, group): (usize, &InvariantGroup)| Drift {
             name: group.name.clone(),
             kind: group.kind,
-            varying: is_varying(group, &simulation.problem.examined.varying),
+            varying: is_varying(group, &simulation.problem.examined.varying)
+                || tally.met.failed_claims.contains_key(&k),
             initial: Value::Null,
             last: tally.last[k],
             max: tally.max[k],
@@ -475,6 +531,7 @@ impl Sweep {
             let large = large_drifts(&drift, self.reference.is_some());
             warnings.extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
         }
+        warnings.extend(self.met_warnings());
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
             warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
@@ -519,6 +576,7 @@ impl Tally {
         self.steps += batch.steps;
         add_cost(&mut self.cost, &batch.cost);
         self.failed += batch.failures.len() as u64;
+        self.met.join(&batch.met);
         let room = SHOWN_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(batch.failures.into_iter().take(room));
         for (k, (last, max)) in batch.drift.into_iter().enumerate() {
@@ -537,7 +595,7 @@ impl Tally {
         let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
         let failed = later.failed;
         let (steps, cost, failures) = (later.steps, later.cost, later.failures);
-        let batch = Batch { rows: Vec::new(), drift, relative, steps, cost, failures };
+        let batch = Batch { rows: Vec::new(), drift, relative, steps, cost, failures, met: later.met };
         let before = self.failed;
         self.far += later.far;
         self.add(later.done, batch);

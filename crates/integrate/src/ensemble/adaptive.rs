@@ -7,6 +7,7 @@ use crate::controller::slots::{Slots, Status};
 use crate::controller::start;
 use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::attempt::trial;
+use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
 use crate::system::max_or_nan;
 use std::ops::Range;
@@ -35,6 +36,8 @@ pub(super) fn run<S: LaneSteps>(
 /// What a lane knows of its trajectory, beside the state.
 struct Lane {
     number: Option<usize>,
+    /// The step from which on claims are looked at again.
+    next_look: u64,
     end: End,
 }
 
@@ -60,6 +63,8 @@ struct Race<'a, S: LaneSteps> {
     change: Vec<f64>,
     masses: Vec<f64>,
     group: Vec<f64>,
+    /// σ² of the vectors of a lane.
+    squares: Vec<f64>,
     work: Vec<f64>,
 }
 
@@ -74,7 +79,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             plan,
             adaptive,
             steps,
-            lanes: (0..lanes).map(|_| Lane { number: None, end: End::new(plan.t0, groups) }).collect(),
+            lanes: (0..lanes).map(|_| Lane { number: None, next_look: 0, end: End::new(plan.t0, groups) }).collect(),
             state,
             aside: zeros(n),
             deviations: zeros(groups),
@@ -87,6 +92,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             change: vec![0.0; n],
             masses: vec![0.0; steps.vectors().count()],
             group: vec![0.0; groups],
+            squares: vec![0.0; steps.vectors().count()],
             work: vec![0.0; steps.work_len()],
             slots,
         }
@@ -139,6 +145,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 self.put(self.slots.x.clone(), lane, &x);
                 self.set(self.slots.t, lane, t0);
                 self.lanes[lane].end.restart(t0);
+                self.lanes[lane].next_look = next_look(0);
                 self.start_scales(lane);
                 taken.push(lane);
             }
@@ -279,10 +286,18 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
         let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
         let mut undefined: Vec<usize> = Vec::new();
-        for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].number.is_some()) {
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].number.is_none() {
+                continue;
+            }
             let [steps, rejected] = self.counts(lane);
             let at_limit = (steps + rejected) as u64 >= limit;
-            match Status::of(self.at(self.slots.status, lane)) {
+            let status = Status::of(self.at(self.slots.status, lane));
+            if matches!(status, Status::Going | Status::Arrived) && self.is_doubted(lane, status, trajectories) {
+                ended.push((lane, Some(Stopped::Doubted)));
+                continue;
+            }
+            match status {
                 Status::Arrived => ended.push((lane, None)),
                 Status::Held => ended.push((lane, Some(Stopped::StepCollapsed))),
                 Status::Broken => ended.push((lane, Some(Stopped::NonFinite))),
@@ -311,6 +326,38 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
     }
 
+    /// Whether something that is claimed or corrected in a lane fails: looked at after some steps, and at the end.
+    fn is_doubted(&mut self, lane: usize, status: Status, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+        let (lanes, corrects) = (self.lanes.len(), self.steps.corrects());
+        if !corrects && !trajectories.looks() {
+            return false;
+        }
+        let steps = self.at(self.slots.steps, lane) as u64;
+        let this = &mut self.lanes[lane];
+        let Some(number) = this.number.filter(|_| steps >= this.next_look || status == Status::Arrived) else {
+            return false;
+        };
+        this.next_look = next_look(steps);
+        if corrects {
+            let largest = self.all(self.slots.largest.clone());
+            gather(&self.state[largest], lanes, lane, &mut self.group);
+            self.steps.finish(&mut self.group);
+            let innovation = self.at(self.slots.innovation, lane);
+            if surprises(innovation * innovation, self.steps.vectors().count())
+                || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
+            {
+                return true;
+            }
+        }
+        if !trajectories.looks() {
+            return false;
+        }
+        gather(&self.state[..self.slots.x.end * lanes], lanes, lane, &mut self.one);
+        let carried = self.all(self.slots.carried.clone());
+        gather(&self.state[carried], lanes, lane, &mut self.squares);
+        trajectories.look((lane, number), self.at(self.slots.t, lane), &self.one, &self.squares)
+    }
+
     /// Rejects the first attempt at a step, whose error is not a number.
     fn reject_blindly(&mut self, lane: usize) {
         let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
@@ -326,8 +373,9 @@ impl<'a, S: LaneSteps> Race<'a, S> {
     fn finish(&mut self, lane: usize, failure: Option<Stopped>, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, slots) = (self.lanes.len(), self.slots.clone());
         let Some(number) = self.lanes[lane].number.take() else { return };
-        let [t, steps, rejected, innovation] =
-            [slots.t, slots.steps, slots.rejected, slots.innovation].map(|slot| self.at(slot, lane));
+        let [t, steps, rejected, innovation, innovation_at] =
+            [slots.t, slots.steps, slots.rejected, slots.innovation, slots.innovation_at]
+                .map(|slot| self.at(slot, lane));
         if failure.is_none() {
             self.note(lane);
         }
@@ -340,7 +388,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             *largest = max_or_nan(*largest, inside);
         }
         let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
-        (end.t, end.steps, end.failure, end.innovation) = (t, steps as u64, failure, innovation);
+        (end.t, end.steps, end.failure) = (t, steps as u64, failure);
+        (end.innovation, end.innovation_at) = (innovation, innovation_at);
         end.cost.rejected = rejected as u64;
         end.cost.field += (steps + rejected) as u64 * evaluations;
         if corrects {

@@ -3,6 +3,7 @@
 use super::{End, LaneCarry, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
+use crate::run::claims::{next_look, surprises};
 use crate::scales::{Scales, first_pending};
 use crate::system::max_or_nan;
 
@@ -36,6 +37,8 @@ struct March<'a, S: LaneSteps> {
     carried_before: Vec<f64>,
     carried_initially: Vec<f64>,
     innovation: Vec<f64>,
+    /// The lanes in which a correction was larger than a step's error explains.
+    surprised: Vec<bool>,
     /// The field at the initial states, and after their first steps.
     field: Vec<f64>,
     field_after: Vec<f64>,
@@ -44,6 +47,8 @@ struct March<'a, S: LaneSteps> {
     terms: Vec<f64>,
     group: Vec<f64>,
     one: Vec<f64>,
+    /// σ² of the vectors of a lane.
+    squares: Vec<f64>,
     times: Vec<f64>,
     work: Vec<f64>,
 }
@@ -67,6 +72,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
             carried_before: zeros(carried),
             carried_initially: zeros(carried),
             innovation: zeros(1),
+            surprised: vec![false; lanes],
             field: zeros(n),
             field_after: zeros(n),
             largest: zeros(groups),
@@ -74,6 +80,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
             terms: zeros(groups),
             group: vec![0.0; groups],
             one: vec![0.0; n],
+            squares: Vec::new(),
             times: zeros(1),
             work: vec![0.0; steps.work_len()],
         }
@@ -128,6 +135,8 @@ impl<'a, S: LaneSteps> March<'a, S> {
 
     fn run(&mut self, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (count, mut step, mut next) = (self.fixed.steps, 0, 0);
+        let mut next_claims = next_look(0);
+        self.surprised.fill(false);
         self.note_deviations(bound, 0);
         loop {
             if self.fixed.samples.get(next) == Some(&step) {
@@ -144,8 +153,24 @@ impl<'a, S: LaneSteps> March<'a, S> {
             }
             let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
+            // A run by itself keeps the state before its last step, for a later end.
+            let to_last = match self.fixed.free_steps().saturating_sub(step) {
+                0 => u64::MAX,
+                to_last => to_last,
+            };
+            let block = block.min(to_last).min(trajectories.steps_between_looks());
             self.block(bound, step, block, trajectories);
             step += block;
+            if self.steps.corrects() {
+                self.look_for_far(step, trajectories);
+            }
+            if trajectories.looks() {
+                let due = step >= next_claims || step == count;
+                if due {
+                    next_claims = next_look(step);
+                }
+                self.look(step, due, trajectories);
+            }
         }
         self.note_deviations(bound, step);
         let t = self.fixed.time(self.plan.t0, step);
@@ -184,9 +209,42 @@ impl<'a, S: LaneSteps> March<'a, S> {
             return self.block(bound, first, count, trajectories);
         }
         for lane in 0..lanes {
-            self.ends[lane].innovation = self.ends[lane].innovation.max(self.innovation[lane].sqrt());
+            let t = self.fixed.time(self.plan.t0, first + count);
+            self.ends[lane].take_innovation(self.innovation[lane], t);
+            self.surprised[lane] |= surprises(self.innovation[lane], self.steps.vectors().count());
             for (group, largest) in self.ends[lane].largest.iter_mut().enumerate() {
                 *largest = max_or_nan(*largest, self.largest[group * lanes + lane]);
+            }
+        }
+    }
+
+    /// Ends the trajectories whose constraints may not be met.
+    fn look_for_far(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        for lane in 0..self.steps.lanes() {
+            if self.number[lane].is_none() {
+                continue;
+            }
+            if trajectories.may_be_far(&self.ends[lane].largest, &self.ends[lane].terms) {
+                self.stop(lane, step, Stopped::Doubted, trajectories);
+            }
+        }
+    }
+
+    /// Ends the trajectories whose claims fail after `step` steps, and those that were pushed about.
+    fn look(&mut self, step: u64, due: bool, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let t = self.fixed.time(self.plan.t0, step);
+        for lane in 0..self.steps.lanes() {
+            let Some(number) = self.number[lane] else { continue };
+            let mut doubted = self.surprised[lane];
+            if due && !doubted {
+                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
+                let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
+                self.squares.resize(kept, 0.0);
+                gather(&self.carried, self.steps.lanes(), lane, &mut self.squares);
+                doubted = trajectories.look((lane, number), t, &self.one, &self.squares);
+            }
+            if doubted {
+                self.stop(lane, step, Stopped::Doubted, trajectories);
             }
         }
     }

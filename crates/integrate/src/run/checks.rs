@@ -23,14 +23,14 @@ impl Engine<'_> {
         self.check_treated(t1)
     }
 
-    fn check_treated<E>(&self, t1: f64) -> Result<(), Failure<E>> {
+    fn check_treated<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
         self.check_values(step, t1)?;
         if !all_finite(&self.x1) {
             // The map's result was finite, so its treatment met a gradient that is not.
             return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
         }
-        Ok(())
+        self.check_met(t1)
     }
 
     /// Checks x₁ and F there after a block of steps up to number `step`.

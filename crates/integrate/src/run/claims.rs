@@ -1,20 +1,27 @@
-//! Claims watched along a run: what a treatment holds must be constant along the field, and the constraints must determine
-//! their forces.
+//! Claims watched along a run: a claimed integral, and what a treatment holds, must be constant along the motion, and the
+//! constraints must determine their forces.
 //!
 //! Both are looked at now and then, at states that the run has come to. Tests at a run's start see random points of the
-//! constraint set; a wall or a pulse that is met later only shows here.
+//! constraint set; a wall or a pulse that is met later only shows here. A claimed integral that fails is not held any
+//! more: the run goes back to the last state at which it passed ([`StepState::tested`]), so that nothing is left of the
+//! steps that were pushed towards it, and ends there with [`Outcome::ClaimFailed`] for a system that leaves it out. A
+//! constraint that fails ends the run.
+//!
+//! [`StepState::tested`]: crate::state::StepState::tested
 
-use super::Engine;
+use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
 use crate::linear::dense::ldl_factor;
 use crate::method::Treatment;
+use crate::observer::Observer;
 use crate::plan::AdaptiveSteps;
-use crate::state::{NEARLY_DEPENDENT, Singularity};
-use crate::system::{GroupKind, System, all_finite};
+use crate::scales::{Role, Vectors, square};
+use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
+use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
 /// Steps between two looks, of which each costs a field and a Jacobian.
-const STEPS_BETWEEN_LOOKS: u64 = 64;
+pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 64;
 
 /// A rate above this part of the terms that cancel in it is no rounding, also where forces of constraint are
 /// ill-conditioned.
@@ -28,6 +35,13 @@ const NOTHING: f64 = 1e-9;
 /// velocities and accelerations are rounding, and there is no other to compare them with.
 const UNSEEN: f64 = 1e3 * f64::EPSILON;
 
+/// Where no treatment keeps the motion on the constraint set, rates are judged only as near to it as this part of the
+/// constraints' terms: an integral of the set alone varies off it.
+const ON_SET: f64 = 1e-8;
+
+/// A rate in time that differs by more than this part before and after is that of a jump, not of a motion.
+const JUMP: f64 = 1e-3;
+
 /// An innovation this many times beyond what is believed asks for a look at once.
 const SURPRISE: f64 = 10.0;
 
@@ -37,38 +51,212 @@ const DEPENDENT: f64 = 1e-6;
 /// Up to this many constraints their independence is looked at.
 const MOST_CONSTRAINTS: usize = 64;
 
-/// Scratch for looking at claims.
-pub(super) struct Claims {
-    /// Whether anything is held; claims that are only watched are of no matter.
-    holds: bool,
-    next: u64,
-    held: Vec<bool>,
-    /// Whether a row is the hidden constraint of the row as far from the start as it is from the middle.
-    hidden: Vec<bool>,
+/// Whether a correction with this square of an innovation, of a state of `vectors` vectors, asks for a look at claims.
+pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
+    innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
+}
+
+/// Gives every component the largest rate of its kind, or what its size and the fastest kind beside its size make of one:
+/// where a motion turns round, what is at rest has the rounding of what is not. `squares` are σ² of the vectors, nothing
+/// where that is not known.
+fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out: &mut [f64]) {
+    vectors.spread_largest(field, out);
+    let size = |vector: usize| {
+        let known = squares.get(vector).copied().unwrap_or(0.0);
+        known.max(square(&x[vectors.components_of(vector)])).sqrt()
+    };
+    let kind = |role: Role| match role {
+        Role::Position => Some(0),
+        Role::Momentum => Some(1),
+        Role::Other => None,
+    };
+    let (mut sizes, mut fastest) = ([0.0f64; 2], 0.0f64);
+    for family in vectors.families() {
+        if let Some(kind) = kind(family.role) {
+            family.vectors.clone().for_each(|vector| sizes[kind] = sizes[kind].max(size(vector)));
+        }
+    }
+    let of = |role: Role, vector: usize| kind(role).map_or_else(|| size(vector), |kind| sizes[kind]);
+    let all =
+        || vectors.families().iter().flat_map(|family| family.vectors.clone().map(|vector| (family.role, vector)));
+    for (role, vector) in all() {
+        let (size, speed) = (of(role, vector), out[vectors.components_of(vector).start]);
+        if size > 0.0 {
+            fastest = fastest.max(speed / size);
+        }
+    }
+    for (role, vector) in all() {
+        let least = fastest * of(role, vector);
+        out[vectors.components_of(vector)].iter_mut().for_each(|speed| *speed = speed.max(least));
+    }
+}
+
+/// Rates of invariants along a motion, with scratch.
+#[derive(Clone, Debug, Default)]
+pub struct Rates {
+    /// The rows that are judged.
+    judged: Vec<bool>,
+    /// Whether the motion may leave the constraint set.
+    may_leave: bool,
+    /// Whether feedback holds what is judged.
+    pulls: bool,
+    /// Whether the second half of the constraints are the hidden ones of the first.
+    hidden: bool,
     jacobian: Vec<f64>,
     field: Vec<f64>,
     /// For every component the largest rate of its kind.
     fastest: Vec<f64>,
     values: Vec<f64>,
+    before: Vec<f64>,
+    after: Vec<f64>,
+}
+
+impl Rates {
+    /// For judging what a run with this treatment claims of `system`, but for the groups that `failed` says have failed:
+    /// everything that a treatment of results holds, and claimed integrals in any case.
+    pub fn new(treatment: Treatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
+        let invariants = system.invariants();
+        // The field of feedback has the pull in it, whose rates are what it is for.
+        let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
+        let mut judged = vec![false; invariants.count];
+        for (k, group) in invariants.groups.iter().enumerate() {
+            let claimed = group.kind == GroupKind::Integral;
+            // What is held although it has failed is an error, which is said where it fails again.
+            let open = !failed(k) || treatment != Treatment::Plain;
+            if !group.watched_only && open && (holds || claimed) {
+                group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
+            }
+        }
+        if !judged.contains(&true) {
+            return Rates::default();
+        }
+        let (n, m) = (system.dim(), invariants.count);
+        Rates {
+            judged,
+            may_leave: !holds,
+            pulls: treatment == Treatment::Feedback,
+            hidden: invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden),
+            jacobian: vec![0.0; invariants.nonzeros()],
+            field: vec![0.0; n],
+            fastest: vec![0.0; n],
+            values: vec![0.0; m],
+            before: vec![0.0; m],
+            after: vec![0.0; m],
+        }
+    }
+
+    /// How many steps may be made in one block, so that a claim that fails for a while is seen to. Corrections tell by
+    /// their innovation; what nothing holds does no harm, and its drift tells in the end.
+    pub fn longest_block(&self) -> u64 {
+        match (self.judges() && self.may_leave, self.pulls) {
+            (false, _) => u64::MAX,
+            (true, true) => STEPS_BETWEEN_LOOKS,
+            (true, false) => 4 * STEPS_BETWEEN_LOOKS,
+        }
+    }
+
+    /// Whether there is anything to be judged.
+    pub fn judges(&self) -> bool {
+        !self.judged.is_empty()
+    }
+
+    /// Gives every row that varies along the motion at (t, x), with its rate over the sum of the absolute terms. `span` is
+    /// the length of the run and `h` that of a step, infinite where nobody knows it; `squares` are σ² of the vectors where
+    /// that is known.
+    pub fn varying(
+        &mut self,
+        system: &dyn System,
+        (t, x): (f64, &[f64]),
+        (span, h): (f64, f64),
+        squares: &[f64],
+        work: &mut [f64],
+        found: &mut dyn FnMut(usize, f64),
+    ) {
+        let invariants = system.invariants();
+        if !self.judges() || !system.motion(t, x, &mut self.field, work) || !all_finite(&self.field) {
+            return; // A field that is not finite is what the next step says.
+        }
+        system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        system.invariant_values(t, x, &mut self.values, work);
+        let size = |row: usize| -> f64 {
+            let terms = invariants.row(row).map(|p| (self.jacobian[p] * x[invariants.column[p] as usize]).abs());
+            self.values[row].abs() + terms.sum::<f64>()
+        };
+        if self.may_leave {
+            let off = |row: usize| !invariants.row(row).is_empty() && self.values[row].abs() > ON_SET * size(row);
+            if (0..invariants.constraints).any(off) {
+                return;
+            }
+        }
+        // What depends on the time itself has a rate of its own.
+        let step = f64::EPSILON.sqrt() * t.abs().max(span);
+        system.invariant_values(t + step, x, &mut self.after, work);
+        match self.after == self.values {
+            true => self.before.copy_from_slice(&self.values),
+            false => system.invariant_values(t - step, x, &mut self.before, work),
+        }
+        speeds(system.vectors(), (x, &self.field, squares), &mut self.fastest);
+        // Of a hidden constraint, by what it does to the constraint that it is the rate of.
+        let count = invariants.constraints / 2;
+        let hidden = |row: usize| self.hidden && (count..invariants.constraints).contains(&row);
+        let unseen = |row: usize, rate: f64| match hidden(row) {
+            true => rate * h * h <= UNSEEN * size(row - count),
+            false => rate * h <= UNSEEN * size(row),
+        };
+        for row in (0..invariants.count).filter(|&row| self.judged[row]) {
+            let (mut rate, mut terms, mut fastest, mut noise) = (0.0, 0.0, 0.0, 0.0);
+            let (behind, ahead) = (self.values[row] - self.before[row], self.after[row] - self.values[row]);
+            if behind != 0.0 || ahead != 0.0 {
+                noise = 4.0 * f64::EPSILON * size(row) / step;
+                let bend = (ahead - behind).abs() / step;
+                let known = bend <= noise + JUMP * (ahead.abs() + behind.abs()) / step;
+                // Only of integrals the rate in time is of use: H and what depends on it change by it.
+                if !known || row < invariants.constraints || group_of(system, row).is_none() {
+                    continue;
+                }
+                rate = (ahead + behind) / (2.0 * step);
+                terms = f64::abs(rate);
+            }
+            for p in invariants.row(row) {
+                let column = invariants.column[p] as usize;
+                let term = self.jacobian[p] * self.field[column];
+                rate += term;
+                terms += term.abs();
+                fastest += self.jacobian[p].abs() * self.fastest[column];
+            }
+            let seen = rate.abs() > FALSE * terms + noise && rate.abs() > NOTHING * fastest;
+            if seen && !unseen(row, rate.abs()) {
+                found(row, rate.abs() / terms);
+            }
+        }
+    }
+}
+
+/// The claimed integral that a row belongs to.
+fn group_of(system: &dyn System, row: usize) -> Option<usize> {
+    let holds = |group: &Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
+    let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+    system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
+}
+
+/// How far constraints are from being dependent, with scratch.
+#[derive(Clone, Debug, Default)]
+pub struct Independence {
     /// The entries of DF by constraint and by hidden constraint, where both are there.
     products: Vec<(u32, u32, u32, u32)>,
+    jacobian: Vec<f64>,
     matrix: Vec<f64>,
     diagonal: Vec<f64>,
 }
 
-impl Claims {
-    pub(super) fn new(treatment: Treatment, system: &dyn System, step: u64) -> Claims {
-        // The field of feedback has the pull in it, whose rates are what it is for.
-        let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
+impl Independence {
+    /// Of the constraints of `system` that have hidden ones, if they are few.
+    pub fn new(system: &dyn System) -> Independence {
         let invariants = system.invariants();
-        let looks = if invariants.count > 0 { system.dim() } else { 0 };
         let count = invariants.constraints / 2;
-        let mut hidden = vec![false; invariants.count];
-        if invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden) {
-            hidden[count..invariants.constraints].fill(true);
-        }
+        let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
         let mut products = Vec::new();
-        if hidden.contains(&true) && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
+        if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
             let degrees = system.dim() / 2;
             for i in 0..count {
                 for at in invariants.row(count + i) {
@@ -80,18 +268,73 @@ impl Claims {
                 }
             }
         }
-        Claims {
-            holds: holds && looks > 0,
-            next: next_look(step),
-            held: invariants.corrected_rows(),
-            hidden,
-            jacobian: vec![0.0; if looks > 0 { invariants.nonzeros() } else { 0 }],
-            field: vec![0.0; looks],
-            fastest: vec![0.0; looks],
-            values: vec![0.0; invariants.count],
-            matrix: vec![0.0; if products.is_empty() { 0 } else { count * count }],
-            diagonal: vec![0.0; if products.is_empty() { 0 } else { count }],
+        if products.is_empty() {
+            return Independence::default();
+        }
+        Independence {
             products,
+            jacobian: vec![0.0; invariants.nonzeros()],
+            matrix: vec![0.0; count * count],
+            diagonal: vec![0.0; count],
+        }
+    }
+
+    /// Whether there is anything to be watched.
+    pub fn watches(&self) -> bool {
+        !self.products.is_empty()
+    }
+
+    /// The smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row: near 0 the
+    /// constraints do not determine their forces.
+    pub fn least_pivot(
+        &mut self,
+        system: &dyn System,
+        (t, x): (f64, &[f64]),
+        work: &mut [f64],
+    ) -> Option<(usize, f64)> {
+        if !self.watches() {
+            return None;
+        }
+        system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        let n = self.diagonal.len();
+        self.matrix.fill(0.0);
+        for &(i, j, a, b) in &self.products {
+            self.matrix[i as usize * n + j as usize] += self.jacobian[a as usize] * self.jacobian[b as usize];
+        }
+        for (i, diagonal) in self.diagonal.iter_mut().enumerate() {
+            *diagonal = self.matrix[i * n + i];
+        }
+        ldl_factor(&mut self.matrix, n, 0.0);
+        let pivot = |i: usize| match self.matrix[i * n + i] {
+            pivot if pivot.is_finite() => pivot / self.diagonal[i],
+            _ => 0.0,
+        };
+        (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// What is watched along a run, with scratch.
+pub(super) struct Claims {
+    treatment: Treatment,
+    rates: Rates,
+    independence: Independence,
+    /// Whether a claim that fails takes the run back.
+    takes_back: bool,
+    next: u64,
+}
+
+impl Claims {
+    pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState) -> Claims {
+        let rates = Rates::new(treatment, system, |group| state.has_failed(group));
+        let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+        Claims {
+            treatment,
+            takes_back: treatment != Treatment::Plain
+                && rates.judges()
+                && system.invariants().groups.iter().any(claimed),
+            rates,
+            independence: Independence::new(system),
+            next: next_look(state.step),
         }
     }
 }
@@ -104,74 +347,139 @@ impl Claims {
 }
 
 /// The step from which on to look again.
-fn next_look(step: u64) -> u64 {
+pub(crate) fn next_look(step: u64) -> u64 {
     (step / STEPS_BETWEEN_LOOKS + 1) * STEPS_BETWEEN_LOOKS
 }
 
+/// Where claims are looked at.
+#[derive(Clone, Copy)]
+enum At {
+    State,
+    /// x₁ at this time.
+    Result(f64),
+}
+
 impl Engine<'_> {
-    /// Looks at the claims at the state, if it is time.
-    pub(super) fn watch_claims<E>(&mut self) -> Result<(), Failure<E>> {
-        let expected = largest_innovation(self.system.vectors().count());
-        let surprised = self.innovation > (SURPRISE * expected).powi(2);
-        let due = surprised || self.state.step >= self.claims.next;
-        if !due || (!self.claims.holds && self.claims.products.is_empty()) {
-            return Ok(());
+    /// Keeps the state at which a run begins: claims were tested there before.
+    pub(super) fn begin_claims(&mut self) {
+        if self.claims.takes_back && self.state.tested.is_none() {
+            self.state.keep_tested();
         }
+    }
+
+    /// How many steps may be made in one block.
+    pub(super) fn longest_block(&self) -> u64 {
+        self.claims.rates.longest_block()
+    }
+
+    /// Whether the last correction was larger than a step's error explains, so that a claim may be wrong.
+    pub(super) fn is_surprised(&self) -> bool {
+        self.claims.takes_back && surprises(self.innovation, self.system.vectors().count())
+    }
+
+    /// Looks at the claims at the state, if it is time; always at the end of the run.
+    pub(super) fn watch_claims<O: Observer + ?Sized>(
+        &mut self,
+        at_end: bool,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        let surprised = surprises(self.innovation, self.system.vectors().count());
+        match surprised || at_end || self.state.step >= self.claims.next {
+            true => self.test_claims(observer),
+            false => Ok(None),
+        }
+    }
+
+    /// Looks at the claims at the state.
+    pub(super) fn test_claims<O: Observer + ?Sized>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
         self.claims.next = next_look(self.state.step);
-        let (t, x) = (self.state.t, &self.state.x);
-        self.system.invariant_jacobian(t, x, &mut self.claims.jacobian, &mut self.work);
         let nearest = self.watch_independence();
-        if self.claims.holds { self.watch_rates(nearest) } else { Ok(()) }
+        let outcome = self.test_rates((At::State, nearest), observer)?;
+        if outcome.is_none() && self.claims.takes_back {
+            self.state.keep_tested();
+        }
+        Ok(outcome)
     }
 
-    /// DF X at the state: 0 of what is constant. `nearest` says how near the constraints are to being dependent there.
-    fn watch_rates<E>(&mut self, nearest: Singularity) -> Result<(), Failure<E>> {
-        let (t, x, claims) = (self.state.t, &self.state.x, &mut self.claims);
-        self.system.field(t, x, &mut claims.field, &mut self.work);
-        if !all_finite(&claims.field) {
-            return Ok(()); // The next step says so.
+    /// What a projection that does not converge comes to: it may be a claim that it cannot meet.
+    pub(super) fn excuse<O: Observer + ?Sized>(
+        &mut self,
+        failure: Failure<O::Error>,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        let Failure::ProjectionNotConverged { t, .. } = failure else { return Err(failure) };
+        if !self.claims.takes_back {
+            return Err(failure);
         }
-        // What depends on the time itself has a rate of its own, which is not known here.
-        let later = t + f64::EPSILON.sqrt() * t.abs().max(self.plan.t_end() - self.plan.t0);
-        self.system.invariant_values(later, x, &mut claims.values, &mut self.work);
-        self.system.vectors().spread_largest(&claims.field, &mut claims.fastest);
-        let invariants = self.system.invariants();
-        let fixed = |row: usize| claims.values[row] == self.state.values[row];
+        for at in [At::State, At::Result(t)] {
+            if let Some(outcome) = self.test_rates((at, Singularity::default()), observer)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Err(failure)
+    }
+
+    /// DF X: 0 of what is constant. `nearest` says how near the constraints are to being dependent there.
+    fn test_rates<O: Observer + ?Sized>(
+        &mut self,
+        (at, nearest): (At, Singularity),
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        let (t, x) = match at {
+            At::State => (self.state.t, &self.state.x),
+            At::Result(t1) => (t1, &self.x1),
+        };
+        let span = self.plan.t_end() - self.plan.t0;
+        let squares = match self.kept.sizes {
+            true => self.state.scales.sizes(self.system.vectors().count()),
+            false => &[],
+        };
+        let mut failed: Vec<(usize, f64)> = Vec::new();
+        let found = &mut |row, rate| failed.push((row, rate));
         let h = self.plan.fixed_step().unwrap_or(self.state.controller.h);
-        let jacobian = &claims.jacobian;
-        let size = |row: usize| -> f64 {
-            invariants.row(row).map(|p| (jacobian[p] * x[invariants.column[p] as usize]).abs()).sum()
-        };
-        // Of a hidden constraint, by what it does to the constraint that it is the rate of.
-        let unseen = |row: usize, rate: f64| match claims.hidden[row] {
-            true => rate * h * h <= UNSEEN * size(row - invariants.constraints / 2),
-            false => rate * h <= UNSEEN * size(row),
-        };
-        for row in (0..invariants.count).filter(|&row| claims.held[row] && fixed(row)) {
-            let (mut rate, mut terms, mut fastest) = (0.0, 0.0, 0.0);
-            for p in invariants.row(row) {
-                let column = invariants.column[p] as usize;
-                let term = claims.jacobian[p] * claims.field[column];
-                rate += term;
-                terms += term.abs();
-                fastest += claims.jacobian[p].abs() * claims.fastest[column];
-            }
-            if rate.abs() > FALSE * terms && rate.abs() > NOTHING * fastest && !unseen(row, rate.abs()) {
-                if nearest.pivot < DEPENDENT {
-                    let constraint = invariants.row_name(nearest.row).to_string();
-                    return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot });
+        self.claims.rates.varying(self.system, (t, x), (span, h), squares, &mut self.work, found);
+        if failed.is_empty() {
+            return Ok(None);
+        }
+        if nearest.pivot < DEPENDENT {
+            let constraint = self.system.invariants().row_name(nearest.row).to_string();
+            return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot });
+        }
+        for &(row, rate) in &failed {
+            let group = group_of(self.system, row);
+            let holds = self.claims.treatment != Treatment::Plain;
+            match group {
+                Some(group) if !self.state.has_failed(group) => {
+                    let free_from = self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);
+                    self.state.failed_claims.push(FailedClaim { group, t, rate, free_from });
                 }
-                let claim = invariants.row_name(row).to_string();
-                return Err(Failure::ClaimFails { t, claim, rate: rate.abs() / terms });
+                // Another row of a group that fails here; one that is held although it failed before is below.
+                Some(_) if !holds => {}
+                Some(group) if self.state.failed_claims.iter().any(|claim| claim.group == group && claim.t == t) => {}
+                _ => {
+                    let claim = self.system.invariants().row_name(row).to_string();
+                    return Err(Failure::ClaimFails { t, claim, rate });
+                }
             }
         }
-        Ok(())
+        if self.claims.takes_back {
+            self.state.go_back();
+            observer.rewind(self.state).map_err(Failure::Observer)?;
+            return Ok(Some(Outcome::ClaimFailed));
+        }
+        let state = &*self.state;
+        self.claims.rates = Rates::new(self.claims.treatment, self.system, |group| state.has_failed(group));
+        Ok(None)
     }
 
-    /// Keeps the state at which the constraints were nearest to being dependent; gives how near they are here.
+    /// Notes how near the constraints are to being dependent at the state.
     fn watch_independence(&mut self) -> Singularity {
-        let t = self.state.t;
-        let nearest = self.least_pivot().map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();
+        let (t, x) = (self.state.t, &self.state.x);
+        let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
+        let nearest = nearest.map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();
         if nearest.pivot < self.state.singularity.pivot {
             self.state.singularity = nearest;
         }
@@ -182,11 +490,9 @@ impl Engine<'_> {
     /// error in an attempt of the length `h`.
     pub(super) fn culprit(&mut self, adaptive: &AdaptiveSteps, h: f64) -> Culprit {
         let (t, x) = (self.state.t, &self.state.x);
-        if !self.claims.products.is_empty() {
-            self.system.invariant_jacobian(t, x, &mut self.claims.jacobian, &mut self.work);
-            if let Some((row, pivot)) = self.least_pivot().filter(|(_, pivot)| *pivot < NEARLY_DEPENDENT) {
-                return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot };
-            }
+        let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
+        if let Some((row, pivot)) = nearest.filter(|(_, pivot)| *pivot < NEARLY_DEPENDENT) {
+            return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot };
         }
         self.measure_attempt(adaptive, h);
         let relative =
@@ -196,28 +502,5 @@ impl Engine<'_> {
             };
         let worst = (0..self.errors.len()).max_by(|&a, &b| relative(a).total_cmp(&relative(b)));
         Culprit::Vector { name: worst.map_or(String::new(), |vector| self.system.vector_name(vector)) }
-    }
-
-    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal, with its row: near 0 the constraints do not determine
-    /// their forces.
-    fn least_pivot(&mut self) -> Option<(usize, f64)> {
-        let claims = &mut self.claims;
-        if claims.products.is_empty() {
-            return None;
-        }
-        let n = self.system.invariants().constraints / 2;
-        claims.matrix.fill(0.0);
-        for &(i, j, a, b) in &claims.products {
-            claims.matrix[i as usize * n + j as usize] += claims.jacobian[a as usize] * claims.jacobian[b as usize];
-        }
-        for (i, diagonal) in claims.diagonal.iter_mut().enumerate() {
-            *diagonal = claims.matrix[i * n + i];
-        }
-        ldl_factor(&mut claims.matrix, n, 0.0);
-        let pivot = |i: usize| match claims.matrix[i * n + i] {
-            pivot if pivot.is_finite() => pivot / claims.diagonal[i],
-            _ => 0.0,
-        };
-        (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 }

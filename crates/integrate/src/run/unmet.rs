@@ -1,0 +1,98 @@
+//! Corrections that do not bring a constraint nearer: where the constraints lose rank or contradict each other, one
+//! Gauss-Newton step after each step leads nowhere, as the iteration of a projection does.
+//!
+//! A correction leaves of a residual what its square is of, so that after steps that are not far too long nothing can be
+//! seen of it. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
+//! run fails. What is limited on purpose, H and integrals, is not looked at.
+
+use super::Engine;
+use crate::failure::Failure;
+use crate::scales::square;
+use crate::state::Cost;
+use crate::system::{GroupKind, Invariants};
+use crate::treatment::Treatment;
+
+/// A constraint is far off from this part of its terms on. A run whose steps end as far away is slower for being looked
+/// at, and has errors of a thousandth in every step.
+const FAR: f64 = 1e-6;
+
+/// A correction that leaves more than this part of a residual brings it no nearer.
+const LEFT: f64 = 0.9;
+
+/// Whether one of these deviations of the groups is that of a constraint which is far off, where `terms` are the sizes of
+/// the groups' terms.
+pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64]) -> bool {
+    let far = |((deviation, terms), kind): ((&f64, &f64), GroupKind)| {
+        matches!(kind, GroupKind::Constraint | GroupKind::Hidden) && *deviation > FAR * terms
+    };
+    let kinds = invariants.groups.iter().map(|group| if group.watched_only { GroupKind::Integral } else { group.kind });
+    deviations.iter().zip(terms).zip(kinds).any(far)
+}
+
+/// Scratch of a trial.
+#[derive(Default)]
+pub(super) struct Trial {
+    x: Vec<f64>,
+    jacobian: Vec<f64>,
+    values: Vec<f64>,
+    deviations: Vec<f64>,
+    sizes: Vec<f64>,
+    /// The terms of every row of a constraint that is far off, 0 of the others.
+    terms: Vec<f64>,
+}
+
+impl Engine<'_> {
+    /// Whether a constraint may be far off after corrections that left these deviations.
+    pub(super) fn may_be_far(&self, deviations: &[f64]) -> bool {
+        let corrects = matches!(self.treatment, Treatment::Correction(_));
+        corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms)
+    }
+
+    /// Fails where a constraint is far off at x₁, and another correction leaves it there.
+    pub(super) fn check_met<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+        if !self.may_be_far(&self.deviations) {
+            return Ok(());
+        }
+        let Treatment::Correction(correction) = &mut self.treatment else { return Ok(()) };
+        let (system, vectors, trial) = (self.system, self.system.vectors(), &mut self.trial);
+        let (invariants, target) = (system.invariants(), &self.state.target);
+        trial.x.clone_from(&self.x1);
+        trial.jacobian.resize(invariants.nonzeros(), 0.0);
+        trial.values.resize(invariants.count, 0.0);
+        trial.deviations.resize(self.groups, 0.0);
+        trial.sizes.resize(system.dim(), 0.0);
+        system.invariant_jacobian(t1, &self.x1, &mut trial.jacobian, &mut self.work);
+        for (vector, size) in self.scales.sizes(vectors.count()).iter().enumerate() {
+            let at = vectors.components_of(vector);
+            let size = size.max(square(&self.x1[at.clone()])).sqrt();
+            trial.sizes[at].fill(size);
+        }
+        let held = &self.held;
+        let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
+        trial.terms.clear();
+        for row in 0..invariants.constraints {
+            let term = |p: usize| trial.jacobian[p].abs() * trial.sizes[invariants.column[p] as usize];
+            let terms: f64 = invariants.row(row).map(term).sum();
+            let far = held[row] && off(&self.values, row) > FAR * terms;
+            // A row without a gradient is measured by its value.
+            let terms = if terms > 0.0 { terms } else { 1.0 };
+            trial.terms.push(if far { terms } else { 0.0 });
+        }
+        // The row that is farthest off, in units of its terms.
+        let worst = |values: &[f64], terms: &[f64]| -> Option<(usize, f64)> {
+            let rows = (0..invariants.constraints).filter(|&row| terms[row] > 0.0);
+            rows.map(|row| (row, off(values, row) / terms[row])).max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let Some((_, before)) = worst(&self.values, &trial.terms) else { return Ok(()) };
+        let at = (t1, &target[..], self.scales.weights(vectors.count()));
+        let (values, deviations) = (&mut trial.values, &mut trial.deviations);
+        correction.apply(system, at, &mut trial.x, values, deviations, &mut self.work, &mut Cost::default());
+        let Some((row, after)) = worst(&trial.values, &trial.terms) else { return Ok(()) };
+        if after <= LEFT * before {
+            return Ok(());
+        }
+        let gradient = trial.jacobian[invariants.row(row)].iter().map(|d| d * d).sum::<f64>().sqrt();
+        let residual = off(&self.values, row) / if gradient > 0.0 { gradient } else { 1.0 };
+        Err(Failure::CorrectionFails { t: t1, residual, constraint: invariants.row_name(row).to_string() })
+    }
+}
