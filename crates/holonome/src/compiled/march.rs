@@ -367,6 +367,21 @@ mod tests {
         "state x : R = 1\nstate y : R = 0\nx' = -0.1/sqrt(x)\ny' = cos(t)",
     ];
 
+    /// A stored state without what does not matter: a first stage that is not known, and the last state at which claims
+    /// were looked at, which is one step's after a large correction.
+    fn facts(mut state: serde_json::Value) -> serde_json::Value {
+        if let Some(entries) = state.as_object_mut() {
+            entries.remove("tested");
+            if entries.get("first_stage").is_some_and(|stage| stage["known"] == false) {
+                entries.remove("first_stage");
+            }
+            if let Some(before_end) = entries.remove("before_end") {
+                entries.insert("before_end".to_string(), facts(before_end));
+            }
+        }
+        state
+    }
+
     #[test]
     fn a_loop_is_its_attempts_one_by_one() {
         let mut rejected = 0;
@@ -394,7 +409,7 @@ mod tests {
             let run = |map: &dyn StepMap| {
                 let mut state = start.clone();
                 let end = run_map(plan, system, map, &mut state, &mut Recorder::default());
-                (format!("{end:?}"), serde_json::to_value(&state).unwrap(), state)
+                (format!("{end:?}"), facts(serde_json::to_value(&state).unwrap()), state)
             };
             let map = CompiledMap::new(step, tableau, system);
             assert!(map.attempts().is_some(), "{method}: {text}");
@@ -402,7 +417,7 @@ mod tests {
             rejected += looped.2.cost.rejected;
             assert!(looped.2.step > 4, "{method}: {:?} after {} steps of\n{text}", looped.0, looped.2.step);
             assert_eq!(looped.0, alone.0, "{method}: {text}");
-            assert_eq!(looped.1, alone.1, "{method}: {text}");
+            assert!(looped.1 == alone.1, "{method}: {text}\n{}\n{}", looped.1, alone.1);
         }
         assert!(rejected > 100, "{rejected} rejections: nothing is tried");
     }

@@ -452,7 +452,8 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
     }
 
     fn may_be_far(&self, deviations: &[f64], terms: &[f64]) -> bool {
-        may_be_far(self.values.invariants(), deviations, terms)
+        let h = self.collector.simulation.plan.fixed_step().unwrap_or(f64::INFINITY);
+        may_be_far(self.values.invariants(), deviations, terms, h)
     }
 
     fn looks(&self) -> bool {

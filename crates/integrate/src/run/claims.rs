@@ -367,6 +367,11 @@ impl Engine<'_> {
         }
     }
 
+    /// Length of a step, or of the next one.
+    pub(super) fn step_length(&self) -> f64 {
+        self.plan.fixed_step().unwrap_or(self.state.controller.h)
+    }
+
     /// How many steps may be made in one block.
     pub(super) fn longest_block(&self) -> u64 {
         self.claims.rates.longest_block()
@@ -439,7 +444,7 @@ impl Engine<'_> {
         };
         let mut failed: Vec<(usize, f64)> = Vec::new();
         let found = &mut |row, rate| failed.push((row, rate));
-        let h = self.plan.fixed_step().unwrap_or(self.state.controller.h);
+        let h = self.step_length();
         self.claims.rates.varying(self.system, (t, x), (span, h), squares, &mut self.work, found);
         if failed.is_empty() {
             return Ok(None);

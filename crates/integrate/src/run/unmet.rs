@@ -16,17 +16,27 @@ use crate::treatment::Treatment;
 /// at, and has errors of a thousandth in every step.
 const FAR: f64 = 1e-6;
 
+/// Nor is a hidden constraint far off which moves the constraint that it is the rate of by less than this part of its terms
+/// in a step: at rest its own terms are rounding.
+const UNSEEN: f64 = 1e3 * f64::EPSILON;
+
 /// A correction that leaves more than this part of a residual brings it no nearer.
 const LEFT: f64 = 0.9;
 
 /// Whether one of these deviations of the groups is that of a constraint which is far off, where `terms` are the sizes of
-/// the groups' terms.
-pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64]) -> bool {
-    let far = |((deviation, terms), kind): ((&f64, &f64), GroupKind)| {
-        matches!(kind, GroupKind::Constraint | GroupKind::Hidden) && *deviation > FAR * terms
+/// the groups' terms and `h` is the length of a step, infinite where nobody knows it.
+pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
+    let groups = &invariants.groups;
+    let far = |k: usize| match groups[k].kind {
+        _ if groups[k].watched_only => false,
+        GroupKind::Constraint => deviations[k] > FAR * terms[k],
+        GroupKind::Hidden => {
+            let of = groups.iter().position(|g| g.kind == GroupKind::Constraint && g.name == groups[k].name);
+            deviations[k] > FAR * terms[k] && of.is_none_or(|of| deviations[k] * h > UNSEEN * terms[of])
+        }
+        _ => false,
     };
-    let kinds = invariants.groups.iter().map(|group| if group.watched_only { GroupKind::Integral } else { group.kind });
-    deviations.iter().zip(terms).zip(kinds).any(far)
+    (0..deviations.len()).any(far)
 }
 
 /// Scratch of a trial.
@@ -45,7 +55,8 @@ impl Engine<'_> {
     /// Whether a constraint may be far off after corrections that left these deviations.
     pub(super) fn may_be_far(&self, deviations: &[f64]) -> bool {
         let corrects = matches!(self.treatment, Treatment::Correction(_));
-        corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms)
+        let h = self.step_length();
+        corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms, h)
     }
 
     /// Fails where a constraint is far off at x₁, and another correction leaves it there.
@@ -67,13 +78,19 @@ impl Engine<'_> {
             let size = size.max(square(&self.x1[at.clone()])).sqrt();
             trial.sizes[at].fill(size);
         }
-        let held = &self.held;
+        let (held, h) = (&self.held, self.plan.fixed_step().unwrap_or(self.state.controller.h));
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
-        for row in 0..invariants.constraints {
+        let terms_of = |row: usize| -> f64 {
             let term = |p: usize| trial.jacobian[p].abs() * trial.sizes[invariants.column[p] as usize];
-            let terms: f64 = invariants.row(row).map(term).sum();
-            let far = held[row] && off(&self.values, row) > FAR * terms;
+            invariants.row(row).map(term).sum()
+        };
+        let count = invariants.constraints / 2;
+        let hidden = |row: usize| row >= count && invariants.groups.iter().any(|g| g.kind == GroupKind::Hidden);
+        for row in 0..invariants.constraints {
+            let terms = terms_of(row);
+            let seen = !hidden(row) || off(&self.values, row) * h > UNSEEN * terms_of(row - count);
+            let far = held[row] && seen && off(&self.values, row) > FAR * terms;
             // A row without a gradient is measured by its value.
             let terms = if terms > 0.0 { terms } else { 1.0 };
             trial.terms.push(if far { terms } else { 0.0 });
