@@ -71,11 +71,11 @@ pub trait LaneSteps: Sync {
     fn finish(&self, largest: &mut [f64]);
 
     /// The groups' deviations at (t, x) in every lane, and the sizes of their terms (see [`terms`](crate::terms)), 0 where
-    /// nobody knows them.
+    /// nobody knows them; the vectors count as large as the roots of their squares say.
     fn watch(
         &self,
         bound: &Self::Bound,
-        t_and_x: (&[f64], &[f64]),
+        t_x_and_squares: (&[f64], &[f64], &[f64]),
         deviations: &mut [f64],
         terms: &mut [f64],
         work: &mut [f64],

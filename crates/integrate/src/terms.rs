@@ -4,7 +4,8 @@
 //! momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms of a constraint
 //! y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
 //! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
-//! whose ends alone are kept have a size, too; of trajectories in lanes at both ends.
+//! whose ends alone are kept have a size, too; of trajectories in lanes after
+//! 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every vector were as large as it has been.
 
 use crate::system::{Group, Invariants, System};
 

@@ -156,7 +156,8 @@ impl LaneSteps for CompiledLanes {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
             Advance::March(kernel, _) => kernel.work_len(),
         };
-        let watching = (self.dimension + self.rows + self.watch.outputs()) * self.lanes + self.watch.work_len();
+        let watching = (self.dimension + self.rows + self.vectors.vectors.count() + self.watch.outputs()) * self.lanes
+            + self.watch.work_len();
         self.field.work_len().max(watching).max(advancing)
     }
 
@@ -225,14 +226,17 @@ impl LaneSteps for CompiledLanes {
     fn watch(
         &self,
         bound: &LaneBound,
-        (t, x): (&[f64], &[f64]),
+        (t, x, squares): (&[f64], &[f64], &[f64]),
         deviations: &mut [f64],
         terms: &mut [f64],
         work: &mut [f64],
     ) {
-        let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len());
-        inputs[..x.len()].copy_from_slice(x);
-        inputs[x.len()..].copy_from_slice(&bound.targets);
+        let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len() + squares.len());
+        let (state, rest) = inputs.split_at_mut(x.len());
+        let (targets, sizes) = rest.split_at_mut(bound.targets.len());
+        state.copy_from_slice(x);
+        targets.copy_from_slice(&bound.targets);
+        sizes.copy_from_slice(squares);
         let (outputs, work) = work.split_at_mut(self.watch.outputs() * self.lanes);
         self.watch.run(&bound.watch, t, inputs, outputs, work);
         let (distances, sizes) = outputs.split_at(deviations.len());

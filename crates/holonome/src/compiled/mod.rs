@@ -245,15 +245,15 @@ fn settling_tape(field: &Field, correct: Option<&StateVectors>) -> Tape {
     Tape::of_fused(&g, &outputs, states, field.parameters)
 }
 
-/// A tape from (x, F₀) to the largest deviation of every group and the size of its terms, as
-/// `holonome_integrate::terms::Terms` finds it; 0 where a gradient is not known.
+/// A tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
+/// terms, as `holonome_integrate::terms::Terms` finds it for vectors of these sizes; 0 where a gradient is not known.
 fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
     let mut measured = field.graph.clone();
     let g = &mut measured;
     let zero = g.zero();
-    let sizes = component_sizes(g, vectors);
+    let sizes = component_sizes(g, vectors, n + m);
     let mut terms = Vec::new();
     for (row, &value) in field.jacobian.iter().zip(&field.invariants) {
         let mut sum = g.unary(Unary::Abs, value);
@@ -282,41 +282,50 @@ fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
     let formula = Formula::new(g, &largest_of_groups);
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let inputs: Vec<Node> = (0..n + m).map(|k| g.state(k)).collect();
-    let terms = formula.at(&mut g, t, &inputs[..n]);
-    let Settled { largest, .. } = settling.at(&mut g, t, &inputs);
-    Tape::of_fused(&g, &[largest, terms].concat(), n + m, field.parameters)
+    let states = n + m + vectors.count();
+    let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
+    let terms = formula.at(&mut g, t, &inputs);
+    let Settled { largest, .. } = settling.at(&mut g, t, &inputs[..n + m]);
+    Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
 }
 
-/// |x_j| of every component, or a small part of the largest of its kind.
-fn component_sizes(g: &mut Graph, vectors: &Vectors) -> Vec<Node> {
-    let zero = g.zero();
-    let sizes: Vec<Node> = (0..vectors.dim())
-        .map(|i| {
-            let x = g.state(i);
-            g.unary(Unary::Abs, x)
+/// The size of every component's vector, or a small part of the largest of its kind; the squared sizes of the vectors are
+/// states from number `first` on.
+fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize) -> Vec<Node> {
+    let (zero, floor) = (g.zero(), g.constant(FLOOR));
+    let sizes: Vec<Node> = (0..vectors.count())
+        .map(|vector| {
+            let square = g.state(first + vector);
+            g.sqrt(square)
         })
         .collect();
-    let mut largest_of = |components: &mut dyn Iterator<Item = usize>| {
-        let largest = components.fold(zero, |largest, i| g.largest(sizes[i], largest));
-        let floor = g.constant(FLOOR);
-        g.mul(floor, largest)
-    };
-    let mut floors = vec![zero; vectors.dim()];
-    for role in [Role::Position, Role::Momentum] {
-        let all: Vec<usize> = (vectors.families().iter())
-            .filter(|family| family.role == role)
-            .flat_map(|family| family.vectors.clone())
-            .flat_map(|vector| vectors.components_of(vector))
-            .collect();
-        let floor = largest_of(&mut all.iter().copied());
-        all.into_iter().for_each(|i| floors[i] = floor);
+    let mut floors = [zero; 2];
+    for family in vectors.families() {
+        if let Some(kind) = kind_of(family.role) {
+            floors[kind] = family.vectors.clone().fold(floors[kind], |most, vector| g.largest(sizes[vector], most));
+        }
     }
-    for vector in vectors.families().iter().filter(|f| f.role == Role::Other).flat_map(|f| f.vectors.clone()) {
-        let floor = largest_of(&mut vectors.components_of(vector));
-        vectors.components_of(vector).for_each(|i| floors[i] = floor);
+    let floors = floors.map(|largest| g.mul(floor, largest));
+    let mut components = vec![zero; vectors.dim()];
+    for family in vectors.families() {
+        for vector in family.vectors.clone() {
+            let size = match kind_of(family.role) {
+                Some(kind) => g.largest(floors[kind], sizes[vector]),
+                None => sizes[vector],
+            };
+            components[vectors.components_of(vector)].fill(size);
+        }
     }
-    sizes.into_iter().zip(floors).map(|(size, floor)| g.largest(floor, size)).collect()
+    components
+}
+
+/// Positions and momenta are measured against their largest.
+fn kind_of(role: Role) -> Option<usize> {
+    match role {
+        Role::Position => Some(0),
+        Role::Momentum => Some(1),
+        Role::Other => None,
+    }
 }
 
 /// The numeric half's description of a field's invariants.

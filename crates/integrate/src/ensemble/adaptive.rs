@@ -257,11 +257,12 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         self.steps.fields(bound, t, x, &mut self.aside, &mut self.work);
     }
 
-    /// The deviations and terms at the states.
+    /// The deviations and terms at the states, whose vectors count as large as they have been.
     fn watch(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
-        self.steps.watch(bound, (t, x), &mut self.deviations, &mut self.terms, &mut self.work);
+        let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
+        self.steps.watch(bound, (t, x, squares), &mut self.deviations, &mut self.terms, &mut self.work);
     }
 
     /// Notes the deviations and terms of a lane.

@@ -20,6 +20,11 @@ pub(super) fn run<S: LaneSteps>(
     }
 }
 
+/// The first step after step `step` at which terms are measured: 1, 4, 16, …
+fn next_measured(step: u64) -> u64 {
+    (0..32).map(|k| 1 << (2 * k)).find(|&measured| measured > step).unwrap_or(u64::MAX)
+}
+
 struct March<'a, S: LaneSteps> {
     plan: &'a Plan,
     fixed: &'a FixedSteps,
@@ -49,6 +54,8 @@ struct March<'a, S: LaneSteps> {
     one: Vec<f64>,
     /// σ² of the vectors of a lane.
     squares: Vec<f64>,
+    /// |x_b|² of the vectors.
+    all_squares: Vec<f64>,
     times: Vec<f64>,
     work: Vec<f64>,
 }
@@ -81,6 +88,7 @@ impl<'a, S: LaneSteps> March<'a, S> {
             group: vec![0.0; groups],
             one: vec![0.0; n],
             squares: Vec::new(),
+            all_squares: zeros(steps.vectors().count()),
             times: zeros(1),
             work: vec![0.0; steps.work_len()],
         }
@@ -158,9 +166,13 @@ impl<'a, S: LaneSteps> March<'a, S> {
                 0 => u64::MAX,
                 to_last => to_last,
             };
-            let block = block.min(to_last).min(trajectories.steps_between_looks());
+            let to_terms = next_measured(step) - step;
+            let block = block.min(to_last).min(to_terms).min(trajectories.steps_between_looks());
             self.block(bound, step, block, trajectories);
             step += block;
+            if step == next_measured(step - 1) && step < count {
+                self.note_deviations(bound, step);
+            }
             if self.steps.corrects() {
                 self.look_for_far(step, trajectories);
             }
@@ -281,11 +293,25 @@ impl<'a, S: LaneSteps> March<'a, S> {
         }
     }
 
+    /// |x_b|² of the vectors, in every lane.
+    fn find_squares(&mut self) {
+        let (lanes, vectors) = (self.steps.lanes(), self.steps.vectors());
+        for vector in 0..vectors.count() {
+            let squares = &mut self.all_squares[vector * lanes..][..lanes];
+            squares.fill(0.0);
+            for component in vectors.components_of(vector) {
+                let x = &self.x[component * lanes..][..lanes];
+                squares.iter_mut().zip(x).for_each(|(square, x)| *square += x * x);
+            }
+        }
+    }
+
     /// Notes the groups' deviations and terms after `step` steps.
     fn note_deviations(&mut self, bound: &S::Bound, step: u64) {
         let lanes = self.steps.lanes();
         self.times.fill(self.fixed.time(self.plan.t0, step));
-        let at = (&self.times[..], &self.x[..]);
+        self.find_squares();
+        let at = (&self.times[..], &self.x[..], &self.all_squares[..]);
         self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
