@@ -548,7 +548,12 @@ impl Simulation {
         let StepState { singularity, innovation, innovation_at, .. } = &self.state;
         let invariants = self.system.invariants();
         let mut warnings = self.claim_warnings(&self.state);
-        if singularity.pivot < NEARLY_DEPENDENT {
+        if singularity.pivot == 0.0 {
+            warnings.push(format!(
+                "the constraints are dependent at t = {}, where {} says what others say: the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which; compare a run with a tenth of the tolerance or step",
+                singularity.t, invariants.row_name(singularity.row)
+            ));
+        } else if singularity.pivot < NEARLY_DEPENDENT {
             warnings.push(format!(
                 "the constraints are nearly dependent at t = {}, where {} says almost what others say (a pivot of {:.1e}, where 1 is independent): forces are large there, and which way the motion goes on may be decided by rounding; compare a run with a tenth of the tolerance or step",
                 singularity.t, invariants.row_name(singularity.row), singularity.pivot

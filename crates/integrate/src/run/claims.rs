@@ -9,9 +9,9 @@
 //!
 //! [`StepState::tested`]: crate::state::StepState::tested
 
+use super::independence::Independence;
 use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
-use crate::linear::dense::ldl_factor;
 use crate::method::Treatment;
 use crate::observer::Observer;
 use crate::plan::AdaptiveSteps;
@@ -47,9 +47,6 @@ const SURPRISE: f64 = 10.0;
 
 /// A pivot below this belongs to a constraint whose force rounding decides, and with it the rate of every claim.
 const DEPENDENT: f64 = 1e-6;
-
-/// Up to this many constraints their independence is looked at.
-const MOST_CONSTRAINTS: usize = 64;
 
 /// Whether a correction with this square of an innovation, of a state of `vectors` vectors, asks for a look at claims.
 pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
@@ -239,80 +236,6 @@ fn group_of(system: &dyn System, row: usize) -> Option<usize> {
     system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
 }
 
-/// How far constraints are from being dependent, with scratch.
-#[derive(Clone, Debug, Default)]
-pub struct Independence {
-    /// The entries of DF by constraint and by hidden constraint, where both are there.
-    products: Vec<(u32, u32, u32, u32)>,
-    jacobian: Vec<f64>,
-    matrix: Vec<f64>,
-    diagonal: Vec<f64>,
-}
-
-impl Independence {
-    /// Of the constraints of `system` that have hidden ones, if they are few.
-    pub fn new(system: &dyn System) -> Independence {
-        let invariants = system.invariants();
-        let count = invariants.constraints / 2;
-        let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
-        let mut products = Vec::new();
-        if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
-            let degrees = system.dim() / 2;
-            for i in 0..count {
-                for at in invariants.row(count + i) {
-                    let Some(q) = (invariants.column[at] as usize).checked_sub(degrees) else { continue };
-                    for j in 0..count {
-                        let same = invariants.row(j).find(|&other| invariants.column[other] as usize == q);
-                        products.extend(same.map(|other| (i as u32, j as u32, at as u32, other as u32)));
-                    }
-                }
-            }
-        }
-        if products.is_empty() {
-            return Independence::default();
-        }
-        Independence {
-            products,
-            jacobian: vec![0.0; invariants.nonzeros()],
-            matrix: vec![0.0; count * count],
-            diagonal: vec![0.0; count],
-        }
-    }
-
-    /// Whether there is anything to be watched.
-    pub fn watches(&self) -> bool {
-        !self.products.is_empty()
-    }
-
-    /// The smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row: near 0 the
-    /// constraints do not determine their forces.
-    pub fn least_pivot(
-        &mut self,
-        system: &dyn System,
-        (t, x): (f64, &[f64]),
-        work: &mut [f64],
-    ) -> Option<(usize, f64)> {
-        if !self.watches() {
-            return None;
-        }
-        system.invariant_jacobian(t, x, &mut self.jacobian, work);
-        let n = self.diagonal.len();
-        self.matrix.fill(0.0);
-        for &(i, j, a, b) in &self.products {
-            self.matrix[i as usize * n + j as usize] += self.jacobian[a as usize] * self.jacobian[b as usize];
-        }
-        for (i, diagonal) in self.diagonal.iter_mut().enumerate() {
-            *diagonal = self.matrix[i * n + i];
-        }
-        ldl_factor(&mut self.matrix, n, 0.0);
-        let pivot = |i: usize| match self.matrix[i * n + i] {
-            pivot if pivot.is_finite() => pivot / self.diagonal[i],
-            _ => 0.0,
-        };
-        (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
-    }
-}
-
 /// What is watched along a run, with scratch.
 pub(super) struct Claims {
     treatment: Treatment,
@@ -324,7 +247,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState) -> Claims {
+    /// The independence of at least `followed` constraints is followed.
+    pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
         let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
         Claims {
@@ -333,7 +257,7 @@ impl Claims {
                 && rates.judges()
                 && system.invariants().groups.iter().any(claimed),
             rates,
-            independence: Independence::new(system),
+            independence: Independence::new(system).followed(followed, state.step),
             next: next_look(state.step),
         }
     }
@@ -342,7 +266,7 @@ impl Claims {
 impl Claims {
     /// Steps from step `step` to the next look.
     pub(super) fn steps_to_look(&self, step: u64) -> u64 {
-        self.next.saturating_sub(step).max(1)
+        self.next.min(self.independence.next()).saturating_sub(step).max(1)
     }
 }
 
@@ -374,7 +298,19 @@ impl Engine<'_> {
 
     /// How many steps may be made in one block.
     pub(super) fn longest_block(&self) -> u64 {
-        self.claims.rates.longest_block()
+        let to_look = self.claims.independence.next().saturating_sub(self.state.step).max(1);
+        self.claims.rates.longest_block().min(to_look)
+    }
+
+    /// Notes a configuration with dependent constraints that the motion has gone through.
+    fn follow_independence(&mut self) {
+        let StepState { step, t, x, singularity, .. } = &mut *self.state;
+        let at = (*step, *t, &x[..]);
+        if let Some((row, t)) = self.claims.independence.follow(self.system, at, &mut self.work)
+            && singularity.pivot > 0.0
+        {
+            *singularity = Singularity { pivot: 0.0, t, row };
+        }
     }
 
     /// Whether the last correction was larger than a step's error explains, so that a claim may be wrong.
@@ -388,6 +324,7 @@ impl Engine<'_> {
         at_end: bool,
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        self.follow_independence();
         let surprised = surprises(self.innovation, self.system.vectors().count());
         match surprised || at_end || self.state.step >= self.claims.next {
             true => self.test_claims(observer),
