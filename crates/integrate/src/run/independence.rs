@@ -17,7 +17,7 @@ const MOST_CONSTRAINTS: usize = 64;
 const MOST_FOLLOWED: usize = 8;
 
 /// Steps between two looks at most.
-const LONGEST_GAP: u64 = 32;
+const LONGEST_GAP: u64 = 128;
 
 /// A look follows after this part of the steps in which a pivot would vanish at its rate, which may grow.
 const OF_THE_WAY: f64 = 0.25;
