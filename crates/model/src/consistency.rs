@@ -9,7 +9,7 @@ use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
-use crate::numeric::{self, Gram, Row};
+use crate::points::Points;
 use crate::rows::{self, RowField};
 use crate::scales::{Scales, in_units, with_sizes};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
@@ -17,6 +17,7 @@ use crate::syntax::span::Span;
 use crate::treatment::structure::{self, Formulas, Irregular, Kind, Probe, Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
 use crate::treatment::{Field, InvariantGroup, InvariantKind, dirac, watch_only};
+use holonome_linear::gram::{Gram, Row, dot};
 use std::fmt::{self, Display};
 
 /// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
@@ -791,7 +792,7 @@ fn looked_at(
     (span, count): ((f64, f64), usize),
     onto: Onto,
 ) -> (Vec<Point>, Vec<Point>) {
-    let mut times = numeric::Points::new(0x71fe);
+    let mut times = Points::new(0x71fe);
     let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
     let drawn = structure::points_around(scales, &model.initial, count, 0x1e57);
     let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
@@ -1076,11 +1077,11 @@ fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     const SINGULAR: f64 = 1e-13;
     let m = f.len();
     let inverse_root = |i: usize| {
-        let own = numeric::dot(&rows[i], &directions[i]).abs();
+        let own = dot(&rows[i], &directions[i]).abs();
         (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
     };
     let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
-    let entry = |i: usize, j: usize| numeric::dot(&rows[i], &directions[j]) * scale[i] * scale[j];
+    let entry = |i: usize, j: usize| dot(&rows[i], &directions[j]) * scale[i] * scale[j];
     let mut a: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
     for k in 0..m {
         let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;

@@ -7,9 +7,9 @@
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
 
-use crate::linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
-use crate::linear::sparse::SparseLdl;
 use crate::system::Invariants;
+use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
+use holonome_linear::sparse::SparseLdl;
 
 /// Up to this many rows the matrix is dense.
 pub const SMALL: usize = 64;
