@@ -11,7 +11,7 @@ use super::natural::diagonal_mass;
 use super::repeated::{Ingredients, Repeated};
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::Bound;
-use crate::recording::component_names;
+use crate::component_names::component_names;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{self, CLOSE};

@@ -349,7 +349,7 @@ fn length(v: &[f64]) -> f64 {
     if (1e-140..1e140).contains(&plain) {
         return plain;
     }
-    let largest = v.iter().fold(0.0, |max, v| crate::system::max_or_nan(max, v.abs()));
+    let largest = v.iter().fold(0.0, |max, v| crate::vector::max_or_nan(max, v.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }

@@ -7,7 +7,7 @@
 
 use super::tracing::{ColumnSystem, ColumnTrace, Reduced, Reduction};
 use crate::compiled::compile_rows;
-use crate::recording::component_name;
+use crate::component_names::component_name;
 use crate::structured::first_same::{Finds, FirstSame};
 use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
