@@ -1,8 +1,7 @@
 //! `check`: what the engine derived.
 
 use crate::arguments::CheckArguments;
-use crate::output::{print_json, print_text};
-use crate::run::show_warnings;
+use crate::output::{print_json, print_text, show_warnings};
 use holonome::report::Report;
 use holonome::{Error, Problem};
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! `compare`: several methods on one system.
 
-use crate::INTERRUPTED;
 use crate::arguments::CompareArguments;
-use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
-use crate::run::{energies_first, show_warnings, stop_flag};
+use crate::closing::energies_first;
+use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::table::{columns, count, exact, number, small};
 use holonome::compare::{COUNTED, Errors, Failed, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
 use holonome::model::treatment::InvariantKind;

@@ -10,7 +10,9 @@ macro_rules! say {
 
 mod arguments;
 mod check;
+mod closing;
 mod compare;
+mod interrupt;
 mod methods;
 mod output;
 mod progress;
@@ -26,9 +28,6 @@ use holonome::Error;
 use output::{coloured, print_json, print_text, shell_word};
 use serde_json::json;
 use std::process::ExitCode;
-
-/// Stopped by Ctrl-C.
-const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let json = std::env::args_os().any(|a| a == "--json");

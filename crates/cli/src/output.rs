@@ -1,6 +1,8 @@
 //! What a user is told: results on stdout, what happens on the way on stderr, warnings on both where programs listen.
 
 use crate::arguments::{Colour, OutputArguments};
+use crate::table::small;
+use holonome::Problem;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -102,6 +104,25 @@ pub fn shell_word(word: &str) -> String {
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_string(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+pub fn show_warnings(problem: &Problem, output: OutputArguments) {
+    let findings = problem.warnings();
+    for finding in &findings {
+        keep_warning(&problem.source.line(finding));
+    }
+    note(&problem.source.render(&findings, coloured()), output);
+    if let Some(moved) = &problem.projected {
+        let text = format!(
+            "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
+            small(moved.position),
+            small(moved.momentum)
+        );
+        note(&text, output);
+    }
+    if let Some(far) = &problem.far {
+        warn(far, output);
     }
 }
 

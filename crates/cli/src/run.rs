@@ -1,21 +1,20 @@
 //! `run`, `resume` and `export`.
 
-use crate::INTERRUPTED;
 use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
-use crate::output::{coloured, keep_warning, moves_the_cursor, note, print_json, shell_word, show_result, warn};
+use crate::closing::{cost_line, drift_table};
+use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
-use holonome::model::treatment::InvariantKind;
 use holonome::orbit::{OrbitError, Second};
 use holonome::simulation::open_run;
-use holonome::store::{StoreError, csv};
-use holonome::summary::{Cost, Drift, Relative};
+use holonome::store::StoreError;
+use holonome::store::csv;
 use holonome::{Control, Error, Penalised, Problem, Progress, Simulation, Summary, Sweep};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
@@ -116,25 +115,6 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn show_warnings(problem: &Problem, output: OutputArguments) {
-    let findings = problem.warnings();
-    for finding in &findings {
-        keep_warning(&problem.source.line(finding));
-    }
-    note(&problem.source.render(&findings, coloured()), output);
-    if let Some(moved) = &problem.projected {
-        let text = format!(
-            "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
-            small(moved.position),
-            small(moved.momentum)
-        );
-        note(&text, output);
-    }
-    if let Some(far) = &problem.far {
-        warn(far, output);
-    }
-}
-
 fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
     simulation.warn_of_size();
     simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
@@ -181,15 +161,6 @@ fn show_progress(bar: &mut Bar, progress: &Progress) {
     });
 }
 
-/// What Ctrl-C sets.
-pub fn stop_flag() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    // A second handler cannot be set, and none is: a command calls this once.
-    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
-    stop
-}
-
 /// The closing table.
 fn describe(summary: &Summary) -> String {
     let mut out = if summary.interrupted {
@@ -220,48 +191,6 @@ fn describe(summary: &Summary) -> String {
     out
 }
 
-/// Energies first, the rest as in the model.
-pub fn energies_first(kind: InvariantKind) -> usize {
-    match kind {
-        InvariantKind::Hamiltonian => 0,
-        InvariantKind::Penalised => 1,
-        InvariantKind::ModifiedEnergy => 2,
-        _ => 3,
-    }
-}
-
-/// The drift of every invariant, a line each.
-pub fn drift_table(drift: &[Drift]) -> String {
-    if drift.is_empty() {
-        return "  no invariants are known of this model; state some with `integral`\n".to_string();
-    }
-    let mut rows = vec![["", "initial", "final drift", "relative", "largest", "relative"].map(String::from).to_vec()];
-    let mut drift: Vec<_> = drift.iter().collect();
-    drift.sort_by_key(|d| energies_first(d.kind));
-    for d in drift {
-        let label = match d.kind {
-            InvariantKind::Constraint => format!("constraint {}", d.name),
-            InvariantKind::Hidden => format!("hidden constraint {}", d.name),
-            InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
-            InvariantKind::Penalised => "H with the penalty".to_string(),
-            InvariantKind::ModifiedEnergy => "modified energy".to_string(),
-            InvariantKind::Integral => format!("integral {}", d.name),
-        };
-        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
-        let initial = match &d.initial {
-            serde_json::Value::Null => String::new(),
-            value => shorten(value),
-        };
-        let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
-        rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
-    }
-    // An ensemble has no one initial value.
-    if rows[1..].iter().all(|row| row[1].is_empty()) {
-        rows.iter_mut().for_each(|row| drop(row.remove(1)));
-    }
-    columns(&rows)
-}
-
 /// The orbit's error, a line for each variable.
 fn error_table(error: &OrbitError) -> String {
     let second = match error.second {
@@ -282,40 +211,11 @@ fn error_table(error: &OrbitError) -> String {
     out
 }
 
-/// What a run or an ensemble has cost.
-pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
-    let mut parts = Vec::new();
-    // Methods that keep the structure evaluate forces, others the field.
-    if cost.field > 0 || cost.gradient == 0 {
-        parts.push(format!("{} field evaluations", count(cost.field)));
-    }
-    for (what, n) in [
-        ("force evaluations", cost.gradient),
-        ("Hessians", cost.hessian),
-        ("rejected steps", cost.rejected),
-        ("linear solves", cost.linear_solves),
-        ("Newton iterations", cost.newton_iterations),
-    ] {
-        if n > 0 {
-            parts.push(format!("{} {what}", count(n)));
-        }
-    }
-    format!("  cost: {}, {wall_seconds:.3} s\n", parts.join(", "))
-}
-
 fn next(summary: &Summary, path: &Path) -> String {
     let run = shell_word(&path.display().to_string());
     if summary.interrupted {
         format!("  go on:  holonome resume {run}\n")
     } else {
         format!("  next:   holonome export {run} --csv {}\n", shell_word(&format!("{}.csv", summary.model)))
-    }
-}
-
-/// A value for a table cell.
-fn shorten(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
-        other => other.as_f64().map_or_else(|| other.to_string(), number),
     }
 }

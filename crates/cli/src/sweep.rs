@@ -1,10 +1,10 @@
 //! `sweep` and `merge`.
 
-use crate::INTERRUPTED;
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
-use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, warn};
+use crate::closing::{cost_line, drift_table};
+use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
-use crate::run::{cost_line, drift_table, show_warnings, stop_flag};
 use crate::table::{count, exact};
 use holonome::{Control, Error, Sweep, SweepProgress, SweepSummary};
 use serde_json::Value;

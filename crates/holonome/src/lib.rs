@@ -18,6 +18,7 @@
 mod backend;
 pub mod compare;
 mod compiled;
+mod component_names;
 mod constant;
 pub mod dump;
 pub mod error;

@@ -5,10 +5,11 @@ use crate::gain::is_imposed;
 use crate::problem::Problem;
 use crate::structured::{self, survey};
 use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
+use holonome_linear::gram::{Gram, Row, dot};
+use holonome_linear::rank;
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::{self, Gram, Row};
 use holonome_model::rows::RowField;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::treatment::feedback::gain_name;
@@ -639,11 +640,11 @@ fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
         p.chain(q).collect()
     };
     let conjugates: Vec<Row> = gradients.iter().map(conjugate).collect();
-    let mut brackets: Vec<f64> = (0..m * m).map(|k| numeric::dot(&gradients[k / m], &conjugates[k % m])).collect();
+    let mut brackets: Vec<f64> = (0..m * m).map(|k| dot(&gradients[k / m], &conjugates[k % m])).collect();
     let size = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i, d.abs())).collect() };
     let (left, right): (Vec<Row>, Vec<Row>) = gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
-    numeric::drop_rounding(&mut brackets, |i, j| numeric::dot(&left[i], &right[j]), m, ROUNDING);
-    numeric::rank_in_any_units(&brackets, m, ROUNDING)
+    rank::drop_rounding(&mut brackets, |i, j| dot(&left[i], &right[j]), m, ROUNDING);
+    rank::rank_in_any_units(&brackets, m, ROUNDING)
 }
 
 /// Which method to take, from what is known: a correction that holds all actions lets errors grow like T; otherwise that

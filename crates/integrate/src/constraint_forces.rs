@@ -4,8 +4,8 @@
 //! X = X_H + Σ a_j X_{h_j} + Σ b_j X_{g_j} with Dg X + g_t = 0 and Dh X = 0. As {g_i, g_j} = 0, the first gives a and the
 //! second b, both by the sparse matrix A_ij = Σ ∂h_i/∂p_c ∂g_j/∂q_c = G H_pp Gᵀ: Aᵀ a = −h, and A b = Dh (X_H + Σ a_j X_{h_j}).
 
-use crate::linear::unpivoted::Unpivoted;
 use crate::system::Invariants;
+use holonome_linear::unpivoted::Unpivoted;
 
 /// The plan for one sparsity of DF.
 #[derive(Clone, Debug)]

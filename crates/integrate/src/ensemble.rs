@@ -14,8 +14,8 @@ use crate::controller::slots::Slots;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{Kept, Vectors};
 use crate::state::Cost;
-use crate::system::max_or_nan;
 use crate::tableau::Tableau;
+use crate::vector::max_or_nan;
 
 /// A method's step on several trajectories at once.
 pub trait LaneSteps: Sync {

@@ -1,5 +1,4 @@
-//! The numeric half of `holonome`: one-step maps, treatments, step-size control, the stepping loop, linear algebra and
-//! noise. It knows vectors, functions of vectors and sparsity patterns; nothing here knows text, symbols or files.
+//! The numeric half of `holonome`: one-step maps, treatments, step-size control, the stepping loop and noise. It knows vectors, functions of vectors and sparsity patterns; nothing here knows text, symbols or files.
 //!
 //! A run takes a [`plan::Plan`] (what to do), a [`system::System`] (the field and its invariants), a
 //! [`state::StepState`] (where it stands) and an [`observer::Observer`] (who stores it):
@@ -30,7 +29,6 @@ pub mod controller;
 pub mod ensemble;
 pub mod exact;
 pub mod failure;
-pub mod linear;
 pub mod method;
 pub mod newton;
 pub mod noise;

@@ -2,9 +2,9 @@
 
 pub mod path;
 
-use crate::linear::lu::{Elimination, Pivots};
 use crate::phase_space::Equation;
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
+use holonome_linear::lu::{Elimination, Pivots};
 use path::Contraction;
 use std::ops::Range;
 

@@ -32,10 +32,11 @@ use crate::scheme::explicit_rk::{Stages, stage_count};
 use crate::scheme::map::{Blocks, Carry, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
-use crate::system::{System, all_finite, max_or_nan};
+use crate::system::{System, all_finite};
 use crate::tableau::Tableau;
 use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
+use crate::vector::max_or_nan;
 
 /// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
 /// which a person would notice.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use crate::exact;
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
 use crate::vector::widest;
 
 /// Unit round-off u = 2⁻⁵³.

@@ -8,10 +8,11 @@ mod pilot;
 
 pub use pilot::{PILOT_STEPS, Pilot, pilot, pilot_rate};
 
-use crate::linear::eigen::{jacobi, power_iteration};
 use crate::plan::Stepping;
 use crate::state::StabilityMemory;
-use crate::system::{System, max_or_nan};
+use crate::system::System;
+use crate::vector::max_or_nan;
+use holonome_linear::eigen::{jacobi, power_iteration};
 
 /// The gain K of a feedback term, over all rows of F.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ mod closures;
 pub use closures::FnSystem;
 
 use crate::scales::Vectors;
+use crate::vector::max_or_nan;
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
@@ -210,11 +211,6 @@ pub fn all_finite(numbers: &[f64]) -> bool {
         }
     }
     rest.iter().map(|x| 0.0 * x).chain(sums).sum::<f64>() == 0.0
-}
-
-/// The larger of the two, NaN if either is: `f64::max` would hide it.
-pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
-    if b > a || b.is_nan() { b } else { a }
 }
 
 impl Invariants {

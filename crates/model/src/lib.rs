@@ -13,7 +13,7 @@ pub mod consistency;
 pub mod elaborate;
 pub mod functional;
 pub mod graph;
-pub mod numeric;
+pub mod points;
 pub mod rows;
 pub mod scales;
 pub mod start;

@@ -10,7 +10,7 @@ use crate::functional::{Source, Template, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::Interpreter;
 use crate::graph::{Graph, Input, Node};
-use crate::numeric::Row;
+use holonome_linear::gram::Row;
 
 /// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the precision of what a
 /// user types, is some hundred roundings of a double.

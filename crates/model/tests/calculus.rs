@@ -7,7 +7,7 @@ mod tree;
 
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Graph, Input, Node};
-use holonome_model::numeric::Points;
+use holonome_model::points::Points;
 use holonome_model::treatment::structure::evaluate;
 use num_dual::{Dual3_64, Dual64, HyperDual64};
 use proptest::prelude::*;

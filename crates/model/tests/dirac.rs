@@ -2,10 +2,11 @@
 
 mod support;
 
+use holonome_linear::gram::{Gram, Row, dot};
 use holonome_model::consistency;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
-use holonome_model::numeric::{self, dot};
+use holonome_model::points::Points;
 use holonome_model::treatment::correction;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
@@ -107,7 +108,7 @@ fn a_driven_pivot_keeps_its_constraints_off_the_set() {
 fn look(field: &Field, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>, Vec<f64>) {
     let f = evaluate(&field.graph, &field.invariants, 0.0, x, parameters);
     let rows = evaluate_rows(&field.graph, &field.jacobian.iter().collect::<Vec<_>>(), 0.0, x, parameters);
-    let dense = |row: &numeric::Row| {
+    let dense = |row: &Row| {
         let mut d = vec![0.0; x.len()];
         row.iter().for_each(|&(i, v)| d[i as usize] = v);
         d
@@ -318,9 +319,9 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             let (_, _, got) = look(&controlled, &x, &parameters);
             let delta = deviation(&field, &f, targets);
             let norms: Vec<f64> = df.iter().map(|r| inner(r, r).sqrt()).collect();
-            let rows: Vec<numeric::Row> =
+            let rows: Vec<Row> =
                 df.iter().map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect()).collect();
-            let gram = numeric::Gram::new(&rows, 0.0);
+            let gram = Gram::new(&rows, 0.0);
             // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row, and
             // y = S⁻¹ Δ̂ up to a factor near 1.
             let y: Vec<f64> = gram.solve(&delta).iter().zip(&norms).map(|(y, n)| y * n).collect();
@@ -404,7 +405,7 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
         if !model.is_hamiltonian() || model.constraints.is_empty() {
             continue;
         }
-        let mut points = numeric::Points::new(8);
+        let mut points = Points::new(8);
         let size = model.initial.iter().map(|v| v * v).sum::<f64>().sqrt();
         model.initial.iter_mut().for_each(|x| *x += 1e-3 * size * points.draw() / 3.0);
         let moved = consistency::project_initial(&model).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -7,7 +7,7 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::{operations, optimise};
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::Points;
+use holonome_model::points::Points;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::ambient_points;

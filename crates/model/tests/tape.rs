@@ -9,7 +9,7 @@ use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::primitive::{TRUE, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::Points;
+use holonome_model::points::Points;
 use proptest::prelude::*;
 
 /// A node's value by recursion, and a bound on how far rounding may take any correct evaluation from it: a

@@ -1,7 +1,7 @@
 //! The vectors of a model's state, with their masses.
 
 use super::compile_rows;
-use crate::recording::member_name;
+use crate::component_names::member_name;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};
 use holonome_model::rows::{RowKernel, RowProgram};

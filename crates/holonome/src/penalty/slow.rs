@@ -7,7 +7,7 @@
 //! them g, would keep an oscillation of the size λ̇/ω².
 
 use crate::backend::backend;
-use holonome_integrate::linear::sparse::SparseLdl;
+use holonome_linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::rows::{BLOCK, Derived, RowKernel, RowProgram};
 use holonome_model::scales::Scales;

@@ -1,9 +1,9 @@
 //! Whether H is natural: ½ pᵀM⁻¹p + V(q, t) with a constant, positive definite M.
 
-use crate::recording::component_names;
+use crate::component_names::component_names;
+use holonome_linear::rank::positive_definite;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::numeric::positive_definite;
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::evaluate;
 

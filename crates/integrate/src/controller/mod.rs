@@ -5,7 +5,7 @@ pub mod slots;
 pub mod start;
 
 use crate::scales::{Vectors, square};
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
 use crate::vector::widest;
 
 /// What an attempted step is measured against.

@@ -9,7 +9,7 @@ use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::attempt::trial;
 use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
 use std::ops::Range;
 
 /// Attempts in one call: lanes whose trajectories have ended wait for the others in it no longer than that.

@@ -5,7 +5,7 @@ use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
 use crate::run::claims::{next_look, surprises};
 use crate::scales::{Scales, first_pending};
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
 
 pub(super) fn run<S: LaneSteps>(
     plan: &Plan,

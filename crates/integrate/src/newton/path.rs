@@ -3,7 +3,7 @@
 //! Newton's method finds any solution where the guess is not near one. An iteration is therefore ended as soon as its
 //! updates do not contract, and the solution is followed from shorter steps to that of the whole length.
 
-use crate::system::max_or_nan;
+use crate::vector::max_or_nan;
 
 /// Part of an update of the unknowns that the next one may have: of the first, and of any later one. Where Kantorovich's
 /// condition ω|Δ₀| ≤ ½ ensures a solution near the guess, with the relative change ω of the Jacobian, every update is at

@@ -19,6 +19,7 @@ use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
 use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
+use holonome_linear::dense::ldl_factor;
 
 /// Steps between two looks, of which each costs a field and a Jacobian.
 pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 64;

@@ -5,8 +5,8 @@ use crate::controller::slots::{Slots, Status};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::scheme::map::Attempts;
-use crate::system::max_or_nan;
 use crate::terms::steps_to_measurement;
+use crate::vector::max_or_nan;
 
 /// Where an attempt at a step begins.
 #[derive(Clone, Copy, Debug)]

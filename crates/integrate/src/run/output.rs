@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 use crate::space::{SliceSpace, Space};
-use crate::system::max_or_nan;
 use crate::terms::is_measured;
+use crate::vector::max_or_nan;
 
 impl Engine<'_> {
     /// Writes the sample at the start of a new run.

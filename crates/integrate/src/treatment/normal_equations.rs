@@ -7,9 +7,9 @@
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
 
-use crate::linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
-use crate::linear::sparse::SparseLdl;
 use crate::system::Invariants;
+use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
+use holonome_linear::sparse::SparseLdl;
 
 /// Up to this many rows the matrix is dense.
 pub const SMALL: usize = 64;
@@ -349,7 +349,7 @@ fn length(v: &[f64]) -> f64 {
     if (1e-140..1e140).contains(&plain) {
         return plain;
     }
-    let largest = v.iter().fold(0.0, |max, v| crate::system::max_or_nan(max, v.abs()));
+    let largest = v.iter().fold(0.0, |max, v| crate::vector::max_or_nan(max, v.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }

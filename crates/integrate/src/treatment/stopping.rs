@@ -3,7 +3,8 @@
 
 use super::normal_equations::NormalEquations;
 use crate::scales::{Scales, Vectors, square};
-use crate::system::{Invariants, max_or_nan};
+use crate::system::Invariants;
+use crate::vector::max_or_nan;
 
 /// A simplified Newton iteration gains about as many digits per iteration as the local error has; thirty is far more
 /// than it takes where it converges at all.

@@ -31,6 +31,10 @@ pub const TABLE: Depends = 128;
 pub const MULTIPLIER: Depends = 256;
 /// Everything that moves along a trajectory.
 pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
+/// Whatever a formula along the motion may use.
+pub const FORMULA: Depends = DYNAMIC | PARAMETER | INDEX | TABLE;
+/// Whatever an initial value may use.
+pub const START: Depends = PARAMETER | INDEX | TABLE | DRAW;
 
 /// A bound index; every binding in a model has its own.
 pub type IndexVariable = u32;

@@ -6,9 +6,9 @@ pub mod linear_algebra;
 pub mod lower;
 pub mod model;
 pub mod names;
+mod resolve;
 pub mod shape;
 mod statements;
-mod terms;
 pub mod velocity;
 
 use crate::syntax::ast::{self, StatementKind};
@@ -49,7 +49,8 @@ pub struct Variations {
 pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
     let variations = &environment.variations;
-    let (varied, mut diagnostics) = statements::replace(&mut file, &environment.replacements, &variations.values);
+    let (varied, mut diagnostics) =
+        statements::replace::replace(&mut file, &environment.replacements, &variations.values);
     let mut elaborator = Elaborator::new(&file, environment.read_table);
     elaborator.varied = varied;
     elaborator.trajectories = variations.trajectories;
@@ -204,6 +205,17 @@ impl<'a> Elaborator<'a> {
             depth: 0,
             count: 0,
         }
+    }
+
+    /// Keeps a finding; beyond what is shown, one more to say so.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() > MAX_DIAGNOSTICS
     }
 
     /// A statement's name and where it stands.

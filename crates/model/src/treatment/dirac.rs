@@ -12,7 +12,7 @@ use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Node};
-use crate::numeric;
+use holonome_linear::rank;
 
 /// The field of `model` with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
 /// free one, the given right-hand side of a state model.
@@ -115,16 +115,16 @@ fn multipliers_of_pairs(
         symmetric &= (0..m).all(|i| (0..i).all(|j| equal(i, j)));
         if k == 0 {
             if m <= 300 {
-                numeric::drop_rounding(&mut values, size, m, 1e-12);
-                values = numeric::equilibrated(&values, m);
+                rank::drop_rounding(&mut values, size, m, 1e-12);
+                values = rank::equilibrated(&values, m);
             }
-            let rank = if m <= 300 { numeric::rank(&values, m, m, 1e-12) } else { m };
+            let rank = if m <= 300 { rank::rank(&values, m, m, 1e-12) } else { m };
             if rank < m {
                 let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
                 return Err(Irregular::Singular { rank: 2 * rank, size: 2 * m, hint });
             }
             regular_minors =
-                if symmetric { numeric::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
+                if symmetric { rank::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
         }
     }
     if !regular_minors {
@@ -183,8 +183,8 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     let entries: Vec<Node> = (0..m * m).map(|k| c.get(k / m, k % m)).collect();
     let (mut values, rows) =
         Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values).at(model.t0, &model.initial);
-    numeric::drop_rounding(&mut values, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
-    let rank = numeric::rank_in_any_units(&values, m, 1e-10);
+    rank::drop_rounding(&mut values, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
+    let rank = rank::rank_in_any_units(&values, m, 1e-10);
     if rank < m {
         let hint = if m % 2 == 1 { "; an odd number of functions can never be second class" } else { "" };
         return Err(Irregular::Singular { rank, size: m, hint });

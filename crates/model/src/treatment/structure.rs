@@ -8,8 +8,10 @@ use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Node};
-use crate::numeric::{self, Gram, Points, Row};
+use crate::points::Points;
 use crate::scales::{Scales, in_units};
+use holonome_linear::gram::{Gram, Row};
+use holonome_linear::rank;
 
 /// How the second-class functions come about (`{f, g}` the Poisson bracket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,9 +311,9 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
     let (mut all_zero, mut regular, mut lowest) = (true, true, m);
     for x in &points {
         let (mut c, rows) = probe.at(model.t0, x);
-        numeric::drop_rounding(&mut c, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
+        rank::drop_rounding(&mut c, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
         all_zero &= c.iter().all(|v| *v == 0.0);
-        let rank = numeric::rank_in_any_units(&c, m, 1e-10);
+        let rank = rank::rank_in_any_units(&c, m, 1e-10);
         regular &= rank == m;
         lowest = lowest.min(rank);
     }

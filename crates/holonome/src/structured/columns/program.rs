@@ -7,12 +7,11 @@
 
 use super::tracing::{ColumnSystem, ColumnTrace, Reduced, Reduction};
 use crate::compiled::compile_rows;
-use crate::recording::component_name;
+use crate::component_names::component_name;
 use crate::structured::first_same::{Finds, FirstSame};
 use crate::structured::multipliers::Multipliers;
 use crate::structured::program::LOST;
 use crate::structured::tracing::Calls;
-use holonome_integrate::linear::unpivoted::Unpivoted;
 use holonome_integrate::newton::path::{Contraction, follow};
 use holonome_integrate::newton::{CLOSE, MOST_ITERATIONS, fill_sizes, is_rounding, worst};
 use holonome_integrate::phase_space::{Equation, Watched};
@@ -20,6 +19,7 @@ use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
+use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;

@@ -42,7 +42,7 @@ fn left_over(invariants: &Invariants, n: usize, jacobian: &[f64], r: &[f64], how
 }
 
 fn largest(v: &[f64]) -> f64 {
-    v.iter().fold(0.0, |max, v| crate::system::max_or_nan(max, v.abs()))
+    v.iter().fold(0.0, |max, v| crate::vector::max_or_nan(max, v.abs()))
 }
 
 #[test]

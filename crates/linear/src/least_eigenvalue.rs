@@ -6,7 +6,7 @@
 //! and the answer is exact. For another M only the sign of the determinant is sure: an even number of eigenvalues below
 //! s is not seen.
 
-use super::unpivoted::Unpivoted;
+use crate::unpivoted::Unpivoted;
 
 /// A pattern of entries whose eigenvalues are watched; it holds no numbers.
 #[derive(Clone, Debug)]

@@ -1,10 +1,8 @@
 //! Sparse symmetric L D Lᵀ, up-looking: row k of L solves L(0..k) y = A(0..k, k), and its nonzeros are found by walking
-//! the elimination tree (Liu, SIAM J. Matrix Anal. Appl. 11 (1990) 134; Davis, Direct Methods for Sparse Linear
-//! Systems, 2006, ch. 4). The symbolic part is done once; factoring and solving allocate nothing.
+//! the elimination tree. The symbolic part is done once; factoring and solving allocate nothing.
 
-use super::ordering::minimum_degree;
-
-const NONE: u32 = u32::MAX;
+use crate::elimination_tree::{FactorPattern, NONE};
+use crate::ordering::{minimum_degree, neighbours};
 
 /// Factors of a sparse symmetric matrix of fixed pattern.
 #[derive(Clone, Debug)]
@@ -15,11 +13,8 @@ pub struct SparseLdl {
     a_start: Vec<usize>,
     a_row: Vec<u32>,
     a_entry: Vec<usize>,
-    /// Elimination tree.
-    parent: Vec<u32>,
     /// L by columns, without its unit diagonal.
-    l_start: Vec<usize>,
-    l_row: Vec<u32>,
+    l: FactorPattern,
     l_value: Vec<f64>,
     /// The inverse of D; 0 where a pivot was dropped.
     d_inverse: Vec<f64>,
@@ -34,12 +29,7 @@ impl SparseLdl {
     /// Analyses the pattern: `entries` are the (row, column) of the stored values, one of each symmetric pair, in the
     /// order in which [`SparseLdl::factor`] will get them.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> SparseLdl {
-        let mut neighbours = vec![Vec::new(); n];
-        for &(i, j) in entries.iter().filter(|(i, j)| i != j) {
-            neighbours[i as usize].push(j);
-            neighbours[j as usize].push(i);
-        }
-        SparseLdl::with_order(minimum_degree(&neighbours), entries)
+        SparseLdl::with_order(minimum_degree(&neighbours(n, entries)), entries)
     }
 
     /// The same with a given order: `order[new]` is the old number of a row.
@@ -62,54 +52,27 @@ impl SparseLdl {
         for k in 0..n {
             a_start[k + 1] += a_start[k];
         }
-        let mut ldl = SparseLdl {
+        let a_row: Vec<u32> = upper.iter().map(|&(_, row, _)| row).collect();
+        let column = |k: u32| a_row[a_start[k as usize]..a_start[k as usize + 1]].iter().copied();
+        let l = FactorPattern::new(n, column);
+        SparseLdl {
+            l_value: vec![0.0; l.row.len()],
+            l,
             order,
             a_start,
-            a_row: upper.iter().map(|&(_, row, _)| row).collect(),
+            a_row,
             a_entry: upper.iter().map(|&(_, _, entry)| entry).collect(),
-            parent: vec![NONE; n],
-            l_start: vec![0; n + 1],
-            l_row: Vec::new(),
-            l_value: Vec::new(),
             d_inverse: vec![0.0; n],
             filled: vec![0; n],
             y: vec![0.0; n],
             mark: vec![NONE; n],
             pattern: vec![0; n],
-        };
-        ldl.analyse();
-        ldl
+        }
     }
 
     /// Number of nonzeros below the diagonal of L.
     pub fn fill(&self) -> usize {
-        self.l_row.len()
-    }
-
-    /// Elimination tree and column counts: column i of L has a nonzero in row k iff i lies on a path from a nonzero of
-    /// A(0..k, k) towards the root, below k.
-    fn analyse(&mut self) {
-        let n = self.order.len();
-        let mut counts = vec![0usize; n];
-        for k in 0..n {
-            self.mark[k] = k as u32;
-            for p in self.a_start[k]..self.a_start[k + 1] {
-                let mut i = self.a_row[p] as usize;
-                while self.mark[i] != k as u32 {
-                    if self.parent[i] == NONE {
-                        self.parent[i] = k as u32;
-                    }
-                    counts[i] += 1;
-                    self.mark[i] = k as u32;
-                    i = self.parent[i] as usize;
-                }
-            }
-        }
-        for k in 0..n {
-            self.l_start[k + 1] = self.l_start[k] + counts[k];
-        }
-        self.l_row = vec![0; self.l_start[n]];
-        self.l_value = vec![0.0; self.l_start[n]];
+        self.l.row.len()
     }
 
     /// Factors the matrix of these values. A pivot of at most `tolerance` is dropped: its row depends on the others, and
@@ -139,7 +102,7 @@ impl SparseLdl {
                     self.pattern[length] = i as u32;
                     length += 1;
                     self.mark[i] = k as u32;
-                    i = self.parent[i] as usize;
+                    i = self.l.parent[i] as usize;
                 }
                 while length > 0 {
                     length -= 1;
@@ -150,14 +113,13 @@ impl SparseLdl {
             for position in top..n {
                 let i = self.pattern[position] as usize;
                 let y = std::mem::take(&mut self.y[i]);
-                let start = self.l_start[i];
+                let start = self.l.start[i];
                 let end = start + self.filled[i];
                 for p in start..end {
-                    self.y[self.l_row[p] as usize] -= self.l_value[p] * y;
+                    self.y[self.l.row[p] as usize] -= self.l_value[p] * y;
                 }
                 let l = y * self.d_inverse[i];
                 pivot -= l * y;
-                self.l_row[end] = k as u32;
                 self.l_value[end] = l;
                 self.filled[i] += 1;
             }
@@ -179,14 +141,14 @@ impl SparseLdl {
         }
         for k in 0..n {
             let y = self.y[k];
-            for p in self.l_start[k]..self.l_start[k + 1] {
-                self.y[self.l_row[p] as usize] -= self.l_value[p] * y;
+            for p in self.l.start[k]..self.l.start[k + 1] {
+                self.y[self.l.row[p] as usize] -= self.l_value[p] * y;
             }
         }
         for k in (0..n).rev() {
             let mut y = self.y[k] * self.d_inverse[k];
-            for p in self.l_start[k]..self.l_start[k + 1] {
-                y -= self.l_value[p] * self.y[self.l_row[p] as usize];
+            for p in self.l.start[k]..self.l.start[k + 1] {
+                y -= self.l_value[p] * self.y[self.l.row[p] as usize];
             }
             self.y[k] = y;
         }
@@ -201,7 +163,7 @@ impl SparseLdl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear::dense;
+    use crate::dense;
     use proptest::prelude::*;
 
     proptest! {

@@ -4,7 +4,7 @@
 //! A pivot is the entry of its column that is largest relative to the size of its row, which is what cancels in the
 //! equation: the unit of an equation has no say.
 
-use super::ordering::reverse_cuthill_mckee;
+use crate::ordering::{neighbours, reverse_cuthill_mckee};
 
 /// What the pivots tell about a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,16 +39,7 @@ impl Elimination {
     /// For a square matrix of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Elimination {
         if n > FEW {
-            let mut neighbours = vec![Vec::new(); n];
-            for &(i, j) in entries.iter().filter(|(i, j)| i != j) {
-                neighbours[i as usize].push(j);
-                neighbours[j as usize].push(i);
-            }
-            for list in &mut neighbours {
-                list.sort_unstable();
-                list.dedup();
-            }
-            let order = reverse_cuthill_mckee(&neighbours);
+            let order = reverse_cuthill_mckee(&neighbours(n, entries));
             let mut position = vec![0; n];
             for (k, &unknown) in order.iter().enumerate() {
                 position[unknown as usize] = k as u32;
@@ -251,12 +242,12 @@ fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Noise;
+    use crate::random::Random;
 
     /// A random matrix of half width `w` whose rows and columns are shuffled, and whose diagonal is 0 in places: without
     /// pivoting it could not be solved.
     fn check(n: usize, w: usize) {
-        let noise = Noise::new(7, 0);
+        let mut random = Random::new(7);
         let shuffled = |i: usize| (i * 7 + 3) % n;
         let mut entries = Vec::new();
         for i in 0..n {
@@ -264,9 +255,9 @@ mod tests {
                 entries.push((shuffled(i) as u32, shuffled(j) as u32));
             }
         }
-        let value = |k: usize| if k.is_multiple_of(7) && w > 0 { 0.0 } else { noise.normal(k as u64, 0) };
-        let values: Vec<f64> = (0..entries.len()).map(value).collect();
-        let solution: Vec<f64> = (0..n).map(|i| noise.normal(i as u64, 1)).collect();
+        let mut value = |k: usize| if k.is_multiple_of(7) && w > 0 { 0.0 } else { random.normal() };
+        let values: Vec<f64> = (0..entries.len()).map(&mut value).collect();
+        let solution: Vec<f64> = (0..n).map(|_| random.normal()).collect();
         let mut b = vec![0.0; n];
         for (&(i, j), &a) in entries.iter().zip(&values) {
             b[i as usize] += a * solution[j as usize];
@@ -290,9 +281,9 @@ mod tests {
 
     #[test]
     fn inverses_tell_what_pivots_do() {
-        for n in 1..40 {
-            let noise = Noise::new(11, n);
-            let mut pivots: Vec<f64> = (0..n).map(|i| noise.normal(u64::from(i), 0)).collect();
+        for n in 1..40usize {
+            let mut random = Random::new(n as u64);
+            let mut pivots: Vec<f64> = (0..n).map(|_| random.normal()).collect();
             let check = |pivots: &[f64]| {
                 let mut one_by_one = Pivots::NONE_YET;
                 pivots.iter().for_each(|&pivot| one_by_one.take(pivot));
@@ -314,7 +305,7 @@ mod tests {
             pivots.iter_mut().for_each(|pivot| *pivot = pivot.abs());
             check(&pivots);
             for odd in [-1.0, 0.0, f64::NAN] {
-                for at in [0, n as usize / 2, n as usize - 1] {
+                for at in [0, n / 2, n - 1] {
                     let mut pivots = pivots.clone();
                     pivots[at] = odd;
                     check(&pivots);

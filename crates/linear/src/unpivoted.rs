@@ -4,10 +4,9 @@
 //!
 //! Nothing here holds numbers: values, right-hand side and scratch come from the caller, and nothing is allocated.
 
-use super::lu::Pivots;
-use super::ordering::minimum_degree_after;
-
-const NONE: u32 = u32::MAX;
+use crate::elimination_tree::FactorPattern;
+use crate::lu::Pivots;
+use crate::ordering::{minimum_degree_after, neighbours};
 
 /// How a matrix of a fixed pattern is solved.
 #[derive(Clone, Debug)]
@@ -147,15 +146,7 @@ struct Pattern {
 
 impl Pattern {
     fn new(n: usize, entries: &[(u32, u32)]) -> Pattern {
-        let mut neighbours = vec![Vec::new(); n];
-        for &(i, j) in entries.iter().filter(|(i, j)| i != j) {
-            neighbours[i as usize].push(j);
-            neighbours[j as usize].push(i);
-        }
-        for list in &mut neighbours {
-            list.sort_unstable();
-            list.dedup();
-        }
+        let neighbours = neighbours(n, entries);
         // An unknown that its own equation does not hold gets a pivot by the elimination of others.
         let mut held = vec![false; n];
         for &(i, _) in entries.iter().filter(|(i, j)| i == j) {
@@ -166,28 +157,10 @@ impl Pattern {
         for (new, &old) in order.iter().enumerate() {
             position[old as usize] = new as u32;
         }
-        // Row k of L: from every entry left of the diagonal up the elimination tree (Davis 2006, ch. 4).
-        let (mut parent, mut mark) = (vec![NONE; n], vec![NONE; n]);
-        let mut columns: Vec<Vec<u32>> = vec![Vec::new(); n];
-        for k in 0..n as u32 {
-            mark[k as usize] = k;
-            for &neighbour in &neighbours[order[k as usize] as usize] {
-                let mut i = position[neighbour as usize];
-                while i < k && mark[i as usize] != k {
-                    if parent[i as usize] == NONE {
-                        parent[i as usize] = k;
-                    }
-                    columns[i as usize].push(k);
-                    mark[i as usize] = k;
-                    i = parent[i as usize];
-                }
-            }
-        }
-        let mut start = vec![0; n + 1];
-        for (k, column) in columns.iter().enumerate() {
-            start[k + 1] = start[k] + column.len() as u32;
-        }
-        Pattern { order, position, start, row: columns.concat() }
+        let around = |k: u32| neighbours[order[k as usize] as usize].iter().map(|&other| position[other as usize]);
+        let factor = FactorPattern::new(n, around);
+        let start = factor.start.iter().map(|&at| at as u32).collect();
+        Pattern { start, row: factor.row, order, position }
     }
 
     fn place(&self, row: u32, column: u32) -> u32 {
@@ -253,24 +226,25 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Noise;
+    use crate::random::Random;
 
     /// A random diagonally dominant matrix whose graph has these edges.
     fn check(n: usize, edges: &[(u32, u32)]) {
-        let noise = Noise::new(5, n as u32);
+        let mut random = Random::new(n as u64);
         let mut entries: Vec<(u32, u32)> = (0..n as u32).map(|i| (i, i)).collect();
         // Some entries have no twin on the other side.
         entries.extend(edges.iter().enumerate().flat_map(|(k, &(i, j))| match k % 5 {
             0 => vec![(i, j)],
             _ => vec![(i, j), (j, i)],
         }));
-        let value = |k: usize| if k < n { 8.0 + noise.normal(k as u64, 0) } else { noise.normal(k as u64, 0) };
-        let solution: Vec<f64> = (0..n).map(|i| noise.normal(i as u64, 1)).collect();
+        let value: Vec<f64> =
+            (0..entries.len()).map(|k| if k < n { 8.0 + random.normal() } else { random.normal() }).collect();
+        let solution: Vec<f64> = (0..n).map(|_| random.normal()).collect();
         let solver = Unpivoted::new(n, &entries);
         let (mut values, mut b) = (vec![0.0; solver.values()], vec![0.0; n]);
         for (k, &(i, j)) in entries.iter().enumerate() {
-            values[solver.place(i, j) as usize] += value(k);
-            b[i as usize] += value(k) * solution[j as usize];
+            values[solver.place(i, j) as usize] += value[k];
+            b[i as usize] += value[k] * solution[j as usize];
         }
         let pivots = solver.solve(&mut values, &mut b, &mut vec![f64::NAN; solver.work_len()]);
         assert!(pivots.smallest > 1.0 && !pivots.negative, "{pivots:?}");

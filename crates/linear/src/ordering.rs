@@ -2,6 +2,20 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+/// The nodes joined to each of `n` nodes by these pairs, in either direction: increasing, each once and never itself.
+pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Vec<Vec<u32>> {
+    let mut neighbours = vec![Vec::new(); n];
+    for &(i, j) in pairs.iter().filter(|(i, j)| i != j) {
+        neighbours[i as usize].push(j);
+        neighbours[j as usize].push(i);
+    }
+    for list in &mut neighbours {
+        list.sort_unstable();
+        list.dedup();
+    }
+    neighbours
+}
+
 /// A minimum-degree ordering: repeatedly eliminates a node of least degree and joins its neighbours.
 ///
 /// `neighbours[i]` lists the nodes joined to i, without i itself. Nodes of more than about 10√n neighbours come last,
@@ -11,7 +25,7 @@ pub fn minimum_degree(neighbours: &[Vec<u32>]) -> Vec<u32> {
     minimum_degree_after(neighbours, |_| false)
 }
 
-/// The same with some nodes after all others that are not dense.
+/// [`minimum_degree`] with the `late` nodes after all others that are not dense.
 pub fn minimum_degree_after(neighbours: &[Vec<u32>], late: impl Fn(u32) -> bool) -> Vec<u32> {
     let n = neighbours.len();
     let dense = (10.0 * (n as f64).sqrt()).max(16.0) as usize;

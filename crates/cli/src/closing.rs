@@ -1,0 +1,76 @@
+//! Tables and lines with which runs and sweeps close.
+
+use crate::table::{columns, count, number, small};
+use holonome::model::treatment::InvariantKind;
+use holonome::summary::{Cost, Drift, Relative};
+
+/// Energies first, the rest as in the model.
+pub fn energies_first(kind: InvariantKind) -> usize {
+    match kind {
+        InvariantKind::Hamiltonian => 0,
+        InvariantKind::Penalised => 1,
+        InvariantKind::ModifiedEnergy => 2,
+        _ => 3,
+    }
+}
+
+/// The drift of every invariant, a line each.
+pub fn drift_table(drift: &[Drift]) -> String {
+    if drift.is_empty() {
+        return "  no invariants are known of this model; state some with `integral`\n".to_string();
+    }
+    let mut rows = vec![["", "initial", "final drift", "relative", "largest", "relative"].map(String::from).to_vec()];
+    let mut drift: Vec<_> = drift.iter().collect();
+    drift.sort_by_key(|d| energies_first(d.kind));
+    for d in drift {
+        let label = match d.kind {
+            InvariantKind::Constraint => format!("constraint {}", d.name),
+            InvariantKind::Hidden => format!("hidden constraint {}", d.name),
+            InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
+            InvariantKind::Penalised => "H with the penalty".to_string(),
+            InvariantKind::ModifiedEnergy => "modified energy".to_string(),
+            InvariantKind::Integral => format!("integral {}", d.name),
+        };
+        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
+        let initial = match &d.initial {
+            serde_json::Value::Null => String::new(),
+            value => shorten(value),
+        };
+        let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
+        rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
+    }
+    // An ensemble has no one initial value.
+    if rows[1..].iter().all(|row| row[1].is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
+    columns(&rows)
+}
+
+/// What a run or an ensemble has cost.
+pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
+    let mut parts = Vec::new();
+    // Methods that keep the structure evaluate forces, others the field.
+    if cost.field > 0 || cost.gradient == 0 {
+        parts.push(format!("{} field evaluations", count(cost.field)));
+    }
+    for (what, n) in [
+        ("force evaluations", cost.gradient),
+        ("Hessians", cost.hessian),
+        ("rejected steps", cost.rejected),
+        ("linear solves", cost.linear_solves),
+        ("Newton iterations", cost.newton_iterations),
+    ] {
+        if n > 0 {
+            parts.push(format!("{} {what}", count(n)));
+        }
+    }
+    format!("  cost: {}, {wall_seconds:.3} s\n", parts.join(", "))
+}
+
+/// A value for a table cell.
+fn shorten(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
+        other => other.as_f64().map_or_else(|| other.to_string(), number),
+    }
+}

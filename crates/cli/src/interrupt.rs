@@ -1,0 +1,16 @@
+//! Interruption by the user.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit status of a command that Ctrl-C has stopped.
+pub const INTERRUPTED: u8 = 130;
+
+/// A flag that Ctrl-C sets.
+pub fn stop_flag() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // A second handler cannot be set, and none is: a command calls this once.
+    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    stop
+}

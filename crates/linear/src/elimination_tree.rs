@@ -1,0 +1,91 @@
+//! The elimination tree of a sparse symmetric pattern, and with it the pattern of its factor (Liu, SIAM J. Matrix Anal.
+//! Appl. 11 (1990) 134; Davis, Direct Methods for Sparse Linear Systems, 2006, ch. 4).
+
+/// Parent of a root, and mark of a node that no row has reached.
+pub const NONE: u32 = u32::MAX;
+
+/// The pattern of L below its diagonal.
+#[derive(Clone, Debug)]
+pub struct FactorPattern {
+    /// The parent of each node in the elimination tree, [`NONE`] for a root.
+    pub parent: Vec<u32>,
+    /// For each column the first of its places in `row`, and the number of places. Length n + 1.
+    pub start: Vec<usize>,
+    /// The rows of each column, increasing.
+    pub row: Vec<u32>,
+}
+
+impl FactorPattern {
+    /// The factor of a matrix of size `n`; `row(k)` gives the columns of its entries in row k, in the order of
+    /// elimination. Those that do not stand left of the diagonal are passed over.
+    pub fn new<R: IntoIterator<Item = u32>>(n: usize, row: impl Fn(u32) -> R) -> FactorPattern {
+        let (mut parent, mut mark) = (vec![NONE; n], vec![NONE; n]);
+        let mut columns: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for k in 0..n as u32 {
+            // Column i of L has a nonzero in row k iff i lies on a path from an entry towards the root, below k.
+            for mut i in row(k) {
+                while i < k && mark[i as usize] != k {
+                    if parent[i as usize] == NONE {
+                        parent[i as usize] = k;
+                    }
+                    columns[i as usize].push(k);
+                    mark[i as usize] = k;
+                    i = parent[i as usize];
+                }
+            }
+        }
+        let mut start = vec![0; n + 1];
+        for (k, column) in columns.iter().enumerate() {
+            start[k + 1] = start[k] + column.len();
+        }
+        FactorPattern { parent, start, row: columns.concat() }
+    }
+
+    /// The columns of each row, increasing.
+    pub fn rows(&self) -> Vec<Vec<u32>> {
+        let n = self.parent.len();
+        let mut rows = vec![Vec::new(); n];
+        for column in 0..n {
+            for &row in &self.row[self.start[column]..self.start[column + 1]] {
+                rows[row as usize].push(column as u32);
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_is_that_of_an_elimination() {
+        // An arrow that points the wrong way, a ring, and a node of its own: elimination of a full matrix of flags.
+        let n = 12;
+        let mut entries: Vec<(u32, u32)> = (1..4).map(|i| (i, 0)).collect();
+        entries.extend((4..11).map(|i| (i, if i == 4 { 10 } else { i - 1 })));
+        entries.push((6, 2));
+        let mut full = vec![vec![false; n]; n];
+        for &(i, j) in &entries {
+            full[i as usize][j as usize] = true;
+            full[j as usize][i as usize] = true;
+        }
+        let row = |k: u32| (0..n as u32).filter(|&j| full[k as usize][j as usize]).collect::<Vec<_>>();
+        let pattern = FactorPattern::new(n, row);
+        let mut filled = full.clone();
+        for k in 0..n {
+            let below: Vec<usize> = (k + 1..n).filter(|&i| filled[i][k]).collect();
+            below.iter().for_each(|&i| below.iter().for_each(|&j| filled[i][j] |= i != j));
+            let found: Vec<usize> =
+                pattern.row[pattern.start[k]..pattern.start[k + 1]].iter().map(|&i| i as usize).collect();
+            assert_eq!(found, below, "column {k}");
+            assert_eq!(pattern.parent[k], below.first().map_or(NONE, |&i| i as u32));
+        }
+        for (k, columns) in pattern.rows().iter().enumerate() {
+            assert_eq!(
+                columns.iter().map(|&j| j as usize).collect::<Vec<_>>(),
+                (0..k).filter(|&j| filled[k][j]).collect::<Vec<_>>()
+            );
+        }
+    }
+}

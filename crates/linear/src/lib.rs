@@ -1,0 +1,17 @@
+//! Linear algebra of numbers, for both halves of `holonome`: dense and sparse symmetric factorisations, elimination for
+//! Newton matrices, Gram matrices, ranks, and extreme eigenvalues. It knows arrays and patterns, nothing of models or
+//! methods. Elimination on formulas is `holonome_model::graph::linear`.
+
+pub mod dense;
+pub mod eigen;
+pub mod elimination_tree;
+pub mod gram;
+pub mod least_eigenvalue;
+pub mod lu;
+pub mod ordering;
+pub mod rank;
+pub mod sparse;
+pub mod unpivoted;
+
+#[cfg(test)]
+mod random;

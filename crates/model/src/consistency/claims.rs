@@ -1,0 +1,289 @@
+//! Whether claimed invariants are constant along the flow: tested by their rates at random points and times.
+
+use super::{Examined, shown};
+use crate::elaborate::expression::TIME;
+use crate::elaborate::model::{Model, Quantity};
+use crate::graph::Node;
+use crate::graph::calculus::Gradient;
+use crate::points::Points;
+use crate::rows::{self, RowField};
+use crate::scales::Scales;
+use crate::syntax::diagnostic::Diagnostic;
+use crate::treatment::structure::{self, Probe};
+use crate::treatment::{Field, InvariantGroup, InvariantKind};
+use holonome_linear::gram::{Gram, Row};
+
+/// A claimed integral whose rate of change is below this fraction of the terms that should cancel in it is one.
+const CONSTANT: f64 = 1e-8;
+
+/// Rounding of a rate beside the largest that its components could have: some ten thousand roundings of a double.
+const ROUNDED: f64 = 1e-11;
+
+/// Random points of the constraint set at which claims are tested.
+const POINTS: usize = 8;
+
+/// Finds the integrals (and the constraints of a state model) that the flow does not keep.
+pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Examined) {
+    let claimed = |kind: InvariantKind| {
+        kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
+    };
+    // What a penalty watches in the place of the constraints is no claim.
+    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
+    if claims().next().is_none() {
+        return;
+    }
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let set = structure::set_probe(model, field);
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        _ => structure::onto_set(&set, t, x, &units),
+    };
+    let (points, ambient) = sample_points(model, &scales, (span, POINTS), &onto);
+    for group in claims() {
+        let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
+        // X, the values and ∂I/∂t beside DI.
+        let mut graph = field.graph.clone();
+        let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
+        let explicit: Vec<Node> = match quantity_of(model, group).depends & TIME {
+            0 => vec![graph.zero(); rows.len()],
+            _ => values.iter().map(|&v| graph.time_derivative(v)).collect(),
+        };
+        let nodes = [field.field.clone(), values, explicit].concat();
+        let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
+        let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
+        let rates = |(t, x): &Point| -> (f64, Vec<Rate>) {
+            let (mut v, jacobian) = probe.at(*t, x);
+            let mut values = v.split_off(field.dimension);
+            let explicit = values.split_off(rows.len());
+            let speeds = Speeds::new(model, &units, v);
+            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), &speeds);
+            (*t, jacobian.iter().enumerate().map(row).collect())
+        };
+        let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
+        judge(model, group, &points, &ambient, found);
+    }
+}
+
+/// [`integrals_hold`] for a model that is run row by row.
+pub(super) fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
+    // Newton's method towards random points of the set takes a factorisation in each of its steps.
+    const MOST_CONSTRAINTS: usize = 2_000;
+    // Hidden constraints that move have rates which rows do not know.
+    if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
+        let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
+        let message = format!(
+            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be written out",
+            names.join(", "),
+            moving.name
+        );
+        let label = "not tested";
+        found.diagnostics.push(
+            Diagnostic::warning(message, model.integrals[0].span, label)
+                .help("check a smaller model of the same form first: --set replaces sizes"),
+        );
+        return;
+    }
+    let parameters = &model.parameter_values;
+    let explicit = field.explicit_rates(model);
+    let scales = Scales::new(model);
+    let units = scales.units(&model.initial);
+    let row = |entries: &[f64], i: usize| -> Row {
+        let range = field.row_start[i]..field.row_start[i + 1];
+        field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
+    };
+    let constraints = |t: f64, x: &[f64]| {
+        let mut values = field.invariants.evaluate(t, x, parameters);
+        values.truncate(field.constraints);
+        let entries = field.jacobian.evaluate(t, x, parameters);
+        (values, (0..field.constraints).map(|i| row(&entries, i)).collect::<Vec<Row>>())
+    };
+    let rates = |(t, x): &(f64, Vec<f64>)| -> Vec<Rate> {
+        let at = |program: &rows::RowProgram| program.evaluate(*t, x, parameters);
+        let (mut v, values, explicit, entries) =
+            (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
+        let half = field.constraints / 2;
+        if half > 0 {
+            let (g, h): (Vec<Row>, Vec<Row>) = (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
+            add_constraint_forces(&g, &h, model.degrees(), &mut v);
+        }
+        let speeds = Speeds::new(model, &units, v);
+        let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
+        (0..field.count()).map(rate).collect()
+    };
+    // Near the start, from where Newton's method takes a few steps.
+    let nearer = |x: &[f64]| -> Vec<f64> { model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect() };
+    // The positions of the start with other momenta, which takes a factorisation or two.
+    let degrees = model.degrees();
+    let tangent = |t: f64, x: &[f64]| -> Option<Vec<f64>> {
+        let mut y = [&model.initial[..degrees], &x[degrees..]].concat();
+        for _ in 0..2 {
+            let (values, rows) = constraints(t, &y);
+            let (g, h) = rows.split_at(field.constraints / 2);
+            take_off_forces(g, h, &values[g.len()..], degrees, &mut y);
+        }
+        y.iter().all(|y| y.is_finite()).then_some(y)
+    };
+    let onto = |t: f64, x: &[f64]| match field.constraints {
+        0 => Some(x.to_vec()),
+        1..=MOST_CONSTRAINTS => structure::onto_zeros(&constraints, t, &nearer(x), &units),
+        _ => tangent(t, x),
+    };
+    let count = if field.constraints == 0 { POINTS } else { 2 };
+    let (points, ambient) = sample_points(model, &scales, (span, count), &onto);
+    let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
+    // The forces off the set are not those of the Dirac extension.
+    let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
+    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
+        let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
+            let rows = |rates: &[Rate]| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
+            all.iter().map(|(t, rates)| (*t, rows(rates))).collect()
+        };
+        judge(model, group, &of_group(&points), &of_group(&ambient), found);
+    }
+}
+
+/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: on the set the motion stays in it.
+fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
+    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+    take_off_forces(g, h, &right, degrees, v);
+}
+
+/// Takes Gᵀλ with A λ = `right` off the momenta, or their rates, in `v`.
+fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut [f64]) {
+    let n = degrees as u32;
+    let over_momenta = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i + n, d)).collect() };
+    let forces: Vec<Row> = g.iter().map(over_momenta).collect();
+    let lambda = Gram::of_products(h, &forces).solve(right);
+    for (row, lambda) in forces.iter().zip(lambda) {
+        row.iter().for_each(|&(i, d)| v[i as usize] -= lambda * d);
+    }
+}
+
+/// An invariant at a point: its value, its rate of change along the field, the size of the terms that should cancel in
+/// the rate, and the rate that is rounding.
+#[derive(Clone, Copy)]
+struct Rate {
+    value: f64,
+    rate: f64,
+    size: f64,
+    noise: f64,
+}
+
+impl Rate {
+    /// From ∂I/∂t, the entries of DI, and the field.
+    fn new(value: f64, explicit: f64, gradient: impl Iterator<Item = (u32, f64)>, field: &Speeds) -> Rate {
+        let (mut rate, mut size, mut wide) = (explicit, explicit.abs(), 0.0);
+        for (i, d) in gradient {
+            let along = d * field.v[i as usize];
+            rate += along;
+            size += along.abs();
+            wide += d.abs() * field.wide[i as usize];
+        }
+        Rate { value, rate, size, noise: CONSTANT * size + ROUNDED * wide }
+    }
+
+    fn varies(&self) -> bool {
+        self.rate.is_finite() && self.rate.abs() > self.noise
+    }
+}
+
+/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast beside
+/// its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
+struct Speeds {
+    v: Vec<f64>,
+    wide: Vec<f64>,
+}
+
+impl Speeds {
+    fn new(model: &Model, units: &[f64], v: Vec<f64>) -> Speeds {
+        let families = || model.variables.iter().map(|f| f.first..f.first + f.family.len());
+        let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0f64, |s, v| s.max(v.abs()));
+        let fastest = largest(&mut v.iter().zip(units).map(|(v, unit)| v / unit));
+        let mut wide = vec![0.0; v.len()];
+        for family in families() {
+            let speed = largest(&mut v[family.clone()].iter().copied());
+            let size = largest(&mut units[family.clone()].iter().copied());
+            wide[family].fill(speed.max(fastest * size));
+        }
+        Speeds { v, wide }
+    }
+}
+
+/// A time and a state.
+type Point = (f64, Vec<f64>);
+
+/// Moves a state onto the set of a time, if that is found.
+type Onto<'a> = &'a dyn Fn(f64, &[f64]) -> Option<Vec<f64>>;
+
+/// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
+/// time of the run. `onto` moves a point onto the set of its time.
+fn sample_points(
+    model: &Model,
+    scales: &Scales,
+    (span, count): ((f64, f64), usize),
+    onto: Onto,
+) -> (Vec<Point>, Vec<Point>) {
+    let mut times = Points::new(0x71fe);
+    let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
+    let drawn = structure::points_around(scales, &model.initial, count, 0x1e57);
+    let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
+    let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
+    let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
+    (points, ambient.into_iter().map(|x| (time(), x)).collect())
+}
+
+fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
+    let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
+    list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
+}
+
+/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it. Points
+/// where the model has no value say nothing.
+fn judge(
+    model: &Model,
+    group: &InvariantGroup,
+    points: &[(f64, Vec<Rate>)],
+    ambient: &[(f64, Vec<Rate>)],
+    found: &mut Examined,
+) {
+    let all = points.iter().flat_map(|(t, rates)| rates.iter().map(move |rate| (*t, rate)));
+    let worst = all.filter(|(_, r)| r.varies()).max_by(|a, b| a.1.rate.abs().total_cmp(&b.1.rate.abs()));
+    // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
+    let target = |k: usize| match group.kind {
+        InvariantKind::Integral => points[0].1[k].value,
+        _ => 0.0,
+    };
+    let potential_varies = |(_, rates): &(f64, Vec<Rate>)| {
+        let (mut rate, mut noise) = (0.0, 0.0);
+        for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
+            let deviation = r.value - target(k);
+            rate += weight * deviation * r.rate;
+            noise += weight * deviation.abs() * r.noise;
+        }
+        rate.is_finite() && rate > noise
+    };
+    if let Some((t, rate)) = worst {
+        let what = if group.kind == InvariantKind::Integral {
+            ("integral", "is not a first integral")
+        } else {
+            ("constraint", "is not kept by the field")
+        };
+        let message = format!(
+            "{} '{}' {}: at a random point and t = {} it changes at the rate {:.3e} ({:.1e} of the terms that should cancel in it)",
+            what.0,
+            group.name,
+            what.1,
+            shown(t),
+            rate.rate.abs(),
+            rate.rate.abs() / rate.size
+        );
+        let finding = Diagnostic::warning(message, quantity_of(model, group).span, "varies along the flow").help(
+            "correct the formula, or record it with `observe` instead; --allow-unverified runs without holding it",
+        );
+        found.varying.push(group.name.clone());
+        found.unverified.push(finding);
+    } else if ambient.iter().any(potential_varies) {
+        found.weak_integrals.push(group.name.clone());
+    }
+}

@@ -1,0 +1,66 @@
+//! Formulas without a finite value at the initial state.
+
+use super::places;
+use crate::elaborate::expression::MULTIPLIER;
+use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::syntax::diagnostic::Diagnostic;
+
+/// Reports the formulas of a model that are not finite at its initial state; for an observable that is a warning.
+pub(super) fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
+    if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
+        let value = h.evaluate(model.t0, &model.initial, &model.parameter_values)[0];
+        if !value.is_finite() {
+            out.push(
+                Diagnostic::error(
+                    format!("H is {value} at the initial state: not a finite number"),
+                    *span,
+                    "cannot be evaluated there",
+                )
+                .help("look for a division by zero, or a root or logarithm of a negative number"),
+            );
+        }
+    }
+    let lists =
+        [(&model.constraints, "constraint"), (&model.integrals, "integral"), (&model.observables, "observable")];
+    for (list, what) in lists {
+        // Multipliers are known where a method has found them.
+        for quantity in list.iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
+            let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
+            if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+                let name = quantity.member_name(at / quantity.shape.len());
+                let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
+                // An observable is only recorded: a gap in it stops nobody.
+                let diagnostic = if what == "observable" {
+                    Diagnostic::warning(message, quantity.span, "recorded as NaN there")
+                } else {
+                    Diagnostic::error(message, quantity.span, "cannot be evaluated there")
+                };
+                out.push(related_initial(model, quantity, at, diagnostic));
+            }
+        }
+    }
+}
+
+/// Reports the first component of the field at the initial state that is not finite.
+pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagnostic>) {
+    if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+        let variable = model
+            .variables
+            .iter()
+            .find(|v| (v.first..v.first + v.family.len()).contains(&at))
+            .expect("every component belongs to a variable");
+        let message = format!(
+            "the rate of change of '{}' is {} at the initial state: not a finite number",
+            variable.family.name, values[at]
+        );
+        out.push(
+            Diagnostic::error(message, variable.rate_span, "cannot start moving")
+                .help("look for a division by zero, or a root or logarithm that cannot be differentiated there"),
+        );
+    }
+}
+
+/// Adds the places of the initial values that an output reads.
+fn related_initial(model: &Model, quantity: &Quantity, output: usize, diagnostic: Diagnostic) -> Diagnostic {
+    places(model, &quantity.functional.reads(output), diagnostic)
+}

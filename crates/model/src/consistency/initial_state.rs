@@ -1,0 +1,87 @@
+//! Whether the initial state meets the constraints and the hidden constraints.
+
+use super::misses::{Constraints, HiddenConstraints, Miss, Residual, VELOCITY_ALONG, is_missed};
+use super::places;
+use crate::elaborate::model::Model;
+use crate::graph::interpret::Interpreter;
+use crate::rows::RowField;
+use crate::scales::Scales;
+use crate::syntax::diagnostic::Diagnostic;
+use crate::treatment::structure::Structure;
+use crate::treatment::{Field, InvariantKind};
+use holonome_linear::gram::Row;
+
+/// Reports every constraint that the initial state does not meet; returns their names.
+pub(super) fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
+    let check = Constraints::new(model, &Interpreter);
+    let mut off = Vec::new();
+    check.misses(model, &model.parameter_values, &model.initial, &mut vec![0.0; check.work_len()], &mut |miss| {
+        if miss.residual.is_undefined() {
+            return; // reported already
+        }
+        let quantity = &model.constraints[miss.constraint];
+        off.push(quantity.name.clone());
+        let diagnostic =
+            Diagnostic::error(format!("the initial state does not meet {miss}"), quantity.span, "not met at the start")
+                .help("correct the initial values, or let --project-initial move them onto the constraint set");
+        out.push(places(model, &miss.reads, diagnostic));
+    });
+    off
+}
+
+/// Reports every hidden constraint that the initial state does not meet; those of constraints in `off` follow from them.
+pub(super) fn hidden_met(
+    model: &Model,
+    field: &Field,
+    structure: &Structure,
+    off: &[String],
+    out: &mut Vec<Diagnostic>,
+) {
+    let check = HiddenConstraints::new(model, field, structure, &Interpreter);
+    let mut work = vec![0.0; check.work_len(model)];
+    let mut found = |miss: Miss| out.extend(hidden_missed(model, &miss, off));
+    check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut found);
+}
+
+/// [`hidden_met`] for a model that is run row by row: `values` are F at the initial state, `row` gives rows of DF.
+pub(super) fn row_hidden_met(
+    model: &Model,
+    field: &RowField,
+    values: &[f64],
+    row: &dyn Fn(usize) -> Row,
+    off: &[String],
+    out: &mut Vec<Diagnostic>,
+) {
+    let scale = Scales::new(model).sizes(&model.initial);
+    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
+        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
+        let missed = |row_number: usize| {
+            let size = || row(row_number).iter().map(|&(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            values[row_number] != 0.0 && is_missed(values[row_number], size())
+        };
+        let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
+        // The first of the largest; the total order puts what is no number last.
+        let missed = rows().rev().filter(|&(_, row_number)| missed(row_number));
+        let worst = missed.max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+        let Some((member, row_number)) = worst else { continue };
+        let member = model.constraints[constraint].member_name(member);
+        let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
+        let reads = row(row_number).iter().map(|&(i, _)| i).collect();
+        out.extend(hidden_missed(model, &Miss { constraint, member, residual, reads }, off));
+    }
+}
+
+/// The finding of a missed hidden constraint.
+fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnostic> {
+    let quantity = &model.constraints[miss.constraint];
+    if miss.residual.is_undefined() || off.contains(&quantity.name) {
+        return None;
+    }
+    let diagnostic = Diagnostic::error(
+        format!("the initial state does not meet {miss}"),
+        quantity.span,
+        "its time derivative must vanish too",
+    )
+    .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+    Some(places(model, &miss.reads, diagnostic))
+}

@@ -1,0 +1,258 @@
+//! Constraints and hidden constraints of a model, compiled to be evaluated in many states.
+
+use super::shown;
+use crate::elaborate::model::Model;
+use crate::functional::{Source, Template, Term, work_len};
+use crate::graph::aligned::Aligned;
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::tape::Tape;
+use crate::graph::{Graph, Input, Node};
+use crate::scales::{Scales, with_sizes};
+use crate::treatment::structure::{Kind, Structure};
+use crate::treatment::{Field, InvariantGroup, InvariantKind};
+use std::fmt::{self, Display};
+
+/// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
+const TYPED: f64 = 1e-9;
+
+/// A constraint that a state does not meet.
+#[derive(Clone, Debug)]
+pub struct Miss {
+    /// Its number.
+    pub constraint: usize,
+    /// The name of the member that misses most.
+    pub member: String,
+    /// By how much.
+    pub residual: Residual,
+    /// The state components that it reads.
+    pub reads: Vec<u32>,
+}
+
+/// By how much a constraint is missed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Residual {
+    /// A scalar equation: left side minus right side.
+    Difference(f64),
+    /// A vector or matrix equation: the norm of that.
+    Norm(f64),
+    /// A hidden constraint, what it is, and its value.
+    Hidden(&'static str, f64),
+}
+
+impl Residual {
+    /// Its value.
+    pub fn value(self) -> f64 {
+        match self {
+            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, value) => value,
+        }
+    }
+
+    /// Whether it is not a finite number.
+    pub(super) fn is_undefined(self) -> bool {
+        !self.value().is_finite()
+    }
+}
+
+impl Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.member;
+        match self.residual {
+            Residual::Difference(v) => write!(f, "constraint '{name}': left side minus right side is {}", shown(v)),
+            Residual::Norm(v) => write!(f, "constraint '{name}': its residual is {}", shown(v)),
+            Residual::Hidden(formula, v) => {
+                write!(f, "the hidden constraint of '{name}': {formula}, is {}", shown(v))
+            }
+        }
+    }
+}
+
+/// The constraints of a model, compiled to be looked at in many states.
+pub struct Constraints {
+    /// Number and templates of those that are evaluated; beside every value the size of its terms.
+    list: Vec<(usize, Vec<Template>)>,
+    scales: Scales,
+    work: usize,
+}
+
+impl Constraints {
+    /// All constraints of `model`.
+    pub fn new(model: &Model, backend: &dyn Backend) -> Constraints {
+        Constraints::of(model, (0..model.constraints.len()).collect(), backend)
+    }
+
+    /// Those that may be met in one trajectory of an ensemble and not in another.
+    pub fn that_vary(model: &Model, backend: &dyn Backend) -> Constraints {
+        let start = &model.start;
+        let differs = |source, entry: u32| match source {
+            Source::State => start.state.get(entry as usize) == Some(&true),
+            Source::Parameter => start.parameters.get(entry as usize) == Some(&true),
+            Source::Number => false,
+        };
+        let varies = |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
+        Constraints::of(model, (0..model.constraints.len()).filter(varies).collect(), backend)
+    }
+
+    fn of(model: &Model, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
+        let template = |term: &Term| {
+            let (graph, roots) = with_sizes(term);
+            Template::new(&graph, &roots, 2 * term.slots.len(), backend)
+        };
+        let terms = |k: usize| &model.constraints[k].functional.terms;
+        let list: Vec<(usize, Vec<Template>)> =
+            list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
+        let outputs = |k: usize| model.constraints[k].functional.outputs;
+        let work = list.iter().map(|(k, templates)| 2 * outputs(*k) + work_len(templates)).max().unwrap_or(0);
+        Constraints { list, scales: Scales::new(model), work: work + model.dimension() }
+    }
+
+    /// Scratch needed by [`Constraints::misses`], in numbers.
+    pub fn work_len(&self) -> usize {
+        self.work
+    }
+
+    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small beside
+    /// what cancels in it. Nothing is allocated where all are met.
+    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
+        for (constraint, templates) in &self.list {
+            let quantity = &model.constraints[*constraint];
+            let functional = &quantity.functional;
+            let (values, work) = work.split_at_mut(functional.outputs);
+            let (sizes, work) = work.split_at_mut(functional.outputs);
+            values.fill(0.0);
+            sizes.fill(0.0);
+            for (term, template) in functional.terms.iter().zip(templates) {
+                for (row, &first) in term.first_output.iter().enumerate() {
+                    let both = template.row_beside(term, row, model.t0, (x, scale), parameters, work);
+                    let (value, size) = both.split_at(term.roots.len());
+                    let outputs = first as usize..first as usize + value.len();
+                    values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
+                    sizes[outputs].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
+                }
+            }
+            let width = quantity.shape.len();
+            let entries = |member: usize| member * width..(member + 1) * width;
+            let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
+            let residual = |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
+            // The total order puts what is no number last.
+            let missed = (0..quantity.members).filter(missed);
+            let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
+            let output =
+                entries(worst).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
+            found(Miss {
+                constraint: *constraint,
+                member: quantity.member_name(worst),
+                residual: match &values[entries(worst)] {
+                    [difference] => Residual::Difference(*difference),
+                    _ => Residual::Norm(residual(worst)),
+                },
+                reads: functional.reads(output),
+            });
+        }
+    }
+}
+
+/// Whether a value is more than rounding in the numbers a user types, beside the size of the terms that should cancel.
+pub(super) fn is_missed(value: f64, size: f64) -> bool {
+    // A size that is no number excuses nothing.
+    value != 0.0 && (value.abs() > TYPED * size || value.is_nan() || size.is_nan())
+}
+
+/// What the hidden constraint of a constraint on positions is, in words.
+pub(super) const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p + g_t";
+
+/// The hidden constraints of a model, compiled to be looked at in many states.
+pub struct HiddenConstraints {
+    /// For each constraint that has one the rows of its members.
+    list: Vec<(usize, Vec<Vec<usize>>)>,
+    scales: Scales,
+    /// The state components that each row reads.
+    columns: Vec<Vec<u32>>,
+    /// What they are.
+    formula: &'static str,
+    /// Of (x, the parameters that vary): the rows' values, then their gradients.
+    kernel: Box<dyn Kernel>,
+    bound: Aligned,
+    varying: Vec<usize>,
+}
+
+impl HiddenConstraints {
+    /// The hidden constraints of `model`, whose field and structure these are.
+    pub fn new(model: &Model, field: &Field, structure: &Structure, backend: &dyn Backend) -> HiddenConstraints {
+        let first = field.constraints / 2;
+        let of_group = |group: &InvariantGroup| {
+            let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
+            let rows = |member: &Vec<(usize, f64)>| member.iter().map(|&(row, _)| row - first).collect();
+            Some((constraint, group.members.iter().map(rows).collect()))
+        };
+        let n = model.dimension();
+        let varying: Vec<usize> = (0..model.start.parameters.len()).filter(|&k| model.start.parameters[k]).collect();
+        let entries = structure.hidden.iter().flat_map(|h| h.gradient.iter().map(|&(_, node)| node));
+        let nodes: Vec<Node> = structure.hidden.iter().map(|h| h.node).chain(entries).collect();
+        let mut graph = Graph::new();
+        let nodes = graph.instantiate(&field.graph, &nodes, |g, input| match input {
+            Input::Parameter(k) => match varying.binary_search(&(k as usize)) {
+                Ok(at) => g.state(n + at),
+                Err(_) => g.input(input),
+            },
+            other => g.input(other),
+        });
+        let tape = Tape::new(&graph, &nodes, n + varying.len(), model.parameter_values.len());
+        let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        HiddenConstraints {
+            list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
+            scales: Scales::new(model),
+            columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
+            formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
+                (Kind::Holonomic, false) => VELOCITY_ALONG,
+                (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
+                _ => "{g, H}",
+            },
+            bound: kernel.bind(&model.parameter_values),
+            kernel,
+            varying,
+        }
+    }
+
+    /// Scratch needed by [`HiddenConstraints::misses`], in numbers, for states of `model`.
+    pub fn work_len(&self, model: &Model) -> usize {
+        2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
+    }
+
+    /// Gives every hidden constraint that x does not meet, or that is not a number there. Nothing is allocated where
+    /// all are met.
+    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+        let (scale, work) = work.split_at_mut(x.len());
+        self.scales.put(x, scale);
+        let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
+        inputs[..x.len()].copy_from_slice(x);
+        for (input, &k) in inputs[x.len()..].iter_mut().zip(&self.varying) {
+            *input = parameters[k];
+        }
+        let (out, work) = work.split_at_mut(self.kernel.outputs());
+        self.kernel.run(&self.bound, &[model.t0], inputs, out, work);
+        let (values, mut entries) = out.split_at_mut(self.columns.len());
+        // A row that is small beside Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
+        for (value, columns) in values.iter_mut().zip(&self.columns) {
+            let (row, rest) = entries.split_at_mut(columns.len());
+            entries = rest;
+            let size: f64 = row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
+            if !is_missed(*value, size) {
+                *value = 0.0;
+            }
+        }
+        for (constraint, members) in &self.list {
+            let rows = || members.iter().enumerate().flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)));
+            // The first of the largest; the total order puts what is no number last.
+            let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+            let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else { continue };
+            found(Miss {
+                constraint: *constraint,
+                member: model.constraints[*constraint].member_name(member),
+                residual: Residual::Hidden(self.formula, values[row]),
+                reads: self.columns[row].clone(),
+            });
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Checks before a run starts: numbers that do not exist, a start off the constraint set,
+//! redundant constraints, integrals that vary.
+
+mod claims;
+mod domains;
+mod initial_state;
+mod misses;
+mod projection;
+mod ranks;
+
+pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
+pub use projection::{Projected, Projection, project_initial};
+
+use crate::elaborate::model::Model;
+use crate::graph::calculus::Gradient;
+use crate::rows::{self, RowField};
+use crate::syntax::diagnostic::{Diagnostic, Severity};
+use crate::treatment::dirac;
+use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
+use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
+use crate::treatment::{Field, watch_only};
+use claims::{integrals_hold, rows_hold};
+use domains::{field_is_finite, finite_values};
+use holonome_linear::gram::Row;
+use initial_state::{constraints_met, hidden_met, row_hidden_met};
+use ranks::{irregular, redundancy};
+
+/// Times in which claims are tested where no run is known: those of a run by default.
+pub const SPAN: (f64, f64) = (0.0, 100.0);
+
+/// Findings about a model with its numbers.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// Findings: errors, and warnings about observables.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
+    pub redundant: Vec<Diagnostic>,
+    /// The field with its invariants, if there is one and it is unrolled.
+    pub field: Option<(Field, Structure)>,
+    /// The field row by row, if the model is so large that it is run like that.
+    pub rows: Option<RowField>,
+    /// Why there is no field, if the model is too large to be unrolled.
+    pub too_large: Option<TooLarge>,
+    /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
+    /// set on purpose.
+    pub off_set: Vec<Diagnostic>,
+    /// Claimed invariants that vary along the flow: integrals, and constraints of a field that leaves them.
+    pub varying: Vec<String>,
+    /// The findings that name `varying`.
+    pub unverified: Vec<Diagnostic>,
+    /// Invariants that are constant on the constraint set only, and whose V grows somewhere off it.
+    pub weak_integrals: Vec<String>,
+}
+
+impl Examined {
+    /// Whether nothing stands against a run.
+    pub fn is_sound(&self) -> bool {
+        self.diagnostics.iter().all(|d| d.severity != Severity::Error)
+    }
+
+    /// Takes these claims, which have turned out to be none, out of what is held.
+    pub fn leave_out(&mut self, names: &[String]) {
+        for name in names {
+            if !self.varying.contains(name) {
+                self.varying.push(name.clone());
+            }
+        }
+        self.leave_out_unverified();
+    }
+
+    /// Takes the claims that are none out of what is held: they are watched only.
+    pub fn leave_out_unverified(&mut self) {
+        if let Some((field, _)) = &mut self.field {
+            field.watch_only(&self.varying);
+        }
+        if let Some(field) = &mut self.rows {
+            watch_only(&mut field.groups, &self.varying, &mut |_| {});
+        }
+    }
+}
+
+/// [`examine_during`] for a run over [`SPAN`].
+pub fn examine(model: &Model) -> Examined {
+    examine_during(model, SPAN)
+}
+
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
+/// from `span.0` to `span.1`.
+pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
+    let mut found = Examined {
+        diagnostics: Vec::new(),
+        redundant: Vec::new(),
+        field: None,
+        rows: None,
+        too_large: None,
+        off_set: Vec::new(),
+        varying: Vec::new(),
+        unverified: Vec::new(),
+        weak_integrals: Vec::new(),
+    };
+    finite_values(model, &mut found.diagnostics);
+    let undefined = !found.is_sound();
+    let off = constraints_met(model, &mut found.off_set);
+    if undefined {
+        return found; // derivatives of what does not exist say nothing
+    }
+    if rows::suits(model, LARGEST_UNROLLED) {
+        examine_rows(model, &off, span, &mut found);
+        return found;
+    }
+    let unrolled = match unroll(model) {
+        Ok(unrolled) => unrolled,
+        Err(too_large) => {
+            found.too_large = Some(too_large);
+            return found;
+        }
+    };
+    let gradients: Vec<Gradient> = unrolled.constraints.iter().flatten().map(|s| s.gradient.clone()).collect();
+    let rows = evaluate_rows(
+        &unrolled.graph,
+        &gradients.iter().collect::<Vec<_>>(),
+        model.t0,
+        &model.initial,
+        &model.parameter_values,
+    );
+    if model.is_hamiltonian() {
+        redundancy(model, &rows, off.is_empty(), &mut found.redundant);
+    }
+    let extended = match dirac::extend(model, unrolled) {
+        Ok(extended) => extended,
+        Err(reason) => {
+            // Redundant constraints make the brackets singular: one mistake, one finding.
+            if found.redundant.is_empty() && off.is_empty() {
+                found.diagnostics.push(irregular(model, &reason));
+            }
+            return found;
+        }
+    };
+    hidden_met(model, &extended.0, &extended.1, &off, &mut found.off_set);
+    if found.is_sound() {
+        let field = &extended.0;
+        let values = evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
+        field_is_finite(model, &values, &mut found.diagnostics);
+    }
+    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
+        integrals_hold(model, &extended.0, span, &mut found);
+    }
+    found.field = Some(extended);
+    found
+}
+
+/// Examines a model that is run row by row.
+fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
+    let field = RowField::new(model);
+    let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
+    field_is_finite(model, &at(&field.field), &mut found.diagnostics);
+    if !model.constraints.is_empty() {
+        let entries = at(&field.jacobian);
+        let row = |i: usize| -> Row {
+            let range = field.row_start[i]..field.row_start[i + 1];
+            field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
+        };
+        let gradients: Vec<Row> = (0..field.constraints / 2).map(row).collect();
+        redundancy(model, &gradients, off.is_empty(), &mut found.redundant);
+        row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
+    }
+    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
+        rows_hold(model, &field, span, found);
+    }
+    found.rows = Some(field);
+}
+
+/// A number for a message: seven digits, in the form a person would write.
+fn shown(value: f64) -> String {
+    if (1e-3..1e6).contains(&value.abs()) { format!("{}", (value * 1e7).round() / 1e7) } else { format!("{value:.6e}") }
+}
+
+/// Adds the places of the initial values that stand in these components of the state.
+fn places(model: &Model, components: &[u32], mut diagnostic: Diagnostic) -> Diagnostic {
+    for variable in &model.variables {
+        let range = variable.first..variable.first + variable.family.len();
+        if components.iter().any(|&c| range.contains(&(c as usize)))
+            && !diagnostic.related.iter().any(|(s, _)| *s == variable.initial_span)
+        {
+            diagnostic =
+                diagnostic.related(variable.initial_span, format!("the initial value of '{}'", variable.family.name));
+        }
+    }
+    diagnostic
+}

@@ -1,0 +1,216 @@
+//! Initial states moved onto the constraint set.
+
+use crate::elaborate::model::Model;
+use crate::graph::Node;
+use crate::graph::calculus::Gradient;
+use crate::scales::Scales;
+use crate::treatment::structure::{self, Formulas, Kind};
+use crate::treatment::unrolled::unroll;
+use holonome_linear::gram::{Row, dot};
+
+const REDUNDANT: &str = "the constraints are redundant there";
+
+/// An initial state moved onto the constraint set.
+#[derive(Clone, Debug)]
+pub struct Projected {
+    /// The state.
+    pub initial: Vec<f64>,
+    /// How far the positions moved, as a Euclidean distance.
+    pub position: f64,
+    /// How far the momenta moved.
+    pub momentum: f64,
+}
+
+/// [`Projection::project`] for the initial state of `model`.
+///
+/// # Errors
+/// In words, when there is no projection or Newton's iteration does not get there.
+pub fn project_initial(model: &Model) -> Result<Projected, String> {
+    if model.constraints.is_empty() {
+        return Ok(Projected { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
+    }
+    Projection::new(model)?.project(&model.parameter_values, &model.initial)
+}
+
+/// How states are moved onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes
+/// in the kinetic metric; other constraints by the least change in units of the state's own size.
+pub struct Projection {
+    degrees: usize,
+    /// The time of the start.
+    t0: f64,
+    scales: Scales,
+    constraints: Formulas,
+    /// The rows of H_pp and their numbers in the state; none where the metric is not the kinetic one.
+    metric: (Vec<u32>, Formulas),
+    hidden: Option<Formulas>,
+    /// Constraints and hidden constraints, where they are solved for together.
+    both: Option<Formulas>,
+}
+
+impl Projection {
+    /// The projection of `model`.
+    ///
+    /// # Errors
+    /// In words, when the model is too large or its constraints have no structure.
+    pub fn new(model: &Model) -> Result<Projection, String> {
+        let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
+        let n = model.degrees();
+        let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
+        let structure = structure::structure(model, &mut unrolled).map_err(|e| e.to_string())?;
+        let holonomic = structure.kind == Kind::Holonomic;
+        // H_pp by rows over the momenta.
+        let mut metric: Vec<(u32, Gradient)> = Vec::new();
+        if holonomic && structure.hidden.iter().all(|h| !h.tangency) {
+            for (i, d) in unrolled.hamiltonian_gradient.clone() {
+                if i as usize >= n {
+                    metric.push((i, unrolled.graph.gradient(d)));
+                }
+            }
+        }
+        let formulas = |nodes: &[Node], gradients: &[&Gradient]| {
+            Formulas::new(&unrolled.graph, nodes, gradients, model.dimension(), model.parameter_values.len())
+        };
+        let nodes: Vec<Node> = scalars.iter().map(|s| s.node).collect();
+        let gradients: Vec<&Gradient> = scalars.iter().map(|s| &s.gradient).collect();
+        let hidden: Vec<Node> = structure.hidden.iter().map(|h| h.node).collect();
+        let hidden_gradients: Vec<&Gradient> = structure.hidden.iter().map(|h| &h.gradient).collect();
+        let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
+        Ok(Projection {
+            degrees: n,
+            t0: model.t0,
+            scales: Scales::new(model),
+            constraints: formulas(&nodes, &gradients),
+            metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
+            hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
+            both: (!hidden.is_empty() && !holonomic)
+                .then(|| formulas(&[nodes, hidden].concat(), &[gradients, hidden_gradients].concat())),
+        })
+    }
+
+    /// Moves the state `start` onto the constraint set at these parameters.
+    ///
+    /// # Errors
+    /// In words, when Newton's iteration does not get there.
+    pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<Projected, String> {
+        let n = self.degrees;
+        let mut x = start.to_vec();
+        let (momenta, mass) = &self.metric;
+        let inverse_mass = mass.at(&mass.bind(parameters), self.t0, &x).1;
+        // M⁻¹ g for a row g over the positions.
+        let raise = |row: &Row| -> Row {
+            let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
+            for (i, h) in momenta.iter().zip(&inverse_mass) {
+                let sum: f64 = h
+                    .iter()
+                    .filter(|(j, _)| *j as usize >= n)
+                    .map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d))
+                    .sum();
+                if sum != 0.0 {
+                    dense.insert(i - n as u32, sum);
+                }
+            }
+            dense.into_iter().collect()
+        };
+        let units = self.scales.units(start);
+        let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
+        let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
+        let bound = self.constraints.bind(parameters);
+        newton(&self.constraints, (&bound, self.t0), &direction, &units, &mut x)?;
+        if let Some(hidden) = &self.hidden {
+            // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
+            let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
+            let directions: Vec<Row> = self.constraints.at(&bound, self.t0, &x).1.iter().map(over_momenta).collect();
+            let bound = hidden.bind(parameters);
+            for _ in 0..3 {
+                let (f, rows) = hidden.at(&bound, self.t0, &x);
+                newton_step(&rows, &directions, &f, &mut x).ok_or(REDUNDANT)?;
+            }
+        }
+        if let Some(both) = &self.both {
+            newton(both, (&both.bind(parameters), self.t0), &least, &units, &mut x)?;
+        }
+        let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
+        let split = if n == 0 { x.len() } else { n };
+        let (position, momentum) = (distance(0..split), distance(split..x.len()));
+        Ok(Projected { initial: x, position, momentum })
+    }
+}
+
+/// Moves x along `direction` of each formula's gradient to where all of them vanish.
+fn newton(
+    formulas: &Formulas,
+    (bound, t): (&[f64], f64),
+    direction: &dyn Fn(&Row) -> Row,
+    units: &[f64],
+    x: &mut [f64],
+) -> Result<(), String> {
+    for _ in 0..100 {
+        let (f, rows) = formulas.at(bound, t, x);
+        let directions: Vec<Row> = rows.iter().map(direction).collect();
+        let step = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        if step.iter().any(|&(_, v)| !v.is_finite()) {
+            break;
+        }
+        if step.iter().all(|&(i, v)| v.abs() <= 4.0 * f64::EPSILON * units[i].max(x[i].abs())) {
+            return Ok(());
+        }
+    }
+    // Newton stalls at rounding; anything more is a failure.
+    let (f, rows) = formulas.at(bound, t, x);
+    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
+    let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
+    match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
+        Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
+            "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<Vec<(usize, f64)>> {
+    let y = solve(rows, directions, f)?;
+    let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
+    for (d, y) in directions.iter().zip(&y) {
+        for &(i, v) in d {
+            *step.entry(i as usize).or_default() += y * v;
+        }
+    }
+    step.iter().for_each(|(&i, v)| x[i] -= v);
+    Some(step.into_iter().collect())
+}
+
+/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after rows and columns are scaled.
+fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
+    // Pivots of a matrix with a unit diagonal that are rounding.
+    const SINGULAR: f64 = 1e-13;
+    let m = f.len();
+    let inverse_root = |i: usize| {
+        let own = dot(&rows[i], &directions[i]).abs();
+        (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
+    };
+    let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
+    let entry = |i: usize, j: usize| dot(&rows[i], &directions[j]) * scale[i] * scale[j];
+    let mut a: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
+    for k in 0..m {
+        let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
+        a.swap(k, pivot);
+        if a[k][k].abs() <= SINGULAR || a[k][k].is_nan() {
+            return None;
+        }
+        for i in k + 1..m {
+            let factor = a[i][k] / a[k][k];
+            if factor != 0.0 {
+                for j in k..=m {
+                    a[i][j] -= factor * a[k][j];
+                }
+            }
+        }
+    }
+    let mut y = vec![0.0; m];
+    for k in (0..m).rev() {
+        let rest: f64 = (k + 1..m).map(|j| a[k][j] * y[j]).sum();
+        y[k] = (a[k][m] - rest) / a[k][k];
+    }
+    Some(y.iter().zip(&scale).map(|(y, s)| y * s).collect())
+}

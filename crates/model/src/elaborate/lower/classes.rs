@@ -1,0 +1,171 @@
+//! Classes of rows: rows that decide alike share a template.
+
+use super::row_indices::{Guard, RowIndices};
+use super::slots::Slot;
+use super::summands::{Piece, Wrapper};
+use super::template::{Lowering, Template};
+use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
+use crate::elaborate::expression::Draw;
+use crate::functional::Term;
+use crate::graph::Node;
+use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
+use rustc_hash::FxHashMap;
+
+/// A place in the tree of decisions: rows that decide alike end at the same class.
+#[derive(Default)]
+struct Choice {
+    /// What is decided here, where anything is.
+    question: Option<Node>,
+    /// The next place, by the bits of the answer.
+    answers: FxHashMap<u64, usize>,
+    class: Option<usize>,
+}
+
+/// Rows that share a template.
+struct Class {
+    guards: Vec<Guard>,
+    slots: Vec<(Slot, Span)>,
+    term: Term,
+}
+
+pub(super) struct Builder<'a> {
+    context: &'a Context<'a>,
+    piece: &'a Piece,
+    components: usize,
+    classes: Vec<Class>,
+    /// The root is first.
+    choices: Vec<Choice>,
+    rows: usize,
+    /// Entries of all row tables.
+    entries: usize,
+    /// Nodes of all templates.
+    written: usize,
+    draws: &'a mut Vec<Draw>,
+}
+
+impl<'a> Builder<'a> {
+    /// Templates of `piece`, a summand of a formula of `components` components; its draws are added to `draws`.
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        piece: &'a Piece,
+        components: usize,
+        draws: &'a mut Vec<Draw>,
+    ) -> Builder<'a> {
+        let choices = vec![Choice::default()];
+        Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draws }
+    }
+
+    /// The model around the formula.
+    pub(super) fn context(&self) -> &'a Context<'a> {
+        self.context
+    }
+
+    /// Place of the summand in the file.
+    pub(super) fn span(&self) -> Span {
+        self.piece.body.span
+    }
+
+    /// The templates with their rows.
+    pub(super) fn into_terms(self) -> impl Iterator<Item = Term> {
+        self.classes.into_iter().map(|c| c.term)
+    }
+
+    /// Adds one row.
+    pub(super) fn row(&mut self, names: &mut RowIndices, row: &[f64], member: usize) -> Result<(), Diagnostic> {
+        self.rows += 1;
+        if self.rows > MOST_ROWS {
+            return Err(Diagnostic::error(
+                format!("this needs more than {MOST_ROWS} rows"),
+                self.span(),
+                "too many rows",
+            )
+            .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+        }
+        let class = self.class(names, row)?;
+        let class = &mut self.classes[class];
+        self.entries += class.slots.len();
+        if self.entries > MOST_NUMBERS {
+            return Err(too_many_numbers(self.entries, self.span()));
+        }
+        for guard in &class.guards {
+            names.check(guard, row)?;
+        }
+        for (slot, span) in &class.slots {
+            let entry = slot.entry(self.context, names, row, *span, &mut class.term, self.draws)?;
+            class.term.table.push(entry);
+        }
+        class.term.first_output.push((member * self.components + self.piece.offset) as u32);
+        Ok(())
+    }
+
+    /// The class of a row, new where no row has decided like this one.
+    fn class(&mut self, names: &mut RowIndices, row: &[f64]) -> Result<usize, Diagnostic> {
+        let mut at = 0;
+        while let Some(question) = self.choices[at].question {
+            let answer = names.evaluate_node(question, row).to_bits();
+            match self.choices[at].answers.get(&answer) {
+                Some(&next) => at = next,
+                None => break,
+            }
+        }
+        if let Some(class) = self.choices[at].class {
+            return Ok(class);
+        }
+        let (class, decisions) = self.template(names, row)?;
+        self.written += class.term.graph.len();
+        if self.written > LARGEST_TEMPLATES {
+            return Err(Diagnostic::error(
+                format!(
+                    "the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"
+                ),
+                self.span(),
+                "too large",
+            )
+            .help("a sum inside a nonlinear function is written out for each of its lengths"));
+        }
+        // The same questions come in the same order for all rows that have answered alike so far.
+        let mut at = 0;
+        for (question, answer) in decisions {
+            self.choices[at].question = Some(question);
+            let new = self.choices.len();
+            let next = *self.choices[at].answers.entry(answer.to_bits()).or_insert(new);
+            if next == new {
+                self.choices.push(Choice::default());
+            }
+            at = next;
+        }
+        self.choices[at].class = Some(self.classes.len());
+        self.classes.push(class);
+        Ok(self.classes.len() - 1)
+    }
+
+    /// The template of a row and the decisions that led to it.
+    fn template(&self, names: &mut RowIndices, row: &[f64]) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
+        let mut lowering = Lowering::new(names, row);
+        let mut roots = lowering.lower(&self.piece.body)?;
+        for wrapper in self.piece.wrappers.iter().rev() {
+            roots = match wrapper {
+                Wrapper::Negate => roots.iter().map(|&r| lowering.graph.neg(r)).collect(),
+                Wrapper::Scale(c) => {
+                    let c = lowering.lower(c)?[0];
+                    roots.iter().map(|&r| lowering.graph.mul(c, r)).collect()
+                }
+                Wrapper::Divide(c) => {
+                    let c = lowering.lower(c)?[0];
+                    roots.iter().map(|&r| lowering.graph.div(r, c)).collect()
+                }
+            };
+        }
+        let Template { graph, slots, guards, decisions } = lowering.into_template();
+        let term = Term {
+            graph,
+            roots,
+            slots: slots.iter().map(|(slot, _)| slot.source()).collect(),
+            table: Vec::new(),
+            first_output: Vec::new(),
+            numbers: Vec::new(),
+        };
+        Ok((Class { guards, slots, term }, decisions))
+    }
+}

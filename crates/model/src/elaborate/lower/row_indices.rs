@@ -1,0 +1,321 @@
+//! Index expressions as functions of a row, evaluated row by row, and what must be true of a row that uses them.
+
+use super::arithmetic::{add_term, components};
+use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
+use crate::elaborate::expression::{Ex, Expression, IndexVariable, Kind, Range};
+use crate::graph::aligned::Aligned;
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::op::{Binary, Unary};
+use crate::graph::tape::Tape;
+use crate::graph::{Expression as GraphExpression, Graph, Input, Node};
+use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Index expressions of one piece: a graph whose state are the row's index values.
+pub(super) struct RowIndices<'a> {
+    context: &'a Context<'a>,
+    rows: Vec<IndexVariable>,
+    pub(super) graph: Graph,
+    /// Inner sums' indices, as functions of the row.
+    pub(super) bound: FxHashMap<IndexVariable, Node>,
+    /// Compiled evaluations, by node.
+    kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
+    /// The ranges' ends and filters of the rows with what they need to be true.
+    known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
+    work: Vec<f64>,
+}
+
+/// Results by expression, for those that are shared.
+type Memo = FxHashMap<*const Expression, Vec<Node>>;
+
+/// Where a walk over an index expression has been: shared expressions, with the condition that leads there.
+#[derive(Default)]
+struct Seen {
+    pairs: FxHashSet<(*const Expression, Node)>,
+    visits: usize,
+}
+
+/// An index of a list or of a `let` family with the range that it must lie in, or the condition of a family
+/// that must hold.
+#[derive(Clone)]
+pub(super) struct Guard {
+    name: String,
+    /// Where this is 0, nothing is asked.
+    when: Node,
+    value: Node,
+    /// `None` for a condition.
+    between: Option<(Node, Node)>,
+    span: Span,
+}
+
+impl<'a> RowIndices<'a> {
+    pub(super) fn new(context: &'a Context<'a>, flat: &[&Range]) -> Self {
+        RowIndices {
+            context,
+            rows: flat.iter().map(|r| r.index).collect(),
+            graph: Graph::new(),
+            bound: FxHashMap::default(),
+            kernels: FxHashMap::default(),
+            known: FxHashMap::default(),
+            work: Vec::new(),
+        }
+    }
+
+    /// A scalar index expression as a function of the row.
+    pub(super) fn node(&mut self, e: &Ex) -> Node {
+        self.nodes(e, &mut Memo::default())[0]
+    }
+
+    /// The components of an expression of numbers and indices.
+    fn nodes(&mut self, e: &Ex, memo: &mut Memo) -> Vec<Node> {
+        let shared = Arc::strong_count(e) > 1;
+        if shared && let Some(known) = memo.get(&Arc::as_ptr(e)) {
+            return known.clone();
+        }
+        let nodes = self.new_nodes(e, memo);
+        if shared {
+            memo.insert(Arc::as_ptr(e), nodes.clone());
+        }
+        nodes
+    }
+
+    fn new_nodes(&mut self, e: &Ex, memo: &mut Memo) -> Vec<Node> {
+        match &e.kind {
+            Kind::Index(variable) => match self.bound.get(variable) {
+                Some(&node) => vec![node],
+                None => {
+                    let k = self.rows.iter().position(|r| r == variable).expect("an index is used where it is bound");
+                    vec![self.graph.state(k)]
+                }
+            },
+            Kind::Add(terms) => {
+                let mut sum = vec![self.graph.zero(); e.shape.len()];
+                for (is_subtracted, term) in terms {
+                    let term = self.nodes(term, memo);
+                    add_term(&mut self.graph, &mut sum, *is_subtracted, &term);
+                }
+                sum
+            }
+            // A `let` of indices and numbers; its own index values are guarded.
+            Kind::Member(_, _, _, body) => self.nodes(body, memo),
+            Kind::Component(base, list) => {
+                let entries = self.nodes(base, memo);
+                let axes: Vec<Node> = list.iter().map(|index| self.nodes(index, memo)[0]).collect();
+                vec![self.pick(&entries, &axes, &base.shape.dimensions())]
+            }
+            kind => {
+                let mut parts = Vec::new();
+                kind.for_each_part(&mut |part| parts.push(self.nodes(part, memo)));
+                components(&mut self.graph, e, &parts)
+            }
+        }
+    }
+
+    /// `(0.4, -0.8, 0.4)[s]`: a component picked by the row, as a chain of choices.
+    fn pick(&mut self, entries: &[Node], axes: &[Node], sizes: &[usize]) -> Node {
+        let mut at = self.graph.zero();
+        for (&axis, &size) in axes.iter().zip(sizes) {
+            let (size, one) = (self.graph.constant(size as f64), self.graph.one());
+            let (before, here) = (self.graph.mul(at, size), self.graph.sub(axis, one));
+            at = self.graph.add(before, here);
+        }
+        let mut result = self.graph.constant(f64::NAN);
+        for (k, &entry) in entries.iter().enumerate() {
+            let k = self.graph.constant(k as f64);
+            let here = self.graph.binary(Binary::Equal, at, k);
+            result = self.graph.select(here, entry, result);
+        }
+        result
+    }
+
+    /// What must be true of the row where `e` stands: every component that it picks and every `let` member
+    /// that it uses exists.
+    pub(super) fn guards_of(&mut self, e: &Ex, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
+        let always = self.graph.one();
+        self.collect(e, always, &mut Seen::default(), out)
+    }
+
+    /// [`RowIndices::guards_of`] where `when` is not 0.
+    fn collect(&mut self, e: &Ex, when: Node, seen: &mut Seen, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
+        if Arc::strong_count(e) > 1 && !seen.pairs.insert((Arc::as_ptr(e), when)) {
+            return Ok(());
+        }
+        seen.visits += 1;
+        if seen.visits > LARGEST_TEMPLATE {
+            return Err(Diagnostic::error(
+                format!(
+                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"
+                ),
+                e.span,
+                "too large",
+            ));
+        }
+        match &e.kind {
+            Kind::Member(name, checks, filter, body) => {
+                for (index, _) in checks {
+                    self.collect(index, when, seen, out)?;
+                }
+                let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
+                // The ranges may use the let's own earlier indices: bind them to the values asked for.
+                let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
+                for ((_, range), &value) in checks.iter().zip(&values) {
+                    self.bound.insert(range.index, value);
+                    self.collect(&range.low, when, seen, out)?;
+                    self.collect(&range.high, when, seen, out)?;
+                    let between = Some((self.node(&range.low), self.node(&range.high)));
+                    out.push(Guard { name: name.clone(), when, value, between, span: e.span });
+                }
+                if let Some(filter) = filter {
+                    self.collect(filter, when, seen, out)?;
+                    let value = self.node(filter);
+                    out.push(Guard { name: name.clone(), when, value, between: None, span: e.span });
+                }
+                for ((_, range), outer) in checks.iter().zip(outer) {
+                    match outer {
+                        Some(node) => self.bound.insert(range.index, node),
+                        None => self.bound.remove(&range.index),
+                    };
+                }
+                // Of a body that is more than an index expression its own lowering takes care.
+                if body.is_index() {
+                    self.collect(body, when, seen, out)?;
+                }
+            }
+            Kind::Component(base, list) if e.is_index() => {
+                for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
+                    self.collect(index, when, seen, out)?;
+                    let value = self.node(index);
+                    let between = Some((self.graph.one(), self.graph.constant(size as f64)));
+                    out.push(Guard { name: "the list".to_string(), when, value, between, span: e.span });
+                }
+                self.collect(base, when, seen, out)?;
+            }
+            // A branch that is not taken need not exist.
+            Kind::Select(c, a, b) if c.is_index() => {
+                self.collect(c, when, seen, out)?;
+                let c = self.node(c);
+                let not = self.graph.unary(Unary::Not, c);
+                let (first, second) =
+                    (self.graph.binary(Binary::And, when, c), self.graph.binary(Binary::And, when, not));
+                self.collect(a, first, seen, out)?;
+                self.collect(b, second, seen, out)?;
+            }
+            kind => {
+                let mut result = Ok(());
+                kind.for_each_part(&mut |part| {
+                    if result.is_ok() {
+                        result = self.collect(part, when, seen, out);
+                    }
+                });
+                result?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the row meets a guard.
+    pub(super) fn check(&mut self, guard: &Guard, row: &[f64]) -> Result<(), Diagnostic> {
+        if self.evaluate_node(guard.when, row) == 0.0 {
+            return Ok(());
+        }
+        let value = self.evaluate_node(guard.value, row);
+        let Some((low, high)) = guard.between else {
+            if value != 0.0 {
+                return Ok(());
+            }
+            let message = format!("'{}' has no member here{}", guard.name, self.with(row));
+            return Err(Diagnostic::error(message, guard.span, "left out by its condition"));
+        };
+        let [low, high] = [low, high].map(|n| self.evaluate_node(n, row));
+        let value = self.check_whole(value, guard.span, row, "an index")?;
+        if value < low || value > high {
+            let message = format!("index {value} of '{}' is outside {low}..{high}{}", guard.name, self.with(row));
+            return Err(Diagnostic::error(message, guard.span, "no such member"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn evaluate_node(&mut self, node: Node, row: &[f64]) -> f64 {
+        if let Some(v) = self.graph.value(node) {
+            return v;
+        }
+        // The common forms i, i + 1, i - 1 without a kernel.
+        let state = |n: Node| match self.graph.expression(n) {
+            GraphExpression::Input(Input::State(k)) => Some(row[k as usize]),
+            _ => self.graph.value(n),
+        };
+        match self.graph.expression(node) {
+            GraphExpression::Input(_) => return state(node).expect("an index is a state of its graph"),
+            GraphExpression::Binary(op, a, b) => {
+                if let (Some(a), Some(b)) = (state(a), state(b)) {
+                    return op.evaluate(a, b);
+                }
+            }
+            _ => {}
+        }
+        let graph = &self.graph;
+        let states = self.rows.len();
+        let (kernel, bound) = self.kernels.entry(node).or_insert_with(|| {
+            let kernel =
+                Interpreter.compile(&Tape::new(graph, &[node], states, 0), 1).expect("the interpreter never refuses");
+            let bound = kernel.bind(&[]);
+            (kernel, bound)
+        });
+        self.work.resize(kernel.work_len().max(self.work.len()), 0.0);
+        let mut x = vec![0.0; states];
+        x[..row.len()].copy_from_slice(row);
+        let mut out = [0.0];
+        kernel.run(bound, &[0.0], &x, &mut out, &mut self.work);
+        out[0]
+    }
+
+    /// The value of a range's end or of a filter, with what it picks checked.
+    pub(super) fn checked(&mut self, e: &Ex, row: &[f64]) -> Result<f64, Diagnostic> {
+        let key = Arc::as_ptr(e);
+        if !self.known.contains_key(&key) {
+            let mut guards = Vec::new();
+            self.guards_of(e, &mut guards)?;
+            let node = self.node(e);
+            self.known.insert(key, (node, guards));
+        }
+        let (node, count) = {
+            let (node, guards) = &self.known[&key];
+            (*node, guards.len())
+        };
+        for k in 0..count {
+            let guard = self.known[&key].1[k].clone();
+            self.check(&guard, row)?;
+        }
+        Ok(self.evaluate_node(node, row))
+    }
+
+    pub(super) fn whole(&mut self, e: &Ex, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
+        let value = self.checked(e, row)?;
+        self.check_whole(value, e.span, row, what)
+    }
+
+    pub(super) fn check_whole(&self, value: f64, span: Span, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
+        if value.fract() == 0.0 && value.abs() <= LARGEST_INDEX {
+            return Ok(value);
+        }
+        let message = format!("{what} must be an integer, and this is {value}{}", self.with(row));
+        Err(Diagnostic::error(message, span, "not an integer")
+            .help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
+    }
+
+    /// " (with i = 3, j = 4)", or nothing where no index is set.
+    pub(super) fn with(&self, row: &[f64]) -> String {
+        if row.is_empty() {
+            return String::new();
+        }
+        let list: Vec<String> = self
+            .rows
+            .iter()
+            .zip(row)
+            .map(|(&v, i)| format!("{} = {i}", self.context.index_names[v as usize]))
+            .collect();
+        format!(" (with {})", list.join(", "))
+    }
+}

@@ -1,0 +1,95 @@
+//! Rows of a formula: the values that the indices of nested ranges run through.
+
+use super::MOST_ROWS;
+use super::classes::Builder;
+use super::row_indices::RowIndices;
+use crate::elaborate::expression::{Ex, Range, Ranges};
+use crate::syntax::diagnostic::Diagnostic;
+
+/// Index values that the ranges of one formula may run through, with those that filters leave out.
+const MOST_VISITED: usize = 2 * MOST_ROWS;
+
+/// Runs through the rows of nested ranges; the first `family_depth` of them number the members.
+pub(super) struct RowLoop {
+    family_depth: usize,
+    /// Number of members so far.
+    pub(super) member: usize,
+    /// Index values of the members, `family_depth` for each.
+    pub(super) members: Vec<i32>,
+    /// Index values gone through at every level: rows that a filter leaves out cost time as well.
+    visited: usize,
+}
+
+impl RowLoop {
+    /// Before the first row.
+    pub(super) fn new(family_depth: usize) -> RowLoop {
+        RowLoop { family_depth, member: 0, members: Vec::new(), visited: 0 }
+    }
+
+    /// Adds every row of `loops` to `builder`.
+    pub(super) fn run(&mut self, builder: &mut Builder, loops: &[&Ranges]) -> Result<(), Diagnostic> {
+        let flat: Vec<&Range> = loops.iter().flat_map(|l| &l.ranges).collect();
+        // A filter is decided once the ranges of its own sum are set.
+        let mut filters: Vec<Vec<&Ex>> = vec![Vec::new(); flat.len() + 1];
+        let mut depth = 0;
+        for l in loops {
+            depth += l.ranges.len();
+            filters[depth].extend(&l.filter);
+        }
+        let mut names = RowIndices::new(builder.context(), &flat);
+        let mut row = Vec::new();
+        self.descend(builder, &flat, &filters, &mut names, &mut row)
+    }
+
+    fn descend<'e>(
+        &mut self,
+        builder: &mut Builder,
+        flat: &[&'e Range],
+        filters: &[Vec<&'e Ex>],
+        names: &mut RowIndices,
+        row: &mut Vec<f64>,
+    ) -> Result<(), Diagnostic> {
+        let depth = row.len();
+        self.visited += 1;
+        if self.visited > MOST_VISITED {
+            return Err(Diagnostic::error(
+                format!("the ranges run through more than {MOST_VISITED} index values"),
+                builder.span(),
+                "too many rows",
+            )
+            .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+        }
+        for filter in &filters[depth] {
+            if names.checked(filter, row)? == 0.0 {
+                return Ok(());
+            }
+        }
+        if depth == self.family_depth {
+            self.member += 1;
+            self.members.extend(row.iter().map(|&i| i as i32));
+        }
+        if depth == flat.len() {
+            builder.row(names, row, self.member - 1)?;
+        } else {
+            let range = flat[depth];
+            let low = names.whole(&range.low, row, "the first value of a range")?;
+            let high = names.whole(&range.high, row, "the last value of a range")?;
+            if high - low + 1.0 > MOST_ROWS as f64 {
+                return Err(Diagnostic::error(
+                    format!("the range {low}..{high} has more rows than the limit of {MOST_ROWS}"),
+                    range.span,
+                    "too many rows",
+                )
+                .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+            }
+            let mut i = low;
+            while i <= high {
+                row.push(i);
+                self.descend(builder, flat, filters, names, row)?;
+                row.pop();
+                i += 1.0;
+            }
+        }
+        Ok(())
+    }
+}

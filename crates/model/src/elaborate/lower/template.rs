@@ -1,0 +1,310 @@
+//! The template of a row: its formula with slots in place of the numbers that it reads.
+
+use super::LARGEST_TEMPLATE;
+use super::arithmetic::{add_term, components};
+use super::row_indices::{Guard, RowIndices};
+use super::slots::Slot;
+use crate::elaborate::expression::{self, Ex, Expression, Kind, Range};
+use crate::elaborate::shape::Shape;
+use crate::graph::{Graph, Input, Node};
+use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A template while it is made.
+pub(super) struct Lowering<'l, 'a> {
+    names: &'l mut RowIndices<'a>,
+    row: &'l [f64],
+    pub(super) graph: Graph,
+    slots: Vec<(Slot, Span)>,
+    known: FxHashMap<Slot, Node>,
+    decisions: Vec<(Node, f64)>,
+    guards: Vec<Guard>,
+    /// Results by expression and scope: a shared sub-expression is lowered once.
+    memo: FxHashMap<(*const Expression, u32), Vec<Node>>,
+    scope: u32,
+    scopes: u32,
+    /// Terms of inner sums gone through.
+    steps: usize,
+}
+
+/// A template once its formula has been lowered, without its roots.
+pub(super) struct Template {
+    pub(super) graph: Graph,
+    /// Slots with the places of what reads them.
+    pub(super) slots: Vec<(Slot, Span)>,
+    /// Conditions on every row that shares the template.
+    pub(super) guards: Vec<Guard>,
+    /// Answers of the row that made the template; rows that give the same share it.
+    pub(super) decisions: Vec<(Node, f64)>,
+}
+
+impl<'l, 'a> Lowering<'l, 'a> {
+    /// For one row of index values.
+    pub(super) fn new(names: &'l mut RowIndices<'a>, row: &'l [f64]) -> Lowering<'l, 'a> {
+        Lowering {
+            names,
+            row,
+            graph: Graph::new(),
+            slots: Vec::new(),
+            known: FxHashMap::default(),
+            decisions: Vec::new(),
+            guards: Vec::new(),
+            memo: FxHashMap::default(),
+            scope: 0,
+            scopes: 0,
+            steps: 0,
+        }
+    }
+
+    /// The template, once everything is lowered.
+    pub(super) fn into_template(self) -> Template {
+        Template { graph: self.graph, slots: self.slots, guards: self.guards, decisions: self.decisions }
+    }
+
+    fn decide(&mut self, node: Node) -> f64 {
+        let value = self.names.evaluate_node(node, self.row);
+        if self.names.graph.value(node).is_none() && !self.decisions.iter().any(|&(n, _)| n == node) {
+            self.decisions.push((node, value));
+        }
+        value
+    }
+
+    fn slot(&mut self, slot: Slot, span: Span) -> Node {
+        if let Some(&node) = self.known.get(&slot) {
+            return node;
+        }
+        let node = self.graph.input(Input::Slot(self.slots.len() as u32));
+        self.slots.push((slot.clone(), span));
+        self.known.insert(slot, node);
+        node
+    }
+
+    fn indices(&mut self, list: &[Ex]) -> Result<Vec<Node>, Diagnostic> {
+        list.iter()
+            .map(|e| {
+                self.guard(e)?;
+                Ok(self.names.node(e))
+            })
+            .collect()
+    }
+
+    /// Lowers `e` to its components.
+    pub(super) fn lower(&mut self, e: &Ex) -> Result<Vec<Node>, Diagnostic> {
+        // What no inner sum binds means the same in every scope of this row.
+        let scope = if e.depends & expression::INDEX == 0 { 0 } else { self.scope };
+        let key = (Arc::as_ptr(e), scope);
+        if let Some(nodes) = self.memo.get(&key) {
+            return Ok(nodes.clone());
+        }
+        let nodes = self.lower_new(e)?;
+        if self.graph.len() > LARGEST_TEMPLATE {
+            return Err(Diagnostic::error(
+                format!("this expression unrolls to more than {LARGEST_TEMPLATE} operations"),
+                e.span,
+                "too large",
+            )
+            .help(
+                "a sum inside a nonlinear function is written out in full; sums that are only added up are not limited",
+            ));
+        }
+        self.memo.insert(key, nodes.clone());
+        Ok(nodes)
+    }
+
+    fn lower_new(&mut self, e: &Ex) -> Result<Vec<Node>, Diagnostic> {
+        if e.depends & expression::INDEX != 0 && e.is_index() && e.shape == Shape::Scalar {
+            self.guard(e)?;
+            let node = self.names.node(e);
+            return Ok(vec![match self.names.graph.value(node) {
+                Some(v) => self.graph.constant(v),
+                None => self.slot(Slot::Number(node), e.span),
+            }]);
+        }
+        match &e.kind {
+            Kind::Time => Ok(vec![self.graph.input(Input::Time)]),
+            Kind::Index(_) => unreachable!("handled above"),
+            Kind::Variable(variable, list) => {
+                let indices = self.indices(list)?;
+                Ok((0..e.shape.len() as u32)
+                    .map(|component| {
+                        self.slot(Slot::Variable { variable: *variable, component, indices: indices.clone() }, e.span)
+                    })
+                    .collect())
+            }
+            Kind::Parameter(parameter, list) => {
+                let indices = self.indices(list)?;
+                Ok((0..e.shape.len() as u32)
+                    .map(|component| {
+                        self.slot(
+                            Slot::Parameter { parameter: *parameter, component, indices: indices.clone() },
+                            e.span,
+                        )
+                    })
+                    .collect())
+            }
+            Kind::Multiplier(constraint, list) => {
+                let indices = self.indices(list)?;
+                Ok((0..e.shape.len() as u32)
+                    .map(|component| {
+                        let indices = indices.clone();
+                        self.slot(Slot::Multiplier { constraint: *constraint, component, indices }, e.span)
+                    })
+                    .collect())
+            }
+            Kind::Table(table, column, row) => {
+                let row = self.indices(std::slice::from_ref(row))?[0];
+                Ok(vec![self.slot(Slot::Table { table: *table, column: *column, row }, e.span)])
+            }
+            Kind::Trajectory => Ok(vec![self.slot(Slot::Trajectory, e.span)]),
+            Kind::Draw(draw) => {
+                let count = e.shape.len();
+                Ok((0..count)
+                    .map(|_| {
+                        let ordinal = self.slots.len() as u32;
+                        self.slot(Slot::Draw { draw: *draw, ordinal }, e.span)
+                    })
+                    .collect())
+            }
+            Kind::Member(_, _, _, body) => {
+                self.guard(e)?;
+                self.lower(body)
+            }
+            Kind::Add(terms) => {
+                let zero = self.graph.zero();
+                let mut sum = vec![zero; e.shape.len()];
+                for (is_subtracted, term) in terms {
+                    let term = self.lower(term)?;
+                    add_term(&mut self.graph, &mut sum, *is_subtracted, &term);
+                }
+                Ok(sum)
+            }
+            Kind::Select(c, a, b) if c.is_index() => {
+                self.guard(c)?;
+                let condition = self.names.node(c);
+                if self.decide(condition) != 0.0 { self.lower(a) } else { self.lower(b) }
+            }
+            Kind::Component(base, list) => {
+                let mut position = 0;
+                for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
+                    self.guard(index)?;
+                    let node = self.names.node(index);
+                    let value = self.decide(node);
+                    let value = self.names.check_whole(value, index.span, self.row, "an index")?;
+                    if value < 1.0 || value > size as f64 {
+                        let message = format!("index {value} is outside 1..{size}{}", self.names.with(self.row));
+                        return Err(Diagnostic::error(
+                            message,
+                            index.span,
+                            format!("this has the shape {}", base.shape),
+                        ));
+                    }
+                    position = position * size + value as usize - 1;
+                }
+                // Of a variable or parameter only the component that is picked becomes a slot.
+                let component = position as u32;
+                Ok(vec![match &base.kind {
+                    Kind::Variable(variable, list) => {
+                        let indices = self.indices(list)?;
+                        self.slot(Slot::Variable { variable: *variable, component, indices }, base.span)
+                    }
+                    Kind::Parameter(parameter, list) => {
+                        let indices = self.indices(list)?;
+                        self.slot(Slot::Parameter { parameter: *parameter, component, indices }, base.span)
+                    }
+                    _ => self.lower(base)?[position],
+                }])
+            }
+            Kind::Sum(ranges, body) => {
+                let zero = self.graph.zero();
+                let mut sum = vec![zero; e.shape.len()];
+                self.inner_sum(&ranges.ranges, ranges.filter.as_ref(), body, &mut sum)?;
+                Ok(sum)
+            }
+            _ => {
+                let mut parts = Ok(Vec::new());
+                e.kind.for_each_part(&mut |part| {
+                    if let Ok(list) = &mut parts {
+                        match self.lower(part) {
+                            Ok(nodes) => list.push(nodes),
+                            Err(finding) => parts = Err(finding),
+                        }
+                    }
+                });
+                Ok(components(&mut self.graph, e, &parts?))
+            }
+        }
+    }
+
+    /// A sum inside a nonlinear function: written out, its length a decision.
+    fn inner_sum(
+        &mut self,
+        ranges: &[Range],
+        filter: Option<&Ex>,
+        body: &Ex,
+        sum: &mut [Node],
+    ) -> Result<(), Diagnostic> {
+        let [range, rest @ ..] = ranges else {
+            self.steps += 1;
+            if self.steps > LARGEST_TEMPLATE {
+                return Err(Diagnostic::error(
+                    format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"),
+                    body.span,
+                    "too long to write out",
+                )
+                .help("sums that are only added up are not limited like this"));
+            }
+            if let Some(filter) = filter {
+                self.guard(filter)?;
+                let node = self.names.node(filter);
+                if self.decide(node) == 0.0 {
+                    return Ok(());
+                }
+            }
+            for (s, v) in sum.iter_mut().zip(self.lower(body)?) {
+                *s = self.graph.add(*s, v);
+            }
+            return Ok(());
+        };
+        self.guard(&range.low)?;
+        self.guard(&range.high)?;
+        let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
+        for (node, what) in [(low, "the first value of a range"), (high, "the last value of a range")] {
+            let value = self.names.evaluate_node(node, self.row);
+            self.names.check_whole(value, range.span, self.row, what)?;
+        }
+        let length = self.names.graph.sub(high, low);
+        let length = self.decide(length) + 1.0;
+        if length > LARGEST_TEMPLATE as f64 {
+            return Err(Diagnostic::error(
+                format!("a sum of {length} terms inside a nonlinear function"),
+                range.span,
+                "too long to write out",
+            )
+            .help(format!("at most {LARGEST_TEMPLATE} operations may be written out")));
+        }
+        let outer_scope = self.scope;
+        let mut k = 0.0;
+        while k < length {
+            let step = self.names.graph.constant(k);
+            let value = self.names.graph.add(low, step);
+            self.names.bound.insert(range.index, value);
+            self.scopes += 1;
+            self.scope = self.scopes;
+            self.inner_sum(rest, filter, body, sum)?;
+            k += 1.0;
+        }
+        self.names.bound.remove(&range.index);
+        self.scope = outer_scope;
+        Ok(())
+    }
+
+    /// Has every row checked for what `e` picks.
+    fn guard(&mut self, e: &Ex) -> Result<(), Diagnostic> {
+        match e.kind {
+            Kind::Number(_) | Kind::Index(_) => Ok(()),
+            _ => self.names.guards_of(e, &mut self.guards),
+        }
+    }
+}

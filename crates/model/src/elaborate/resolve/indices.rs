@@ -1,0 +1,312 @@
+//! Indices: ranges, members of families, components of vectors and matrices, rows of tables.
+
+use crate::elaborate::Elaborator;
+use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
+use crate::elaborate::lower::LARGEST_INDEX;
+use crate::elaborate::model::Family;
+use crate::elaborate::names::{Scope, Symbol};
+use crate::elaborate::shape::Shape;
+use crate::syntax::ast::{self, ExprKind};
+use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::span::Span;
+
+impl Elaborator<'_> {
+    /// An index: a whole number made of numbers, sizes and indices.
+    pub(in crate::elaborate) fn index_value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        let checked = self.scalar(e, scope, "an index")?;
+        if !checked.is_index() {
+            let (label, help) = match checked.depends & expression::DRAW {
+                0 => (
+                    "this is not known before the run",
+                    "a constant that indices and ranges may use is declared with `size`",
+                ),
+                _ => (
+                    "this differs between trajectories",
+                    "all trajectories have the same indices; if(condition, a, b) may choose a value",
+                ),
+            };
+            self.report(
+                Diagnostic::error("an index is made of numbers, sizes and other indices", e.span, label).help(help),
+            );
+            return None;
+        }
+        if let Some(v) = checked.value()
+            && (v.fract() != 0.0 || v.abs() > LARGEST_INDEX)
+        {
+            self.report(Diagnostic::error(
+                format!("an index must be an integer, and this is {v}"),
+                e.span,
+                "not an integer",
+            ));
+            return None;
+        }
+        Some(checked)
+    }
+
+    /// Ranges; their indices are left in the scope.
+    pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<Ranges> {
+        let mut checked = Ranges::default();
+        let mut good = true;
+        for range in &ranges.ranges {
+            let low = self.index_value(&range.low, scope);
+            let high = self.index_value(&range.high, scope);
+            if checked_name(&checked, &range.name.text, &self.index_names) {
+                self.report(Diagnostic::error(
+                    format!("the index '{}' is used twice", range.name.text),
+                    range.name.span,
+                    "second time",
+                ));
+                good = false;
+            }
+            let index = self.index_names.len() as u32;
+            self.index_names.push(range.name.text.clone());
+            let span = range.name.span.to(range.high.span);
+            scope
+                .locals
+                .push((range.name.text.clone(), Expression::new(Kind::Index(index), Shape::Scalar, range.name.span)));
+            match (low, high) {
+                (Some(low), Some(high)) => checked.ranges.push(Range { index, low, high, span }),
+                _ => good = false,
+            }
+        }
+        if let Some(filter) = &ranges.filter {
+            match self.condition(filter, scope, "'if'") {
+                Some(f) if f.is_index() => checked.filter = Some(f),
+                Some(_) => {
+                    self.report(
+                        Diagnostic::error(
+                            "the condition of a range may use indices, sizes and numbers only",
+                            filter.span,
+                            "this is not known before the run",
+                        )
+                        .help("inside the sum, if(condition, a, 0) may depend on anything"),
+                    );
+                    good = false;
+                }
+                None => good = false,
+            }
+        }
+        good.then_some(checked)
+    }
+
+    /// The indices of a family's member, and the indices left for its components.
+    pub(super) fn family_indices<'e>(
+        &mut self,
+        family: &Family,
+        indices: &'e [ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<(Vec<Ex>, &'e [ast::Expr])> {
+        let need = family.indices.len();
+        if indices.len() < need || (need > 0 && indices.len() != need) {
+            let usage = format!("{}[{}]", family.name, family.indices.join(", "));
+            let message = match (indices.len(), need) {
+                (0, 1) => format!("'{}' is a family and needs its index", family.name),
+                (0, _) => format!("'{}' is a family and needs its {need} indices", family.name),
+                (given, _) => {
+                    format!("'{}' has {need} {}, not {given}", family.name, if need == 1 { "index" } else { "indices" })
+                }
+            };
+            let component = match indices.get(need).map(|e| &e.kind) {
+                Some(ExprKind::Number(k)) => k.to_string(),
+                _ => "k".to_string(),
+            };
+            self.report(
+                Diagnostic::error(message, span, "which member?")
+                    .help(format!("write {usage}; components come after: {usage}[{component}]"))
+                    .related(family.span, "declared here"),
+            );
+            return None;
+        }
+        let mut checked = Vec::with_capacity(need);
+        for (k, index) in indices[..need].iter().enumerate() {
+            let e = self.index_value(index, scope)?;
+            let (low, high) = family.bounds[k];
+            if let Some(v) = e.value()
+                && (v < low as f64 || v > high as f64)
+            {
+                let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
+                self.report(
+                    Diagnostic::error(message, index.span, "no such member").related(family.span, "declared here"),
+                );
+                return None;
+            }
+            checked.push(e);
+        }
+        Some((checked, &indices[need..]))
+    }
+
+    /// `e[k]`, `e[k,l]`, or `e` itself where no index follows.
+    pub(super) fn component(&mut self, e: Ex, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
+        if indices.is_empty() {
+            return Some(e);
+        }
+        let dimensions = e.shape.dimensions();
+        if dimensions.len() != indices.len() {
+            let label = format!("this has the shape {}", e.shape);
+            let help = match e.shape {
+                Shape::Vector(k) => format!("a vector takes one index from 1 to {k}"),
+                Shape::Matrix(k, l) => format!("a matrix takes two indices, [1..{k}, 1..{l}]"),
+                _ => "a scalar has no components".to_string(),
+            };
+            self.report(
+                Diagnostic::error(
+                    format!(
+                        "{} cannot take {} {}",
+                        e.shape,
+                        indices.len(),
+                        if indices.len() == 1 { "index" } else { "indices" }
+                    ),
+                    span,
+                    label,
+                )
+                .help(help),
+            );
+            return None;
+        }
+        let mut checked = Vec::new();
+        for (index, &size) in indices.iter().zip(&dimensions) {
+            let i = self.index_value(index, scope)?;
+            if let Some(v) = i.value()
+                && (v < 1.0 || v > size as f64)
+            {
+                self.report(
+                    Diagnostic::error(
+                        format!("index {v} is outside 1..{size}"),
+                        index.span,
+                        format!("the shape is {}", e.shape),
+                    )
+                    .help("components count from 1"),
+                );
+                return None;
+            }
+            checked.push(i);
+        }
+        Some(Expression::new(Kind::Component(e, checked), Shape::Scalar, span))
+    }
+
+    pub(super) fn index(
+        &mut self,
+        base: &ast::Expr,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        match &base.kind {
+            ExprKind::Name(name) => self.name(name, indices, span, scope),
+            ExprKind::Member(base, name) if self.is_lambda(base, scope) => self.multiplier(name, indices, span, scope),
+            ExprKind::Member(table, column) if self.table_of(table, scope).is_some() => {
+                let number = self.table_of(table, scope).expect("just seen");
+                let name = self.tables[number].name.clone();
+                let names: Vec<String> = self.tables[number].columns.iter().map(|(c, _)| c.clone()).collect();
+                let Some(at) = names.iter().position(|c| *c == column.text) else {
+                    if self.tables[number].failed {
+                        return None;
+                    }
+                    let mut diagnostic = Diagnostic::error(
+                        format!("table '{name}' has no column '{}'", column.text),
+                        column.span,
+                        "no such column",
+                    );
+                    diagnostic = diagnostic.help(match did_you_mean(&column.text, names.iter().map(String::as_str)) {
+                        Some(meant) => format!("did you mean '{meant}'? its columns are {}", names.join(", ")),
+                        None => format!("its columns are {}", names.join(", ")),
+                    });
+                    self.report(diagnostic);
+                    return None;
+                };
+                let [row] = indices else {
+                    self.report(Diagnostic::error("a column of a table takes one index, its row", span, "which row?"));
+                    return None;
+                };
+                let row = self.index_value(row, scope)?;
+                let rows = self.tables[number].rows;
+                if let Some(v) = row.value()
+                    && (v < 1.0 || v > rows as f64)
+                {
+                    self.report(Diagnostic::error(
+                        format!("row {v} of table '{name}' is outside 1..{rows}"),
+                        row.span,
+                        "no such row",
+                    ));
+                    return None;
+                }
+                Some(Expression::new(Kind::Table(number, at, row), Shape::Scalar, span))
+            }
+            _ => {
+                let base = self.value(base, scope)?;
+                self.component(base, indices, span, scope)
+            }
+        }
+    }
+
+    fn table_of(&self, e: &ast::Expr, scope: &Scope) -> Option<usize> {
+        let ExprKind::Name(name) = &e.kind else { return None };
+        if scope.find(name).is_some() {
+            return None;
+        }
+        match self.symbols.get(name)?.symbol {
+            Symbol::Table(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    pub(in crate::elaborate) fn member(
+        &mut self,
+        base: &ast::Expr,
+        member: &ast::Name,
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        if self.is_lambda(base, scope) {
+            return self.multiplier(member, &[], span, scope);
+        }
+        if self.table_of(base, scope).is_some() {
+            self.report(
+                Diagnostic::error("a column of a table needs a row", span, "which row?")
+                    .help(format!("write .{}[i]", member.text)),
+            );
+            return None;
+        }
+        let base = self.value(base, scope)?;
+        let position = match member.text.as_str() {
+            "x" => 1,
+            "y" => 2,
+            "z" => 3,
+            other => {
+                self.report(
+                    Diagnostic::error(format!("there is no component '{other}'"), member.span, "unknown component")
+                        .help("components are .x .y .z, or [k] counted from 1"),
+                );
+                return None;
+            }
+        };
+        match base.shape {
+            Shape::Vector(k) if position <= k => {
+                let index = Expression::number(position as f64, member.span);
+                Some(Expression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
+            }
+            Shape::Vector(k) => {
+                self.report(Diagnostic::error(
+                    format!("a vector in R^{k} has no component '{}'", member.text),
+                    member.span,
+                    format!("the shape is R^{k}"),
+                ));
+                None
+            }
+            shape => {
+                self.report(Diagnostic::error(
+                    format!("'.{}' needs a vector", member.text),
+                    member.span,
+                    format!("the shape is {shape}"),
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// Whether the index name was already bound in the same brackets.
+fn checked_name(ranges: &Ranges, name: &str, index_names: &[String]) -> bool {
+    ranges.ranges.iter().any(|r| index_names[r.index as usize] == name)
+}

@@ -1,0 +1,190 @@
+//! Expressions as written to checked expressions: names resolved, shapes checked, every mistake reported where it
+//! stands.
+
+mod calls;
+pub(super) mod definitions;
+mod indices;
+mod multipliers;
+mod naming;
+mod operators;
+
+use crate::elaborate::Elaborator;
+use crate::elaborate::expression::{Ex, Expression, Kind};
+use crate::elaborate::lower::LARGEST_TEMPLATE;
+use crate::elaborate::names::Scope;
+use crate::elaborate::shape::Shape;
+use crate::graph::op::Unary;
+use crate::syntax::ast::{self, ExprKind, UnaryOperator};
+use crate::syntax::diagnostic::Diagnostic;
+
+/// Nesting of checked expressions (with every `let` written out), at most.
+pub const DEEPEST: usize = 1500;
+/// Checked expressions of one model, at most.
+pub const MOST_EXPRESSIONS: usize = 2_000_000;
+
+impl Elaborator<'_> {
+    /// Checks `e`; `None` where an error has been reported.
+    pub(super) fn expression(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        self.depth += 1;
+        self.count += 1;
+        let result = if self.depth > DEEPEST {
+            self.once(
+                "too deep",
+                Diagnostic::error(
+                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    e.span,
+                    "too deep",
+                ),
+            )
+        } else if self.count > MOST_EXPRESSIONS {
+            self.once(
+                "too large",
+                Diagnostic::error(
+                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` written out"),
+                    e.span,
+                    "too large",
+                ),
+            )
+        } else {
+            self.expression_kind(e, scope)
+        };
+        self.depth -= 1;
+        let checked = result?;
+        if checked.height as usize > DEEPEST {
+            return self.once(
+                "too deep",
+                Diagnostic::error(
+                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    e.span,
+                    "too deep",
+                ),
+            );
+        }
+        // What a product of matrices costs is known before it is written out.
+        let operations = match &checked.kind {
+            Kind::Product(a, b) => {
+                a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len()
+            }
+            _ => checked.shape.len(),
+        };
+        if operations > LARGEST_TEMPLATE {
+            return self.once(
+                "too wide",
+                Diagnostic::error(
+                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"),
+                    e.span,
+                    "too large",
+                ),
+            );
+        }
+        Some(checked)
+    }
+
+    /// Reports a finding that would repeat itself only once.
+    fn once(&mut self, key: &'static str, diagnostic: Diagnostic) -> Option<Ex> {
+        if self.reported_once.insert(key) {
+            self.report(diagnostic);
+        }
+        None
+    }
+
+    fn expression_kind(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        let span = e.span;
+        match &e.kind {
+            ExprKind::Number(v) => Some(Expression::number(*v, span)),
+            ExprKind::Name(name) => self.name(name, &[], span, scope),
+            ExprKind::Member(base, member) => self.member(base, member, span, scope),
+            ExprKind::Index(base, indices) => self.index(base, indices, span, scope),
+            ExprKind::Call(function, arguments) => self.call(function, arguments, span, scope),
+            ExprKind::Unary(UnaryOperator::Negate, a) => {
+                let a = self.value(a, scope)?;
+                if let Some(v) = a.value() {
+                    return Some(Expression::number(-v, span));
+                }
+                let shape = a.shape;
+                Some(Expression::new(Kind::Unary(Unary::Neg, a), shape, span))
+            }
+            ExprKind::Unary(UnaryOperator::Not, a) => {
+                let a = self.condition(a, scope, "'not'")?;
+                Some(Expression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
+            }
+            ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span, scope),
+            ExprKind::Vector(entries) => {
+                let entries: Vec<Option<Ex>> =
+                    entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
+                let entries: Vec<Ex> = entries.into_iter().collect::<Option<_>>()?;
+                let shape = Shape::Vector(entries.len());
+                Some(Expression::new(Kind::Stack(entries), shape, span))
+            }
+            ExprKind::Sum(ranges, body) => {
+                let depth = scope.locals.len();
+                let ranges = self.ranges(ranges, scope);
+                let body = self.value(body, scope);
+                scope.locals.truncate(depth);
+                let (ranges, body) = (ranges?, body?);
+                let shape = body.shape;
+                Some(Expression::new(Kind::Sum(ranges, body), shape, span))
+            }
+        }
+    }
+
+    /// The value of a definition that stands in `statement`: what it uses must not lead back there.
+    pub(super) fn value_of(&mut self, statement: usize, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        self.entered.push(statement);
+        let checked = self.value(e, scope);
+        self.leave();
+        checked
+    }
+
+    /// A number, vector or matrix; not a condition.
+    pub(super) fn value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+        self.value_for(e, scope, "this place")
+    }
+
+    /// [`Elaborator::value`], needed by `whom`.
+    fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
+        let checked = self.expression(e, scope)?;
+        if checked.shape == Shape::Condition {
+            self.report(
+                Diagnostic::error(
+                    format!("{whom} needs a number, and this is a condition"),
+                    e.span,
+                    "this is true or false",
+                )
+                .help("write if(condition, a, b) to choose between two values"),
+            );
+            return None;
+        }
+        Some(checked)
+    }
+
+    pub(super) fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
+        let checked = self.value_for(e, scope, what)?;
+        if checked.shape != Shape::Scalar {
+            self.report(Diagnostic::error(
+                format!("{what} must be a scalar"),
+                e.span,
+                format!("this has the shape {}", checked.shape),
+            ));
+            return None;
+        }
+        Some(checked)
+    }
+
+    /// True or false, needed by `whom`.
+    fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
+        let checked = self.expression(e, scope)?;
+        if checked.shape != Shape::Condition {
+            self.report(
+                Diagnostic::error(
+                    format!("{whom} needs a condition"),
+                    e.span,
+                    format!("this has the shape {}", checked.shape),
+                )
+                .help("compare with <, <=, >, >=, == or !="),
+            );
+            return None;
+        }
+        Some(checked)
+    }
+}

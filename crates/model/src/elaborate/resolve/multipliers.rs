@@ -1,0 +1,77 @@
+//! Multipliers of constraints, `lambda.NAME`.
+
+use super::definitions::which_member;
+use crate::elaborate::expression::{self, Ex, Expression, Kind};
+use crate::elaborate::names::{self, Scope, Symbol};
+use crate::elaborate::{Elaborator, VariableRole};
+use crate::syntax::ast::{self, ExprKind, StatementKind};
+use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::span::Span;
+
+impl Elaborator<'_> {
+    /// Whether `e` is the `lambda` of `lambda.NAME`: a name that the file declares hides it.
+    pub(super) fn is_lambda(&self, e: &ast::Expr, scope: &Scope) -> bool {
+        let hidden = || {
+            scope.find(names::LAMBDA).is_some()
+                || self.symbols.contains_key(names::LAMBDA)
+                || self.poisoned.contains(names::LAMBDA)
+        };
+        matches!(&e.kind, ExprKind::Name(name) if name == names::LAMBDA) && !hidden()
+    }
+
+    /// `lambda.NAME` with the indices that follow it.
+    pub(super) fn multiplier(
+        &mut self,
+        constraint: &ast::Name,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let name = &constraint.text;
+        self.allow(expression::MULTIPLIER, &format!("the multiplier 'lambda.{name}'"), span, scope)?;
+        let Some(Symbol::Constraint(statement)) = self.symbols.get(name).map(|d| d.symbol) else {
+            if !self.poisoned.contains(name) {
+                self.no_constraint(constraint);
+            }
+            return None;
+        };
+        if self.variables.iter().any(|v| v.role == VariableRole::State) {
+            self.report(
+                Diagnostic::error("the constraints of a vector field have no multipliers", span, "no force acts here")
+                    .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
+            );
+            return None;
+        }
+        if !self.variables_known {
+            self.premature |= expression::MULTIPLIER;
+            return None;
+        }
+        let checked = self.constraint(statement, span)?;
+        let need = checked.ranges.ranges.len();
+        if indices.len() < need {
+            let list: Vec<&str> =
+                checked.ranges.ranges.iter().map(|r| self.index_names[r.index as usize].as_str()).collect();
+            let diagnostic = which_member(name, &format!("lambda.{name}"), &list, span);
+            self.report(diagnostic.related(checked.name.span, "declared here"));
+            return None;
+        }
+        let (own, rest) = indices.split_at(need);
+        let own = own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
+        let is_constraint = |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
+        let number = self.file.statements[..statement].iter().filter(is_constraint).count();
+        let e = Expression::new(Kind::Multiplier(number, own), checked.value.shape, span);
+        self.component(e, rest, span, scope)
+    }
+
+    fn no_constraint(&mut self, name: &ast::Name) {
+        let constraints = self.symbols.iter().filter(|(_, d)| matches!(d.symbol, Symbol::Constraint(_)));
+        let known: Vec<&str> = constraints.map(|(name, _)| name.as_str()).collect();
+        let help = match (did_you_mean(&name.text, known.iter().copied()), known.is_empty()) {
+            (Some(meant), _) => format!("did you mean 'lambda.{meant}'?"),
+            (None, true) => "the model has no constraints".to_string(),
+            (None, false) => format!("its constraints are {}", known.join(", ")),
+        };
+        let message = format!("there is no constraint '{}'", name.text);
+        self.report(Diagnostic::error(message, name.span, "no such constraint").help(help));
+    }
+}

@@ -1,0 +1,173 @@
+//! Names in expressions: what each stands for, and whether it may be used where it stands.
+
+use crate::elaborate::Elaborator;
+use crate::elaborate::expression::{self, Ex, Expression, Kind};
+use crate::elaborate::names::{self, Scope, Symbol};
+use crate::elaborate::shape::Shape;
+use crate::syntax::ast::{self, StatementKind};
+use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::span::Span;
+
+impl Elaborator<'_> {
+    /// A name with the indices that follow it directly.
+    pub(in crate::elaborate) fn name(
+        &mut self,
+        name: &str,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        if let Some(local) = scope.find(name) {
+            let mut local = local.clone();
+            // The same value with the place where it is used.
+            let same = match local.kind {
+                Kind::Index(i) => Some(Kind::Index(i)),
+                Kind::Number(v) => Some(Kind::Number(v)),
+                Kind::Trajectory => Some(Kind::Trajectory),
+                _ => None,
+            };
+            if let Some(kind) = same {
+                local = Expression::new(kind, Shape::Scalar, span);
+            }
+            return self.component(local, indices, span, scope);
+        }
+        match name {
+            "pi" => return self.component(Expression::number(std::f64::consts::PI, span), indices, span, scope),
+            "t" => {
+                self.allow(expression::TIME, "the time t", span, scope)?;
+                return self.component(Expression::new(Kind::Time, Shape::Scalar, span), indices, span, scope);
+            }
+            _ => {}
+        }
+        let Some(declared) = self.symbols.get(name).copied() else {
+            if name == "H" && self.hamiltonian.is_some() {
+                return self.hamiltonian_value(span, scope);
+            }
+            self.unknown_name(name, span, scope);
+            return None;
+        };
+        match declared.symbol {
+            Symbol::Size(statement) => {
+                let value = self.size(statement)?;
+                self.component(Expression::number(value as f64, span), indices, span, scope)
+            }
+            Symbol::Parameter(number) => {
+                self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
+                if self.parameters[number].family.is_none() && !self.parameters_known {
+                    self.premature |= expression::PARAMETER;
+                }
+                let family = self.parameters[number].family.clone()?;
+                let (own, rest) = self.family_indices(&family, indices, span, scope)?;
+                let e = Expression::new(Kind::Parameter(number, own), family.shape, span);
+                self.component(e, rest, span, scope)
+            }
+            Symbol::Variable(number) => {
+                let own = self.variables[number].depends;
+                self.allow(own, &format!("the {} '{name}'", self.variables[number].what()), span, scope)?;
+                if self.variables[number].family.is_none() && !self.variables_known {
+                    self.premature |= own;
+                }
+                let family = self.variables[number].family.clone()?;
+                let (indices, rest) = self.family_indices(&family, indices, span, scope)?;
+                let e = Expression::variable(number, indices, own, family.shape, span);
+                self.component(e, rest, span, scope)
+            }
+            Symbol::Definition(statement) => self.definition(statement, name, indices, span, scope),
+            Symbol::Table(number) => {
+                let columns: Vec<&str> = self.tables[number].columns.iter().map(|(c, _)| c.as_str()).collect();
+                let help = match columns.first() {
+                    Some(c) => format!("write {name}.{c}[i]; its columns are {}", columns.join(", ")),
+                    None => format!("write {name}.column[i]"),
+                };
+                self.report(
+                    Diagnostic::error(format!("'{name}' is a table"), span, "a column and a row are needed").help(help),
+                );
+                None
+            }
+            Symbol::Velocity => {
+                let momentum = self.file.statements.iter().find_map(|s| match &s.kind {
+                    StatementKind::Velocity { name: label, of, .. } if label.text == name => {
+                        Some(format!("p_{}", of.text))
+                    }
+                    _ => None,
+                });
+                self.report(
+                    Diagnostic::error(
+                        format!("'{name}' is only the label of an initial velocity"),
+                        span,
+                        "not a variable",
+                    )
+                    .help(format!(
+                        "the conjugate momentum is called {}",
+                        momentum.as_deref().unwrap_or("p_ and the coordinate's name")
+                    ))
+                    .related(declared.span, "declared here"),
+                );
+                None
+            }
+            Symbol::Constraint(_) => {
+                self.report(
+                    Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
+                        .related(declared.span, "declared here"),
+                );
+                None
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) {
+        if self.poisoned.contains(name) || self.is_full() {
+            return; // it stands in a statement that could not be read: that is the error
+        }
+        let mut diagnostic = Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
+        // px, q1: a component written in one word.
+        let split = name.char_indices().next_back().and_then(|(at, last)| {
+            let base = name[..at].trim_end_matches('_');
+            let component = match last {
+                'x' | '1' => "x",
+                'y' | '2' => "y",
+                'z' | '3' => "z",
+                _ => return None,
+            };
+            let known = matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
+            known.then(|| format!("{base}.{component}"))
+        });
+        let candidates = self
+            .symbols
+            .keys()
+            .map(String::as_str)
+            .chain(scope.locals.iter().map(|(n, _)| n.as_str()))
+            .chain(["pi", "t"]);
+        if let Some(meant) = split.or_else(|| did_you_mean(name, candidates).map(str::to_string)) {
+            diagnostic = diagnostic.help(format!("did you mean '{meant}'?"));
+        } else if name == names::LAMBDA {
+            diagnostic = diagnostic.help("the multiplier of constraint NAME is lambda.NAME");
+        } else if names::function_names().contains(&name) {
+            diagnostic = diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
+        } else {
+            diagnostic = diagnostic
+                .help(format!("declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"));
+        }
+        self.report(diagnostic);
+    }
+
+    pub(super) fn allow(&mut self, what: expression::Depends, name: &str, span: Span, scope: &Scope) -> Option<()> {
+        if what & !scope.allowed == 0 {
+            return Some(());
+        }
+        let message = format!("{} cannot be used in {}", name, scope.place);
+        if what & !scope.allowed == expression::MULTIPLIER {
+            self.report(
+                Diagnostic::error(message, span, "not known here")
+                    .help("a method finds the multipliers on its way: only observables may use them"),
+            );
+            return None;
+        }
+        self.report(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
+            "a size" => "a size is made of numbers and other sizes",
+            "a parameter" => "a parameter is made of numbers, sizes and other parameters",
+            _ => "only numbers, sizes and parameters are known before the run starts",
+        }));
+        None
+    }
+}

@@ -1,0 +1,90 @@
+//! Statements in their order of need: declarations, then values, then formulas.
+
+mod assemble;
+mod declare;
+mod families;
+mod formulas;
+mod initial;
+mod parameters;
+pub(super) mod replace;
+mod tables;
+
+use crate::elaborate::expression::Draw;
+use crate::elaborate::expression::{Ex, Ranges};
+use crate::elaborate::model::Model;
+use crate::elaborate::{Checked, Elaborator};
+use crate::syntax::ast::StatementKind;
+use crate::syntax::diagnostic::Severity;
+
+/// Checked formulas of a file.
+struct Formulas {
+    /// Initial values of the variables with the ranges of their members, in the file's order.
+    initial: Vec<Option<(Ranges, Ex)>>,
+    hamiltonian: Option<Ex>,
+    /// The term of the Hamiltonian that is stiff.
+    stiff: Option<Ex>,
+    /// Right-hand sides of a state model: variable, ranges, expression.
+    derivatives: Vec<(usize, Ranges, Ex)>,
+    constraints: Vec<Checked>,
+    integrals: Vec<Checked>,
+    observables: Vec<Checked>,
+}
+
+impl Elaborator<'_> {
+    /// The model, where nothing stands against it.
+    pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
+        self.declare();
+        self.read_tables();
+        for statement in 0..self.file.statements.len() {
+            if let StatementKind::Size { .. } = self.file.statements[statement].kind {
+                self.size(statement);
+            }
+        }
+        self.parameter_families();
+        self.variable_families();
+        self.variables_known = true;
+        let initial = self.initial_expressions();
+        let hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
+        let derivatives = self.derivatives();
+        let mut formulas = Formulas {
+            initial,
+            hamiltonian,
+            stiff: None,
+            derivatives,
+            constraints: Vec::new(),
+            integrals: Vec::new(),
+            observables: Vec::new(),
+        };
+        self.quantities(&mut formulas);
+        self.completeness();
+        formulas.stiff = self.stiff.take().and_then(|name| self.stiff_term(&name, formulas.hamiltonian.as_ref()));
+        if !self.complete || self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+            return None;
+        }
+        self.assemble(&formulas, draw)
+    }
+
+    /// Reads constraints, integrals, observables, and definitions that nothing has used.
+    fn quantities(&mut self, formulas: &mut Formulas) {
+        for statement in 0..self.file.statements.len() {
+            match &self.file.statements[statement].kind {
+                StatementKind::Constraint { name, .. } => {
+                    formulas.constraints.extend(self.constraint(statement, name.span))
+                }
+                StatementKind::Integral { name, family, value } => {
+                    formulas.integrals.extend(self.quantity(name, family, value, "an integral"))
+                }
+                StatementKind::Observe { name, family, value } => {
+                    formulas.observables.extend(self.quantity(name, family, value, formulas::OBSERVABLE))
+                }
+                // Read even where it is not used, so that its mistakes are found.
+                StatementKind::Let { name, family, parameters, value }
+                    if parameters.is_empty() && self.declares(name) =>
+                {
+                    self.unused_let(statement, family, value);
+                }
+                _ => {}
+            }
+        }
+    }
+}
