@@ -121,6 +121,8 @@ struct Engine<'a> {
     claims: Claims,
     /// The rows that are corrected.
     held: Vec<bool>,
+    /// The constraint that each row is the rate of.
+    constraint_of: Vec<Option<usize>>,
     trial: unmet::Trial,
     /// Which scales the run keeps.
     kept: Kept,
@@ -186,6 +188,7 @@ impl<'a> Engine<'a> {
             controller: state.controller,
             claims: Claims::new(plan.method.treatment, system, state),
             held: system.invariants().corrected_rows(),
+            constraint_of: system.invariants().constraints_of_rates(),
             trial: unmet::Trial::default(),
             kept,
             scales: state.scales.clone(),
@@ -426,7 +429,7 @@ impl<'a> Engine<'a> {
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
-        self.check_met(t1)?;
+        self.check_met(t1, fixed.h)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);

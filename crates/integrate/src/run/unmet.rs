@@ -3,9 +3,11 @@
 //!
 //! A correction leaves of a residual what its square is of, so that after steps that are not far too long nothing can be
 //! seen of it. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
-//! run fails. What is limited on purpose, H and integrals, is not looked at.
+//! run fails. What is limited on purpose, H and integrals, is not looked at. Nor is a hidden constraint that changes its
+//! constraint in a step by no more than rounding: at rest its terms are rounding themselves.
 
 use super::Engine;
+use super::claims::UNSEEN;
 use crate::failure::Failure;
 use crate::scales::square;
 use crate::state::Cost;
@@ -48,8 +50,9 @@ impl Engine<'_> {
         corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms)
     }
 
-    /// Fails where a constraint is far off at x₁, and another correction leaves it there.
-    pub(super) fn check_met<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+    /// Fails where a constraint is far off at x₁, the result of a step of the length `h`, and another correction leaves it
+    /// there.
+    pub(super) fn check_met<E>(&mut self, t1: f64, h: f64) -> Result<(), Failure<E>> {
         if !self.may_be_far(&self.deviations) {
             return Ok(());
         }
@@ -67,13 +70,15 @@ impl Engine<'_> {
             let size = size.max(square(&self.x1[at.clone()])).sqrt();
             trial.sizes[at].fill(size);
         }
-        let held = &self.held;
+        let (held, constraint_of) = (&self.held, &self.constraint_of);
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
         for row in 0..invariants.constraints {
             let term = |p: usize| trial.jacobian[p].abs() * trial.sizes[invariants.column[p] as usize];
-            let terms: f64 = invariants.row(row).map(term).sum();
-            let far = held[row] && off(&self.values, row) > FAR * terms;
+            let terms_of = |row: usize| invariants.row(row).map(term).sum::<f64>();
+            let terms = terms_of(row);
+            let unseen = constraint_of[row].map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
+            let far = held[row] && off(&self.values, row) > (FAR * terms).max(unseen);
             // A row without a gradient is measured by its value.
             let terms = if terms > 0.0 { terms } else { 1.0 };
             trial.terms.push(if far { terms } else { 0.0 });
