@@ -578,7 +578,12 @@ impl Simulation {
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
             hamiltonian: self.problem.model.is_hamiltonian(),
-            drift: Summary::drift_of(&self.groups, &self.problem.examined.varying, &self.initial, &self.state),
+            drift: Summary::drift_of(
+                &self.groups,
+                &self.problem.examined.varying,
+                &self.initial,
+                (&self.state, self.plan.span()),
+            ),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,

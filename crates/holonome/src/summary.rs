@@ -47,6 +47,20 @@ impl Relative {
     }
 }
 
+/// The size of the terms of group `k`, of which `terms` has those that were measured, in a run of the length `span`. A hidden
+/// constraint is a rate, and as large as one that takes its constraint off by its terms within the run: at rest its own
+/// terms are rounding.
+pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, span: f64) -> f64 {
+    let own = terms.get(k).copied().unwrap_or(0.0);
+    if groups[k].kind != InvariantKind::Hidden {
+        return own;
+    }
+    let is_its = |group: &InvariantGroup| group.kind == InvariantKind::Constraint && group.name == groups[k].name;
+    let constraint = groups.iter().position(is_its).and_then(|constraint| terms.get(constraint));
+    let rate = constraint.map_or(0.0, |terms| terms / span);
+    if rate.is_finite() { own.max(rate) } else { own }
+}
+
 /// Drifts above this fraction of a quantity's terms are as large as the quantity itself, for whoever reads a result.
 const LARGE: f64 = 0.1;
 
@@ -190,12 +204,12 @@ impl Summary {
         variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
     }
 
-    /// The drifts of a run; `varying` names claims that were known to vary before it.
+    /// The drifts of a run of the length `span`; `varying` names claims that were known to vary before it.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
         varying: &[String],
         initial: &[Value],
-        state: &StepState,
+        (state, span): (&StepState, f64),
     ) -> Vec<Drift> {
         // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty
         // is added to is watched without its gradient.
@@ -204,7 +218,8 @@ impl Summary {
         };
         let energies = groups.iter().zip(&state.terms).filter(|(g, _)| is_energy(g)).map(|(_, &terms)| terms);
         let energy = energies.fold(0.0, f64::max);
-        let terms = |k: usize| if is_energy(&groups[k]) { energy } else { state.terms.get(k).copied().unwrap_or(0.0) };
+        let terms =
+            |k: usize| if is_energy(&groups[k]) { energy } else { size_of_terms(groups, &state.terms, k, span) };
         let all = groups.iter().zip(&state.drift).zip(initial).enumerate();
         all.map(|(k, ((g, d), initial))| {
             // Where a run is stopped between blocks of steps, the next block would have counted the state now.

@@ -315,6 +315,11 @@ impl Plan {
         }
     }
 
+    /// The length of the run.
+    pub fn span(&self) -> f64 {
+        self.t_end() - self.t0
+    }
+
     /// The length h of equal steps; of adaptive ones none.
     pub fn fixed_step(&self) -> Option<f64> {
         match &self.stepping {

@@ -124,6 +124,8 @@ struct Engine<'a> {
     claims: Claims,
     /// The rows that are corrected.
     held: Vec<bool>,
+    /// The constraint that each row is the rate of.
+    constraint_of: Vec<Option<usize>>,
     trial: unmet::Trial,
     /// Which scales the run keeps.
     kept: Kept,
@@ -190,6 +192,7 @@ impl<'a> Engine<'a> {
             // Two constraints are rarely dependent, and steps that solve for multipliers see where they are.
             claims: Claims::new(plan.method.treatment, system, state, if tableau.is_some() { 2 } else { 3 }),
             held: system.invariants().corrected_rows(),
+            constraint_of: system.invariants().constraints_of_rates(),
             trial: unmet::Trial::default(),
             kept,
             scales: state.scales.clone(),
@@ -430,7 +433,7 @@ impl<'a> Engine<'a> {
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
-        self.check_met(t1)?;
+        self.check_met(t1, fixed.h)?;
         self.sample_fixed(fixed, first + count, t1, observer)?;
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);

@@ -7,7 +7,11 @@
 //! - its running size σ, the largest length so far;
 //! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their kind move:
 //!   position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all positions;
-//!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta;
+//!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta,
+//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that part
+//!   of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and all
+//!   momenta are rounding, that alone tells what they could be. An oscillation of the frequency ω has the momentum m ω S_q,
+//!   which is more than this from hω = 10⁻⁶ on;
 //! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
 //!
 //! All are kept as squares, and every operation on them commutes with a change of units by powers of two.
@@ -30,6 +34,9 @@ pub const FAMILY_FLOOR: f64 = 1e-6;
 
 /// Square of the floor of S between families, by mass.
 pub const MASS_FLOOR: f64 = 1e-12;
+
+/// Square of the floor of S for momenta, of what moves a position by its scale in a step.
+pub const STEP_FLOOR: f64 = 1e-12;
 
 /// Role of a family of vectors in a state x = (q, p).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +92,18 @@ impl Vectors {
     /// Number of vectors.
     pub fn count(&self) -> usize {
         self.start.len() - 1
+    }
+
+    /// Number of momenta that stand behind as many positions; 0 where there are others.
+    pub fn conjugates(&self) -> usize {
+        let of = |role: Role| self.families.iter().filter(|f| f.role == role).map(|f| f.vectors.len()).sum::<usize>();
+        let (positions, momenta) = (of(Role::Position), of(Role::Momentum));
+        if positions == momenta && 2 * momenta == self.count() { momenta } else { 0 }
+    }
+
+    /// Length of [`Scales::norms`].
+    pub fn norms(&self) -> usize {
+        self.count() + self.conjugates()
     }
 
     /// Length of the state.
@@ -195,7 +214,8 @@ pub struct Scales {
     /// m of every vector of positions and momenta, 0 where it has none; nothing where no norm is taken.
     #[serde(with = "exact::list")]
     pub masses: Vec<f64>,
-    /// S² of every vector, without the state that a step arrives at.
+    /// S² of every vector, without the state that a step arrives at and the step's own floor; then, for every momentum,
+    /// that floor times h².
     #[serde(with = "exact::list")]
     pub norms: Vec<f64>,
     /// σ² of every vector, then w², then, for every component, the sum Σ w_j k_j of an estimate that lacks the field
@@ -292,6 +312,11 @@ impl Scales {
                 }
             }
         }
+        let pairs = vectors.conjugates();
+        for position in 0..pairs {
+            let floor = mass(pairs + position).map_or(0.0, |m| STEP_FLOOR * (m * m * self.norms[position]));
+            self.norms.push(if floor.is_finite() { floor } else { 0.0 });
+        }
     }
 }
 
@@ -353,6 +378,16 @@ mod tests {
             let unit = if vector < 2 { length } else { momentum };
             assert_eq!(plain.norms[vector] * unit * unit, other.norms[vector]);
         }
+    }
+
+    #[test]
+    fn a_momentum_has_a_floor_in_a_step() {
+        let at = scales(&[3.0, 4.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0], [10.0, 1.0]);
+        // 10⁻¹² (m S_q)².
+        for (found, expected) in at.norms[4..].iter().zip([2.5e-9, 4e-12]) {
+            assert!((found / expected - 1.0).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
+        }
+        assert_eq!((bodies().conjugates(), Vectors::components(2).conjugates()), (2, 0));
     }
 
     #[test]

@@ -247,6 +247,17 @@ impl Invariants {
         self.row_start[row]..self.row_start[row + 1]
     }
 
+    /// For each row, the constraint that it is the rate of, where the second half of the constraints are the hidden ones of
+    /// the first.
+    pub fn constraints_of_rates(&self) -> Vec<Option<usize>> {
+        let mut of = vec![None; self.count];
+        let count = self.constraints / 2;
+        if self.groups.iter().any(|group| group.kind == GroupKind::Hidden) {
+            (0..count).for_each(|row| of[count + row] = Some(row));
+        }
+        of
+    }
+
     /// For each row, whether it is corrected: it belongs to a group that is not only watched.
     pub fn corrected_rows(&self) -> Vec<bool> {
         let mut corrected = vec![false; self.count];

@@ -319,7 +319,12 @@ fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Moni
         steps: state.step,
         errors: Errors::of(&trial.samples, reference),
         order: None,
-        drift: Summary::drift_of(&run.groups, &run.problem.examined.varying, &run.initial, &trial.state),
+        drift: Summary::drift_of(
+            &run.groups,
+            &run.problem.examined.varying,
+            &run.initial,
+            (&trial.state, run.plan.span()),
+        ),
         trend: run.groups.iter().map(|group| Trend::of(group, &trial.samples)).collect(),
         cost: state.cost,
         wall_seconds,

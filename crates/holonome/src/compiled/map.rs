@@ -331,7 +331,7 @@ impl StepMap for CompiledMap<'_> {
         let Some(attempts) = &self.step.attempts else {
             return self.slices.attempt(t, h, x, yardstick, dense, stages, x1, measured, work);
         };
-        let (n, vectors) = (x.len(), yardstick.norms.len());
+        let (n, vectors) = (x.len(), yardstick.vectors.count());
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
         inputs[n] = h;

@@ -9,7 +9,7 @@ use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERR
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
-use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, Vectors};
+use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
@@ -25,7 +25,7 @@ impl Ingredients<'_> {
     pub fn slots(&self, settling: &Settling) -> Slots {
         let corrects = settling.corrects();
         let first = self.tableau.first_same_as_last && !corrects;
-        Slots::new(self.dimension, first, corrects, self.vectors.vectors.count(), settling.groups())
+        Slots::new(first, corrects, &self.vectors.vectors, settling.groups())
     }
 
     /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
@@ -65,7 +65,8 @@ impl Ingredients<'_> {
         // The attempt.
         let x = before[slots.x.clone()].to_vec();
         let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
-        let norms = of_old(g, &before[slots.norms.clone()], rejections);
+        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
+        let norms = [&of_old(g, own, rejections)[..], floors].concat();
         let Attempted { mut space, x1, measured, mut stages } = self.attempted(space, (t, length), (&x, first), &norms);
         let g = &mut space.graph;
         let carried = &before[slots.carried.clone()];
@@ -224,7 +225,7 @@ fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
         .collect()
 }
 
-/// S² from σ², as `holonome_integrate::scales::Scales::renew_norms` finds it; masses are 0 where there are none.
+/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds it; masses are 0 where there are none.
 fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, absolute: Node) -> Vec<Node> {
     let (zero, biggest) = (g.zero(), g.constant(f64::MAX));
     let has: Vec<Node> = masses.iter().map(|&m| g.binary(Binary::Less, zero, m)).collect();
@@ -288,6 +289,16 @@ fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, a
             norms[vector] = larger(g, norms[vector], floor);
         }
     }
+    let pairs = vectors.conjugates();
+    for position in 0..pairs {
+        let (m, has) = (masses[pairs + position], has[pairs + position]);
+        let square = g.mul(m, m);
+        let product = g.mul(square, norms[position]);
+        let floor = times(g, STEP_FLOOR, product);
+        let finite = g.binary(Binary::LessEqual, floor, biggest);
+        let counts = g.binary(Binary::And, finite, has);
+        norms.push(g.select(counts, floor, zero));
+    }
     norms
 }
 
@@ -304,6 +315,7 @@ mod tests {
     use holonome_integrate::state::{Cost, StepState};
     use holonome_integrate::tableau::Tableau;
     use holonome_model::graph::primitive::{self, Numbers};
+    use serde_json::Value;
     use std::collections::BTreeMap;
 
     /// A map whose attempts are made one by one.

@@ -9,6 +9,7 @@ use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step};
 use holonome_integrate::space::Space;
 use holonome_integrate::tableau::Tableau;
 use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
@@ -139,8 +140,8 @@ impl Ingredients<'_> {
         carry
     }
 
-    /// An attempted step from (x, h), where the last stage of one step is the first of the next that one, and S² of the
-    /// vectors. The relative tolerance is a parameter after the others. The outputs are x₁, the error, of every vector its
+    /// An attempted step from (x, h), where the last stage of one step is the first of the next that one, and what
+    /// `Scales::norms` has. The relative tolerance is a parameter after the others. The outputs are x₁, the error, of every vector its
     /// squared length and its squared error, and all stages.
     pub fn attempt(&self) -> Tape {
         let n = self.dimension;
@@ -158,7 +159,7 @@ impl Ingredients<'_> {
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters + 1)
     }
 
-    /// From (t, x) over h, with the first stage where it is known; `norms` are S² of the vectors.
+    /// From (t, x) over h, with the first stage where it is known; `norms` are those of `Scales`.
     pub(super) fn attempted<'f>(
         &'f self,
         mut space: TracingSpace<'f>,
@@ -183,7 +184,7 @@ impl Ingredients<'_> {
 
     /// Length of what an attempt starts from.
     pub fn attempt_inputs(&self) -> usize {
-        self.norms_from() + self.vectors.vectors.count()
+        self.norms_from() + self.vectors.vectors.norms()
     }
 }
 
@@ -336,9 +337,18 @@ fn error_norm(
     let (square_of_tolerance, square_of_h) = (g.mul(rtol, rtol), g.mul(h, h));
     let tiny = g.constant(f64::MIN_POSITIVE);
     let mut sums = vec![[g.zero(); 4]; errors.len()];
+    let (norms, floors) = norms.split_at(vectors.count());
+    let first_momentum = vectors.count() - floors.len();
+    let one = g.one();
+    let per_square_of_h = g.div(one, square_of_h);
     for (vector, (&size, &norm)) in sizes.iter().zip(norms).enumerate() {
-        let larger = g.largest(size, norm);
-        let scale = g.fma(larger, square_of_tolerance, tiny);
+        let mut own = g.largest(size, norm);
+        if vector >= first_momentum {
+            let floor = g.mul(floors[vector - first_momentum], per_square_of_h);
+            let under = g.binary(Binary::Less, own, floor);
+            own = g.select(under, floor, own);
+        }
+        let scale = g.fma(own, square_of_tolerance, tiny);
         for (sum, squares) in sums.iter_mut().zip(&all) {
             let ratio = g.div(squares[vector], scale);
             sum[vector % 4] = g.add(sum[vector % 4], ratio);

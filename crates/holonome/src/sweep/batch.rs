@@ -6,7 +6,7 @@ use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::starts::StartError;
-use crate::summary::Relative;
+use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::ensemble::{self, End, LaneSteps, Stopped, Trajectories};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
@@ -196,7 +196,8 @@ impl<'a> Collector<'a> {
             rows[number] = value;
         }
         let expected = largest_innovation(self.simulation.vectors.vectors.count());
-        let batch = &mut self.batch;
+        let span = self.simulation.plan.span();
+        let (batch, groups) = (&mut self.batch, &self.simulation.groups);
         for claim in outcome.failed_claims {
             batch.met.failed_claims.entry(claim.group).or_default().add(claim.t);
         }
@@ -215,8 +216,9 @@ impl<'a> Collector<'a> {
                 {
                     *drift = (drift.0.max(now), drift.1.max(max));
                 }
-                let deviations = outcome.deviations.iter().zip(outcome.largest).zip(outcome.terms);
-                for (relative, ((&now, &max), &terms)) in batch.relative.iter_mut().zip(deviations) {
+                let deviations = outcome.deviations.iter().zip(outcome.largest);
+                for (k, (relative, (&now, &max))) in batch.relative.iter_mut().zip(deviations).enumerate() {
+                    let terms = size_of_terms(groups, outcome.terms, k, span);
                     if let Some(Relative { last, max }) = Relative::new(now, max, terms) {
                         *relative = (relative.0.max(last), relative.1.max(max));
                     }
@@ -475,7 +477,7 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
             return false;
         }
         let plan = &self.collector.simulation.plan;
-        let (span, mut fails) = (plan.t_end() - plan.t0, false);
+        let (span, mut fails) = (plan.span(), false);
         let h = plan.fixed_step().unwrap_or(f64::INFINITY);
         self.rates.varying(system, (t, x), (span, h), squares, &mut self.work, &mut |_, _| fails = true);
         fails

@@ -15,7 +15,7 @@ pub struct Yardstick<'a> {
     pub rtol: f64,
     /// The vectors of the state.
     pub vectors: &'a Vectors,
-    /// S² of every vector, without the state that the step arrives at.
+    /// [`Scales::norms`](crate::scales::Scales::norms); or S² of every vector alone.
     pub norms: &'a [f64],
 }
 
@@ -51,8 +51,16 @@ fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured:
     };
     vectors.squares(first, measured.errors);
     let (square_of_tolerance, square_of_h) = (rtol * rtol, h * h);
-    let scale =
-        |vector: usize, size: f64| max_or_nan(norms[vector], size).mul_add(square_of_tolerance, f64::MIN_POSITIVE);
+    let (norms, floors) = norms.split_at(vectors.count());
+    let (first_momentum, per_square_of_h) = (vectors.count() - floors.len(), 1.0 / square_of_h);
+    let scale = |vector: usize, size: f64| {
+        let mut own = max_or_nan(norms[vector], size);
+        if vector >= first_momentum {
+            let floor = floors[vector - first_momentum] * per_square_of_h;
+            own = if own < floor { floor } else { own };
+        }
+        own.mul_add(square_of_tolerance, f64::MIN_POSITIVE)
+    };
     let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
         // Several sums side by side: the next step waits for this number.
         let mut sums = [0.0; 4];
@@ -104,6 +112,18 @@ mod tests {
         assert!(norm(1.0, &[vec![1.0]], &[0.0], &[0.0], &one).0 > 1e153);
         assert!(norm(1.0, &[vec![f64::NAN]], &[1.0], &[1.0], &one).0.is_nan());
         assert!(norm(1.0, &[vec![1.0]], &[f64::NAN], &[1.0], &one).0.is_nan());
+    }
+
+    #[test]
+    fn a_momentum_at_rest_is_measured_by_what_it_does_in_a_step() {
+        let mut body = Vectors::default();
+        body.push(Role::Position, 1, 1);
+        body.push(Role::Momentum, 1, 1);
+        // Of an S of the momentum of 0.5/h: 3/(0.5·0.5/h) over √2 vectors, times h.
+        let found = |h: f64| norm(h, &[vec![0.0, 3.0]], &[1.0, 0.0], &[1.0, 0.0, 0.25], &body).0;
+        for h in [1.0, 0.125] {
+            assert!((found(h) - 12.0 * h * h / 2f64.sqrt()).abs() < 1e-12, "{}", found(h));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! An attempt that is like any other is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step
 //! shrinks. One that is not leaves everything as it was but the status, and a state whose status is set stays as it is.
 
+use crate::scales::Vectors;
 use std::ops::Range;
 
 /// What an attempt is to do, or why it did nothing.
@@ -59,7 +60,7 @@ pub struct Slots {
     pub first: Range<usize>,
     /// What is carried of the scales: σ², w².
     pub carried: Range<usize>,
-    /// S² of the vectors.
+    /// S² of the vectors and floors of momenta, as `Scales::norms` has them.
     pub norms: Range<usize>,
     /// The largest deviation of every group at accepted states, or its square.
     pub largest: Range<usize>,
@@ -80,9 +81,10 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Of a state of length `n` with so many vectors and groups of invariants; `first` says whether the first stage is
-    /// handed on, `weights` whether w² are carried.
-    pub fn new(n: usize, first: bool, weights: bool, vectors: usize, groups: usize) -> Slots {
+    /// Of a state of these vectors with so many groups of invariants; `first` says whether the first stage is handed on,
+    /// `weights` whether w² are carried.
+    pub fn new(first: bool, weights: bool, state: &Vectors, groups: usize) -> Slots {
+        let (n, vectors) = (state.dim(), state.count());
         let mut end = 0;
         let mut take = |len: usize| {
             end += len;
@@ -92,7 +94,7 @@ impl Slots {
         let [t, h, last_error, rejections] = [(); 4].map(|()| take(1).start);
         let first = take(if first { n } else { 0 });
         let carried = take(if weights { 2 * vectors } else { vectors });
-        let (norms, largest) = (take(vectors), take(groups));
+        let (norms, largest) = (take(state.norms()), take(groups));
         let [innovation, innovation_at, steps, rejected, status, pause] = [(); 6].map(|()| take(1).start);
         let masses = take(vectors);
         Slots {
@@ -134,10 +136,15 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scales::Role;
 
     #[test]
     fn slots_tile_the_state() {
-        let slots = Slots::new(6, true, true, 2, 3);
+        let mut vectors = Vectors::default();
+        vectors.push(Role::Position, 1, 3);
+        vectors.push(Role::Momentum, 1, 3);
+        let slots = Slots::new(true, true, &vectors, 3);
+        assert_eq!(slots.norms.len(), 3, "the momentum has a floor");
         assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 10..16, 4));
         assert_eq!((slots.changed(), slots.len()), (slots.status + 1, slots.pause + 1 + 2));
         for status in Status::ALL {

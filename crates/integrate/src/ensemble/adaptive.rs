@@ -210,7 +210,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
         self.moved.copy_from_slice(&self.state[x.clone()]);
         self.moved_t.copy_from_slice(&self.state[self.slots.t * lanes..][..lanes]);
-        let mut scales = vec![0.0; vectors.count()];
+        let mut scales = vec![0.0; vectors.norms()];
         for &lane in taken {
             gather(&self.state[x.clone()], lanes, lane, &mut self.one);
             gather(&self.aside, lanes, lane, &mut self.field);

@@ -135,8 +135,10 @@ impl Engine<'_> {
 
     /// S² where vectors that have always been 0 have no say.
     fn leave_new_vectors_aside(&mut self) {
+        let (norms, floors) = self.state.scales.norms.split_at(self.system.vectors().count());
         self.norms.clear();
-        self.norms.extend(self.state.scales.norms.iter().map(|&norm| old_norm(norm)));
+        self.norms.extend(norms.iter().map(|&norm| old_norm(norm)));
+        self.norms.extend(floors);
     }
 
     /// Attempts a step of the length `h` for the errors of its vectors alone.

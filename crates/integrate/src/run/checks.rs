@@ -15,7 +15,7 @@ impl Engine<'_> {
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
         let deviations = &mut self.deviations[..self.groups];
-        let at = (t1, &target[..], &self.scales);
+        let at = ((t1, t1 - self.state.t), &target[..], &self.scales);
         self.innovation = self
             .treatment
             .apply(self.system, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
@@ -30,7 +30,7 @@ impl Engine<'_> {
             // The map's result was finite, so its treatment met a gradient that is not.
             return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
         }
-        self.check_met(t1)
+        self.check_met(t1, t1 - self.state.t)
     }
 
     /// Checks x₁ and F there after a block of steps up to number `step`.

@@ -19,7 +19,6 @@ use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
 use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
-use holonome_linear::dense::ldl_factor;
 
 /// Steps between two looks, of which each costs a field and a Jacobian.
 pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 64;
@@ -34,7 +33,13 @@ const NOTHING: f64 = 1e-9;
 
 /// Nor is one that changes an invariant by less than this part of its terms in a step: at rest, where the forces cancel, all
 /// velocities and accelerations are rounding, and there is no other to compare them with.
-const UNSEEN: f64 = 1e3 * f64::EPSILON;
+pub(super) const UNSEEN: f64 = 1e3 * f64::EPSILON;
+
+/// Nor is one that is not larger than so many times what it changes by where the state is moved by a few roundings.
+const NOISES: f64 = 16.0;
+
+/// Part of its size by which a state is moved to see the rounding of its motion.
+const ROUNDINGS: f64 = 64.0 * f64::EPSILON;
 
 /// Where no treatment keeps the motion on the constraint set, rates are judged only as near to it as this part of the
 /// constraints' terms: an integral of the set alone varies off it.
@@ -89,6 +94,59 @@ fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out:
     }
 }
 
+/// Rounding of a motion, with scratch.
+#[derive(Clone, Debug, Default)]
+struct Noise {
+    x: Vec<f64>,
+    field: Vec<f64>,
+    /// What was found for every component.
+    speeds: Vec<f64>,
+}
+
+impl Noise {
+    fn new(n: usize) -> Noise {
+        Noise { x: vec![0.0; n], field: vec![0.0; n], speeds: vec![0.0; n] }
+    }
+
+    /// Finds by how much the field at (t, x), which is `field`, changes where x is moved by a few roundings, and where it is
+    /// moved by what that makes of it in `time`; of every component the largest of its kind. Whether there is a field
+    /// there.
+    fn find(
+        &mut self,
+        system: &dyn System,
+        (t, x, field): (f64, &[f64], &[f64]),
+        (time, squares): (f64, &[f64]),
+        work: &mut [f64],
+    ) -> bool {
+        let vectors = system.vectors();
+        for vector in 0..vectors.count() {
+            let at = vectors.components_of(vector);
+            let known = squares.get(vector).copied().unwrap_or(0.0);
+            let size = known.max(square(&x[at.clone()])).sqrt();
+            for i in at {
+                // Any direction will do that no symmetry has.
+                let part = ((i + 1) as f64 * 0.618_033_988_749_894_9).fract() - 0.5;
+                self.x[i] = x[i] + ROUNDINGS * size * (part + 0.5f64.copysign(part));
+            }
+        }
+        if !system.motion(t, &self.x, &mut self.field, work) {
+            return false;
+        }
+        for i in 0..x.len() {
+            self.speeds[i] = self.field[i] - field[i];
+            self.x[i] = x[i] + time * self.speeds[i];
+        }
+        if !system.motion(t, &self.x, &mut self.field, work) {
+            return false;
+        }
+        for i in 0..x.len() {
+            self.x[i] = self.speeds[i].abs().max((self.field[i] - field[i]).abs());
+        }
+        vectors.spread_largest(&self.x, &mut self.speeds);
+        all_finite(&self.speeds)
+    }
+}
+
 /// Rates of invariants along a motion, with scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
@@ -98,8 +156,8 @@ pub struct Rates {
     may_leave: bool,
     /// Whether feedback holds what is judged.
     pulls: bool,
-    /// Whether the second half of the constraints are the hidden ones of the first.
-    hidden: bool,
+    /// The constraint that each row is the rate of.
+    constraint_of: Vec<Option<usize>>,
     jacobian: Vec<f64>,
     field: Vec<f64>,
     /// For every component the largest rate of its kind.
@@ -107,6 +165,9 @@ pub struct Rates {
     values: Vec<f64>,
     before: Vec<f64>,
     after: Vec<f64>,
+    noise: Noise,
+    /// Rows that seem to vary, with their rates and terms.
+    doubted: Vec<(usize, f64, f64)>,
 }
 
 impl Rates {
@@ -133,13 +194,15 @@ impl Rates {
             judged,
             may_leave: !holds,
             pulls: treatment == Treatment::Feedback,
-            hidden: invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden),
+            constraint_of: invariants.constraints_of_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
             fastest: vec![0.0; n],
             values: vec![0.0; m],
             before: vec![0.0; m],
             after: vec![0.0; m],
+            noise: Noise::new(n),
+            doubted: Vec::with_capacity(m),
         }
     }
 
@@ -195,12 +258,11 @@ impl Rates {
         }
         speeds(system.vectors(), (x, &self.field, squares), &mut self.fastest);
         // Of a hidden constraint, by what it does to the constraint that it is the rate of.
-        let count = invariants.constraints / 2;
-        let hidden = |row: usize| self.hidden && (count..invariants.constraints).contains(&row);
-        let unseen = |row: usize, rate: f64| match hidden(row) {
-            true => rate * h * h <= UNSEEN * size(row - count),
-            false => rate * h <= UNSEEN * size(row),
+        let unseen = |row: usize, rate: f64| match self.constraint_of[row] {
+            Some(constraint) => rate * h * h <= UNSEEN * size(constraint),
+            None => rate * h <= UNSEEN * size(row),
         };
+        self.doubted.clear();
         for row in (0..invariants.count).filter(|&row| self.judged[row]) {
             let (mut rate, mut terms, mut fastest, mut noise) = (0.0, 0.0, 0.0, 0.0);
             let (behind, ahead) = (self.values[row] - self.before[row], self.after[row] - self.values[row]);
@@ -224,7 +286,19 @@ impl Rates {
             }
             let seen = rate.abs() > FALSE * terms + noise && rate.abs() > NOTHING * fastest;
             if seen && !unseen(row, rate.abs()) {
-                found(row, rate.abs() / terms);
+                self.doubted.push((row, rate.abs(), terms));
+            }
+        }
+        if self.doubted.is_empty() {
+            return;
+        }
+        let time = if h > 0.0 && h < span { h } else { span };
+        let known = self.noise.find(system, (t, x, &self.field), (time, squares), work);
+        for &(row, rate, terms) in &self.doubted {
+            let entry = |p: usize| self.jacobian[p].abs() * self.noise.speeds[invariants.column[p] as usize];
+            let noise = if known { invariants.row(row).map(entry).sum::<f64>() } else { 0.0 };
+            if rate > NOISES * noise {
+                found(row, rate / terms);
             }
         }
     }
@@ -375,7 +449,7 @@ impl Engine<'_> {
             At::State => (self.state.t, &self.state.x),
             At::Result(t1) => (t1, &self.x1),
         };
-        let span = self.plan.t_end() - self.plan.t0;
+        let span = self.plan.span();
         let squares = match self.kept.sizes {
             true => self.state.scales.sizes(self.system.vectors().count()),
             false => &[],

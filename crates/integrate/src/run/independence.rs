@@ -7,8 +7,8 @@
 //! is then decided by its error. So the rows are compared from step to step, the more often the sooner a pivot would vanish
 //! at the rate at which it moves.
 
-use crate::linear::dense::ldl_factor;
 use crate::system::{GroupKind, System};
+use holonome_linear::dense::ldl_factor;
 
 /// Up to this many constraints their independence is looked at.
 const MOST_CONSTRAINTS: usize = 64;

@@ -125,7 +125,7 @@ impl Engine<'_> {
             self.field.copy_from_slice(&at[slots.first.clone()]);
         }
         self.check_values(step, t1)?;
-        self.check_met(t1)?;
+        self.check_met(t1, self.state.controller.h)?;
         self.advance(step, t1);
         Ok(())
     }

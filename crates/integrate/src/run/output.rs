@@ -131,7 +131,7 @@ impl Engine<'_> {
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);
             let (sample, values) = (&mut self.sample, &mut self.sample_values);
-            let at = (t, &target[..], &self.scales);
+            let at = ((t, h), &target[..], &self.scales);
             self.treatment
                 .apply(self.system, at, sample, values, &mut self.sample_deviations, &mut self.work, cost)
                 .map_err(|unconverged| self.unconverged(t, unconverged))?;

@@ -3,9 +3,11 @@
 //!
 //! A correction leaves of a residual what its square is of, so that after steps that are not far too long nothing can be
 //! seen of it. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
-//! run fails. What is limited on purpose, H and integrals, is not looked at.
+//! run fails. What is limited on purpose, H and integrals, is not looked at. Nor is a hidden constraint that changes its
+//! constraint in a step by no more than rounding: at rest its terms are rounding themselves.
 
 use super::Engine;
+use super::claims::UNSEEN;
 use crate::failure::Failure;
 use crate::scales::square;
 use crate::state::Cost;
@@ -16,15 +18,12 @@ use crate::treatment::Treatment;
 /// at, and has errors of a thousandth in every step.
 const FAR: f64 = 1e-6;
 
-/// Nor is a hidden constraint far off which moves the constraint that it is the rate of by less than this part of its terms
-/// in a step: at rest its own terms are rounding.
-const UNSEEN: f64 = 1e3 * f64::EPSILON;
-
 /// A correction that leaves more than this part of a residual brings it no nearer.
 const LEFT: f64 = 0.9;
 
 /// Whether one of these deviations of the groups is that of a constraint which is far off, where `terms` are the sizes of
-/// the groups' terms and `h` is the length of a step, infinite where nobody knows it.
+/// the groups' terms and `h` is the length of a step, infinite where nobody knows it. A hidden constraint counts that
+/// moves the constraint it is the rate of in a step: at rest its own terms are rounding.
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
     let far = |k: usize| match groups[k].kind {
@@ -59,8 +58,9 @@ impl Engine<'_> {
         corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms, h)
     }
 
-    /// Fails where a constraint is far off at x₁, and another correction leaves it there.
-    pub(super) fn check_met<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+    /// Fails where a constraint is far off at x₁, the result of a step of the length `h`, and another correction leaves it
+    /// there.
+    pub(super) fn check_met<E>(&mut self, t1: f64, h: f64) -> Result<(), Failure<E>> {
         if !self.may_be_far(&self.deviations) {
             return Ok(());
         }
@@ -78,19 +78,17 @@ impl Engine<'_> {
             let size = size.max(square(&self.x1[at.clone()])).sqrt();
             trial.sizes[at].fill(size);
         }
-        let (held, h) = (&self.held, self.plan.fixed_step().unwrap_or(self.state.controller.h));
+        let (held, constraint_of) = (&self.held, &self.constraint_of);
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
         let terms_of = |row: usize| -> f64 {
             let term = |p: usize| trial.jacobian[p].abs() * trial.sizes[invariants.column[p] as usize];
             invariants.row(row).map(term).sum()
         };
-        let count = invariants.constraints / 2;
-        let hidden = |row: usize| row >= count && invariants.groups.iter().any(|g| g.kind == GroupKind::Hidden);
         for row in 0..invariants.constraints {
             let terms = terms_of(row);
-            let seen = !hidden(row) || off(&self.values, row) * h > UNSEEN * terms_of(row - count);
-            let far = held[row] && seen && off(&self.values, row) > FAR * terms;
+            let unseen = constraint_of[row].map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
+            let far = held[row] && off(&self.values, row) > (FAR * terms).max(unseen);
             // A row without a gradient is measured by its value.
             let terms = if terms > 0.0 { terms } else { 1.0 };
             trial.terms.push(if far { terms } else { 0.0 });

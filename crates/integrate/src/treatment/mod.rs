@@ -22,9 +22,9 @@ pub enum Treatment {
     /// Nothing.
     None,
     /// [`Correction`].
-    Correction(Correction),
+    Correction(Box<Correction>),
     /// [`Projection`].
-    Projection(Projection),
+    Projection(Box<Projection>),
     /// [`SymmetricProjection`], which is no treatment of a result: it surrounds the step.
     SymmetricProjection(Box<SymmetricProjection>),
 }
@@ -36,10 +36,14 @@ impl Treatment {
         let tolerance = plan.projection_tolerance.unwrap_or(0.0);
         match Treatment::effective(plan, system) {
             method::Treatment::Plain | method::Treatment::Feedback => Treatment::None,
-            method::Treatment::Corrected => Treatment::Correction(Correction::new(invariants, system.dim())),
+            method::Treatment::Corrected => {
+                let correction = Correction::new(invariants, system.dim());
+                Treatment::Correction(Box::new(correction))
+            }
             method::Treatment::Projection => {
                 let by_error = Treatment::weighs(plan, system);
-                Treatment::Projection(Projection::new(invariants, system.dim(), tolerance, by_error))
+                let projection = Projection::new(invariants, system.dim(), tolerance, by_error);
+                Treatment::Projection(Box::new(projection))
             }
             method::Treatment::SymmetricProjection => {
                 let projection = SymmetricProjection::new(invariants, system.dim(), tolerance);
@@ -83,13 +87,13 @@ impl Treatment {
         !matches!(self, Treatment::None)
     }
 
-    /// Treats the state `x` at time `t`, unless that is done. `scales` are those of the step that came to it. `values`
+    /// Treats the state `x` at time `t` after a step of the length `h`, unless that is done. `scales` are those of the step that came to it. `values`
     /// receives F at the resulting state and `deviations` that of every group, for monitoring. Gives the square of the
     /// innovation, where a correction knows it.
     pub fn apply(
         &mut self,
         system: &dyn System,
-        (t, target, scales): (f64, &[f64], &Scales),
+        ((t, h), target, scales): ((f64, f64), &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
         deviations: &mut [f64],
@@ -106,7 +110,7 @@ impl Treatment {
                 Ok(correction.apply(system, (t, target, weights), x, values, deviations, work, cost))
             }
             Treatment::Projection(projection) => {
-                projection.apply(system, (t, target, scales), x, values, work, cost)?;
+                projection.apply(system, ((t, h), target, scales), x, values, work, cost)?;
                 system.invariants().deviations(values, target, deviations);
                 Ok(0.0)
             }

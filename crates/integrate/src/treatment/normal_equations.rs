@@ -114,6 +114,11 @@ impl NormalEquations {
         }
     }
 
+    /// Takes these rows in or out, from the next factorisation on.
+    pub fn set_active(&mut self, rows: &[usize], active: bool) {
+        rows.iter().for_each(|&row| self.active[row] = active);
+    }
+
     /// |∇F_i|.
     pub fn gradient(&self, jacobian: &[f64], row: usize) -> f64 {
         length(&jacobian[self.row_start[row]..self.row_start[row + 1]])

@@ -9,6 +9,9 @@
 //! The Jacobian stays at x̃, so that one factorisation serves. W is 1, as in the source, or diag(w²) with the weights of the
 //! correction (see [`scales`](crate::scales)), which let light bodies beside heavy ones where they are. Where DF loses
 //! rank, dependent rows are left out, which gives the solution of least norm.
+//!
+//! At rest the energy's gradient is that of constraints, but for rounding, and what is left of it may ask for any move. An
+//! iteration that fails is made once more without the integrals that are met to round-off before it.
 
 use super::correction::{squared_round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
@@ -29,6 +32,8 @@ pub struct Projection {
     mu_step: Vec<f64>,
     start: Vec<f64>,
     concerned: Vec<bool>,
+    /// The integrals that are met to round-off before the iteration.
+    met: Vec<usize>,
 }
 
 impl Projection {
@@ -44,14 +49,15 @@ impl Projection {
             mu_step: vec![0.0; invariants.count],
             start: vec![0.0; dim],
             concerned: vec![false; if by_error { dim } else { 0 }],
+            met: Vec::with_capacity(invariants.count - invariants.constraints),
         }
     }
 
-    /// Projects `x`. `values` receives F at the result.
+    /// Projects `x`, the result of a step of the length `h`. `values` receives F at the result.
     pub fn apply(
         &mut self,
         system: &dyn System,
-        (t, target, scales): (f64, &[f64], &Scales),
+        ((t, h), target, scales): ((f64, f64), &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
         work: &mut [f64],
@@ -71,8 +77,55 @@ impl Projection {
             widen(system, &self.jacobian, &self.mu_step, &self.mu, &mut self.roots, &mut self.concerned);
         }
         self.equations.factor_in(&self.jacobian, &self.roots, &[]);
-        self.stopping.begin((&self.equations, &self.jacobian), target, x, (vectors, scales));
+        self.stopping.begin((&self.equations, &self.jacobian), target, (x, h), (vectors, scales));
         self.start.copy_from_slice(x);
+        let mut met = std::mem::take(&mut self.met);
+        self.stopping.put_met_integrals(values, target, system.invariants().constraints, &mut met);
+        let mut found = self.iterate(system, (t, target), x, values, work, cost);
+        if found.is_err() && !met.is_empty() {
+            found = self.iterate_without(&met, system, (t, target), x, values, work, cost);
+        }
+        self.met = met;
+        found
+    }
+
+    /// (4.5) from the start again, without these rows.
+    fn iterate_without(
+        &mut self,
+        rows: &[usize],
+        system: &dyn System,
+        (t, target): (f64, &[f64]),
+        x: &mut [f64],
+        values: &mut [f64],
+        work: &mut [f64],
+        cost: &mut Cost,
+    ) -> Result<(), Unconverged> {
+        x.copy_from_slice(&self.start);
+        system.invariant_values(t, x, values, work);
+        cost.invariants += 1;
+        self.set_active(rows, false);
+        self.equations.factor_in(&self.jacobian, &self.roots, &[]);
+        self.stopping.restart();
+        let found = self.iterate(system, (t, target), x, values, work, cost);
+        self.set_active(rows, true);
+        found
+    }
+
+    fn set_active(&mut self, rows: &[usize], active: bool) {
+        self.equations.set_active(rows, active);
+        self.stopping.set_active(rows, active);
+    }
+
+    /// (4.5) from the start and F there.
+    fn iterate(
+        &mut self,
+        system: &dyn System,
+        (t, target): (f64, &[f64]),
+        x: &mut [f64],
+        values: &mut [f64],
+        work: &mut [f64],
+        cost: &mut Cost,
+    ) -> Result<(), Unconverged> {
         self.mu.fill(0.0);
         while !self.stopping.arrived(values, target, Off::NOTHING)? {
             // (4.5)

@@ -1,5 +1,9 @@
 //! When the Newton iteration of a projection has arrived: at round-off, row by row, or at a looser tolerance, which is a
 //! distance in state space, |ΔF_i|/|∇F_i|.
+//!
+//! Round-off of a hidden constraint is that of its momenta, whose sizes are known once they move. At rest they are rounding
+//! themselves, and no iteration makes them small beside themselves. So an iteration that gets no nearer has arrived also
+//! where all that the hidden constraint is off by changes its constraint by round-off in a step.
 
 use super::normal_equations::NormalEquations;
 use crate::scales::{Scales, Vectors, square};
@@ -34,11 +38,13 @@ pub(super) struct Off {
     pub relative: f64,
     /// What that changes of F, in units of F's round-off.
     pub of_round_off: f64,
+    /// What that changes of F, in units of what a step makes visible.
+    pub of_visible: f64,
 }
 
 impl Off {
     /// It meets them.
-    pub const NOTHING: Off = Off { distance: 0.0, relative: 0.0, of_round_off: 0.0 };
+    pub const NOTHING: Off = Off { distance: 0.0, relative: 0.0, of_round_off: 0.0, of_visible: 0.0 };
 }
 
 /// Watches an iteration.
@@ -49,6 +55,10 @@ pub(super) struct Stopping {
     distance_per_value: Vec<f64>,
     /// Round-off of ΔF_i/|∇F_i|.
     round_off: Vec<f64>,
+    /// The least of ΔF_i/|∇F_i| that shows after a step, where it is the rate of a constraint.
+    visible: Vec<f64>,
+    /// The constraint that each row is the rate of.
+    constraint_of: Vec<Option<usize>>,
     /// σ of every component's vector.
     sizes: Vec<f64>,
     iterations: u32,
@@ -64,21 +74,24 @@ impl Stopping {
             tolerance,
             distance_per_value: vec![0.0; invariants.count],
             round_off: vec![0.0; invariants.count],
+            visible: vec![0.0; invariants.count],
+            constraint_of: invariants.constraints_of_rates(),
             sizes: vec![0.0; dim],
             iterations: 0,
             before: [f64::INFINITY; 2],
         }
     }
 
-    /// Before the first iteration, near the state `x` with these running sizes and these nonzeros of DF.
+    /// Before the first iteration, near the state `x` with these running sizes and these nonzeros of DF, in a step of the
+    /// length `h`.
     pub fn begin(
         &mut self,
         (equations, jacobian): (&NormalEquations, &[f64]),
         target: &[f64],
-        x: &[f64],
+        (x, h): (&[f64], f64),
         (vectors, scales): (&Vectors, &Scales),
     ) {
-        (self.iterations, self.before) = (0, [f64::INFINITY; 2]);
+        self.restart();
         // A vector is known to a rounding of the size that it has had. The terms of F may all vanish here, as those of
         // the hidden constraint of a pendulum that turns, and would promise a precision that x₁ cannot have.
         for (vector, size) in scales.sizes(vectors.count()).iter().enumerate() {
@@ -92,7 +105,33 @@ impl Stopping {
             // Twice: of F_i and of its target.
             let value = 2.0 * equations.round_off(jacobian, &self.sizes, target[i], i);
             self.round_off[i] = value * self.distance_per_value[i];
+            // Rows of constraints stand before those of their rates.
+            self.visible[i] = match self.constraint_of[i] {
+                Some(constraint) => {
+                    let value = self.round_off[constraint] / self.distance_per_value[constraint];
+                    (value / h.abs() * self.distance_per_value[i]).max(self.round_off[i])
+                }
+                None => self.round_off[i],
+            };
         }
+    }
+
+    /// Begins anew at the same state.
+    pub fn restart(&mut self) {
+        (self.iterations, self.before) = (0, [f64::INFINITY; 2]);
+    }
+
+    /// Puts the rows behind the `constraints` that meet their targets to round-off.
+    pub fn put_met_integrals(&self, values: &[f64], target: &[f64], constraints: usize, out: &mut Vec<usize>) {
+        let off = |row: usize| self.distance_per_value[row] * (values[row] - target[row]).abs();
+        let met = |row: &usize| self.active[*row] && off(*row) <= STAGNATION_SLACK * self.round_off[*row];
+        out.clear();
+        out.extend((constraints..values.len()).filter(met));
+    }
+
+    /// Takes these rows in or out.
+    pub fn set_active(&mut self, rows: &[usize], active: bool) {
+        rows.iter().for_each(|&row| self.active[row] = active);
     }
 
     /// Whether the iteration is at its end; if not, the next one is counted. `off` is how far the state is from meeting
@@ -107,6 +146,7 @@ impl Stopping {
             let excess = (off.relative / f64::EPSILON).min(off.distance / self.tolerance);
             worst.excess = max_or_nan(worst.excess, excess);
             worst.excess_of_round_off = worst.excess_of_round_off.max(off.of_round_off);
+            worst.excess_of_visible = worst.excess_of_visible.max(off.of_visible);
         }
         if worst.excess <= 1.0 {
             return Ok(true);
@@ -119,6 +159,9 @@ impl Stopping {
         }
         // Two unknowns may take turns, as μ and x₁ of a symmetric projection do: two iterations have to halve it.
         let stagnates = now > 0.5 * last_but_one || now.is_nan();
+        if (stagnates || spent) && !now.is_nan() && worst.excess_of_visible <= STAGNATION_SLACK {
+            return Ok(true);
+        }
         if stagnates || spent {
             return Err(Unconverged { iterations: self.iterations, residual: worst.residual, row: worst.row });
         }
@@ -137,13 +180,15 @@ impl Stopping {
         for (row, change) in rows.iter().enumerate().filter(|&(row, change)| self.active[row] && *change != 0.0) {
             let change = change.abs() * self.distance_per_value[row];
             off.of_round_off = max_or_nan(off.of_round_off, change / self.round_off[row]);
+            off.of_visible = max_or_nan(off.of_visible, change / self.visible[row]);
         }
         off
     }
 
     fn worst_row(&self, values: &[f64], target: &[f64]) -> Worst {
         let first = self.active.iter().position(|&active| active).unwrap_or(0);
-        let mut worst = Worst { row: first, residual: 0.0, excess: 0.0, excess_of_round_off: 0.0 };
+        let mut worst =
+            Worst { row: first, residual: 0.0, excess: 0.0, excess_of_round_off: 0.0, excess_of_visible: 0.0 };
         for row in (first..values.len()).filter(|&row| self.active[row]) {
             let residual = self.distance_per_value[row] * (values[row] - target[row]).abs();
             if residual == 0.0 {
@@ -151,6 +196,7 @@ impl Stopping {
             }
             let excess = residual / self.tolerance.max(self.round_off[row]);
             worst.excess_of_round_off = worst.excess_of_round_off.max(residual / self.round_off[row]);
+            worst.excess_of_visible = worst.excess_of_visible.max(residual / self.visible[row]);
             if excess.is_nan() {
                 return Worst { row, residual: f64::NAN, excess, ..worst };
             }
@@ -169,4 +215,5 @@ struct Worst {
     /// The residual in units of the tolerance.
     excess: f64,
     excess_of_round_off: f64,
+    excess_of_visible: f64,
 }

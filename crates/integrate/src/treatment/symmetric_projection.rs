@@ -100,7 +100,8 @@ impl SymmetricProjection {
         self.start.copy_from_slice(x0);
         base(&self.start, x1, work, cost).map_err(StepFailure::Base)?;
         self.evaluate(system, t1, x1, values, work, cost);
-        self.stopping.begin((&self.at_start, &self.jacobian), target, x1, (system.vectors(), scales));
+        let (equations, vectors) = ((&self.at_start, &self.jacobian[..]), system.vectors());
+        self.stopping.begin(equations, target, (x1, t1 - t0), (vectors, scales));
         if self.arrived(values, target, Off::NOTHING)? {
             return Ok(());
         }
