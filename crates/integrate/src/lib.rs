@@ -30,6 +30,7 @@ pub mod controller;
 pub mod ensemble;
 pub mod exact;
 pub mod failure;
+pub mod feedback_term;
 pub mod linear;
 pub mod method;
 pub mod newton;
