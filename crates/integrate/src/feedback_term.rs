@@ -182,6 +182,7 @@ fn speeds(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::noise::Noise;
+    use crate::scales::Vectors;
     use crate::system::{Group, GroupKind};
 
     /// `constraints` rows over neighbouring components and two dense rows, with numbers without a pattern.
@@ -203,6 +204,55 @@ mod tests {
         let roots = numbers(n, 2).into_iter().map(f64::exp).collect();
         let (jacobian, values) = (numbers(invariants.nonzeros(), 0), numbers(constraints + 2, 1));
         (invariants, jacobian, values, roots)
+    }
+
+    /// A pendulum of mass 2 and length 3 in a field of gravity 5, as it falls from rest beside a body at the origin.
+    #[test]
+    fn bodies_at_rest_have_the_scales_of_what_moves_them() {
+        struct Falling(Vectors);
+        impl System for Falling {
+            fn dim(&self) -> usize {
+                4
+            }
+            fn field(&self, _t: f64, x: &[f64], dx: &mut [f64], _work: &mut [f64]) {
+                dx.copy_from_slice(&[x[2] / 2.0, x[3] / 2.0, -10.0 * (x[0] / 3.0), 0.25]);
+            }
+            fn vectors(&self) -> &Vectors {
+                &self.0
+            }
+            fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
+                masses.fill(2.0);
+            }
+            fn invariants(&self) -> &Invariants {
+                const NONE: &Invariants = &Invariants {
+                    count: 0,
+                    row_start: Vec::new(),
+                    column: Vec::new(),
+                    constraints: 0,
+                    groups: Vec::new(),
+                };
+                NONE
+            }
+            fn invariant_values(&self, _t: f64, _x: &[f64], _f: &mut [f64], _work: &mut [f64]) {}
+            fn invariant_jacobian(&self, _t: f64, _x: &[f64], _values: &mut [f64], _work: &mut [f64]) {}
+            fn field_derivative(&self, _t: f64, _x: &[f64], _v: &[f64], _out: &mut [f64], _work: &mut [f64]) {}
+        }
+        let mut vectors = Vectors::default();
+        for role in [Role::Position, Role::Position, Role::Momentum, Role::Momentum] {
+            vectors.push(role, 1, 1);
+        }
+        let system = Falling(vectors);
+        let at_rest = start_scales(&system, 0.0, &[3.0, 0.0, 0.0, 0.0]);
+        // S² = m |ṗ| S_q = 2·10·3; the other position has the floor by mass, 1e-12·9.
+        assert_eq!((at_rest[0], at_rest[2]), (9.0, 60.0));
+        assert!((at_rest[1] / 9e-12 - 1.0).abs() < 1e-14, "{at_rest:?}");
+        // A momentum that is larger than what the force makes of it keeps its own size.
+        assert_eq!(start_scales(&system, 0.0, &[3.0, 0.0, 100.0, 0.0])[2], 1e4);
+        // Where nothing has a size, what moves has that of its way in the time 1/κ.
+        let nothing = [0.0; 4];
+        assert_eq!(start_scales(&system, 0.0, &nothing), [0.0; 4]);
+        assert_eq!(metric(&system, 0.0, &nothing, 0.5), [0.0, 0.0, 0.0, 0.25]);
+        assert_eq!(metric(&system, 0.0, &nothing, 0.0), [0.0; 4]);
     }
 
     #[test]
