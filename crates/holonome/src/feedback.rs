@@ -1,10 +1,11 @@
 //! The feedback term of a run: its field compiled with its gains, and what its stability allows.
 
-use crate::compiled::{CompiledSystem, StateVectors};
+use crate::compiled::{Compiled, CompiledSystem, StateVectors};
 use crate::error::Error;
 use crate::gain;
 use crate::options::{Gains, RunOptions};
 use crate::pilot;
+use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::stability::{self, Gain};
@@ -20,24 +21,29 @@ use std::sync::Arc;
 /// A gain is reported as near its limit from this mean of h λmax/r on.
 const NEAR_LIMIT: f64 = 0.8;
 
+/// Invariants up to this number have the Gauss–Newton form as a formula; more have it by a linear solve beside the field. A
+/// chain's formula is as fast as the solve at twice this number, but takes two seconds to make there.
+const LARGEST_FORMULA: usize = 24;
+
 /// A field with its feedback term.
 pub(crate) struct FeedbackSystem {
     /// Compiled.
-    pub system: CompiledSystem,
+    pub system: Compiled,
     /// Its gain, for the monitor.
     pub gain: Option<Gain>,
     /// The gain in words.
     pub text: String,
-    /// The field itself.
-    pub field: Field,
-    /// Its parameters: the model's, F₀ of what is no constraint, the gains.
+    /// The field itself, where the term is a formula.
+    pub field: Option<Field>,
+    /// Its parameters: the model's, F₀ of what is no constraint, the gains. Those of the Gauss–Newton form are κ and the
+    /// weights of the state's vectors.
     pub parameters: Vec<f64>,
 }
 
-/// The feedback field's system.
+/// The feedback field's system over the field `base`, where that is written out.
 pub(crate) fn feedback_system(
-    (base, vectors): (&Field, &Arc<StateVectors>),
-    plain: &dyn System,
+    (base, vectors): (Option<&Field>, &Arc<StateVectors>),
+    plain: &Compiled,
     plan: &Plan,
     state: &StepState,
     parameters: &[f64],
@@ -45,15 +51,31 @@ pub(crate) fn feedback_system(
     formulas: Option<(&Potential, &Transport)>,
 ) -> Result<FeedbackSystem, Error> {
     let gains = options.gain.clone().unwrap_or(Gains::Auto);
-    let (treated, inputs, inserted, gain, text) = match &gains {
-        Gains::Auto => {
-            let mut short = plan.clone();
-            short.method.treatment = Treatment::Plain;
-            // A field at rest needs no pull.
-            let rate = stability::pilot_rate(&short, plain, state).unwrap_or(0.0);
-            let (treated, inputs) = feedback::gauss_newton(base);
-            (treated, inputs, vec![rate], Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"))
-        }
+    // The model's parameters, then F₀ of what is no constraint, then the gains.
+    let targets = &state.target[plain.invariants().constraints..];
+    let all = |gains: &[f64]| [parameters, targets, gains].concat();
+    if gains == Gains::Auto {
+        let mut short = plan.clone();
+        short.method.treatment = Treatment::Plain;
+        // A field at rest needs no pull.
+        let rate = stability::pilot_rate(&short, plain, state).unwrap_or(0.0);
+        let weights = metric(plain, plan.t0, &state.x, rate);
+        let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"));
+        let parameters = all(&[&[rate][..], &weights].concat());
+        return Ok(match base.filter(|base| base.invariants.len() <= LARGEST_FORMULA) {
+            Some(base) => {
+                let (treated, _) = feedback::gauss_newton(base, &vectors.vector_of);
+                with_formula((base, vectors), treated, parameters, gain, text)
+            }
+            None => {
+                let first = parameters.len() - targets.len() - 1 - weights.len();
+                let system = plain.rebound(&parameters).with_pull(vectors, first, &parameters);
+                FeedbackSystem { system, gain, text, field: None, parameters }
+            }
+        });
+    }
+    let base = base.ok_or_else(|| Error::option("gains other than `auto` need a field that is written out"))?;
+    let (treated, inserted, gain, text) = match &gains {
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {
                 return Err(Error::option(
@@ -64,7 +86,7 @@ pub(crate) fn feedback_system(
             refuse_indefinite(base, transport, &state.x, parameters)?;
             // Gains that a formula's potential may still read are those of the papers: 1.
             let inserted = vec![1.0; inputs.gain_count];
-            (treated, inputs, inserted, None, "formulas".to_string())
+            (treated, inserted, None, "formulas".to_string())
         }
         Gains::Matrix(k) => {
             let m = base.invariants.len();
@@ -75,33 +97,32 @@ pub(crate) fn feedback_system(
                     m * m
                 )));
             }
-            let (treated, inputs) =
-                feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
-            (treated, inputs, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
+            let (treated, _) = feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
+            (treated, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
             let groups = gain::by_group(&gains, base)?;
-            let (treated, inputs) =
-                feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
+            let (treated, _) = feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
             let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
-            (treated, inputs, groups, Some(rows), text)
+            (treated, groups, Some(rows), text)
         }
     };
-    // The model's parameters, then F₀ of what is no constraint, then the gains.
-    let mut all = parameters.to_vec();
-    all.extend(&state.target[base.constraints..]);
-    debug_assert_eq!(all.len(), inputs.gains);
-    all.extend(inserted);
-    let mut treated = treated;
+    Ok(with_formula((base, vectors), treated, all(&inserted), gain, text))
+}
+
+/// The system of a field that holds its term.
+fn with_formula(
+    (base, vectors): (&Field, &Arc<StateVectors>),
+    mut treated: Field,
+    parameters: Vec<f64>,
+    gain: Option<Gain>,
+    text: String,
+) -> FeedbackSystem {
+    debug_assert_eq!(treated.parameters, parameters.len());
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
-    Ok(FeedbackSystem {
-        system: CompiledSystem::new(&treated, vectors, &all, false, false).with_untreated(base, &all),
-        gain,
-        text,
-        field: treated,
-        parameters: all,
-    })
+    let system = CompiledSystem::new(&treated, vectors, &parameters, false, false).with_untreated(base, &parameters);
+    FeedbackSystem { system: Compiled::Straight(system), gain, text, field: Some(treated), parameters }
 }
 
 /// L must push down the slope of V: its symmetric part has to be positive definite.
@@ -132,20 +153,21 @@ fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters:
 /// the motion.
 pub(crate) fn refuse_unstable(
     plan: &Plan,
-    system: &CompiledSystem,
+    system: &dyn System,
     plain: &dyn System,
     state: &StepState,
     options: &RunOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
     let (Stepping::Fixed(fixed), Some(gain)) = (&plan.stepping, &plan.gain) else { return Ok(()) };
+    if matches!(gain, Gain::Rate(_)) {
+        // One eigenvalue everywhere, and a rate that was chosen below its limit.
+        return Ok(());
+    }
     let pilot = stability::pilot(plan, system, state);
     let scheme = plan.method.scheme;
     // Along the motion without feedback: an unstable pilot run sees only its own explosion.
-    let outlook = match gain {
-        Gain::Rate(_) => pilot::Outlook::default(),
-        _ => pilot::outlook(plan, gain, fixed.h, plain, &state.x),
-    };
+    let outlook = pilot::outlook(plan, gain, fixed.h, plain, &state.x);
     let remedy = match outlook.max > 1.0 && outlook.max.is_finite() {
         true => format!(
             "a step below {:.2e}, or gains {:.1} times smaller, are stable throughout",

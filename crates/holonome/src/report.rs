@@ -15,7 +15,7 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
-use holonome_model::treatment::unrolled::{self, TooLarge};
+use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
 use serde_json::{Value, json};
 
@@ -770,7 +770,6 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let groups = groups(problem);
     let invariants: usize = groups.iter().flat_map(|g| &g.members).map(Vec::len).sum();
     let imposed = groups.iter().any(|g| is_imposed(g.kind));
-    let too_large = problem.examined.rows.as_ref().and_then(|_| unrolled::fits(&problem.model).err());
     TREATMENTS
         .iter()
         .map(|t| {
@@ -784,12 +783,6 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                     applies: false,
                     reason: "no invariants are known; state some with `integral`".to_string(),
                 };
-            }
-            if t.treatment == Treatment::Feedback
-                && let Some(TooLarge { size, what, limit }) = &too_large
-            {
-                let reason = format!("its term is written out, and {size} {what} are more than {limit}");
-                return MethodRow { name, applies: false, reason };
             }
             // `plain` says so itself.
             let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;

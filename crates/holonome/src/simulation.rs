@@ -18,11 +18,13 @@ use crate::structured::{MethodSettings, Program};
 use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
+use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Metric, Plan, PlanError, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::stability::Gain;
 use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
@@ -62,9 +64,9 @@ pub struct Simulation {
     pub(crate) groups: Vec<InvariantGroup>,
     /// How many rows of F are constraints.
     pub(crate) constraints: usize,
-    /// The field with it.
+    /// The field with it, where it is a formula.
     pub(crate) treated: Option<Field>,
-    /// What the treated field has for parameters, after the model's and the targets.
+    /// What the treated field has for parameters, after the model's and the targets; see [`Simulation::gains_at`].
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
@@ -129,7 +131,7 @@ impl Simulation {
         if let Some(too_large) = &problem.examined.too_large {
             return Err(Error::option(format!("{too_large}; make it smaller with --set, or split it")));
         }
-        let form = Form::of(&problem, &method)?;
+        let form = Form::of(&problem, &method, options.gain.as_ref())?;
         let settings = MethodSettings {
             newton_tolerance: tolerance("--newton-tolerance", options.newton_tolerance)?,
             beta: beta(options.beta)?,
@@ -184,16 +186,19 @@ impl Simulation {
         let mut gain_text = None;
         let (mut gains, mut with_feedback) = (Vec::new(), None);
         let (system, step) = match field {
-            Some(base) if feeds_back => {
-                let treated =
-                    feedback_system((base, &vectors), &plain, &plan, &state, &parameters, &options, formulas)?;
+            _ if feeds_back => {
+                let base = (field, &vectors);
+                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let step = CompiledStep::new(&plan, &treated.field, &vectors, targets, &treated.parameters);
-                gains = treated.parameters[targets + base.invariants.len() - base.constraints..].to_vec();
-                with_feedback = Some(treated.field);
-                (Compiled::Straight(treated.system), step)
+                let step = treated
+                    .field
+                    .as_ref()
+                    .map(|field| CompiledStep::new(&plan, field, &vectors, targets, &treated.parameters));
+                gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
+                with_feedback = treated.field;
+                (treated.system, step.unwrap_or_default())
             }
             Some(base) => {
                 let all = [&parameters, &state.target[constraints..]].concat();
@@ -610,6 +615,15 @@ impl Simulation {
     }
 
     /// How many targets F₀ stand among the parameters of a step.
+    /// The gains of a run that starts at `x`: a Gauss–Newton form has this run's rate, and the weights of that start.
+    /// `system` has the parameters of that run.
+    pub(crate) fn gains_at(&self, system: &dyn System, x: &[f64]) -> Vec<f64> {
+        match self.plan.gain {
+            Some(Gain::Rate(rate)) => [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat(),
+            _ => self.gains.clone(),
+        }
+    }
+
     pub(crate) fn target_count(&self) -> usize {
         self.system.invariants().count - self.constraints
     }
@@ -748,8 +762,9 @@ enum Form<'a> {
 }
 
 impl Form<'_> {
-    /// Row by row if the model is large. The term of feedback is made of formulas, so it needs them written out.
-    fn of<'a>(problem: &'a Problem, method: &Method) -> Result<Form<'a>, Error> {
+    /// Row by row if the model is large. A term of feedback with gains of its own is made of formulas, so it needs them
+    /// written out.
+    fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
             return Ok(Form::Straight(field.0.clone()));
@@ -757,14 +772,15 @@ impl Form<'_> {
         // The rates of hidden constraints that move are not known row by row.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
         let extends = moves && method.scheme.runge_kutta().is_some();
-        if method.treatment != Treatment::Feedback && !extends {
+        let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
+        if (method.treatment != Treatment::Feedback || automatic) && !extends {
             return Ok(Form::Rows(rows));
         }
         let unrolled = unroll(&problem.model).map_err(|too_large| {
             Error::option(match extends {
                 true => format!("`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"),
                 false => format!(
-                    "`{method}` writes the feedback term out, and {too_large}; `corrected:{}` holds the same invariants and runs models of any size",
+                    "`{method}` writes out a feedback term with gains of its own, and {too_large}; `--gain auto` and `corrected:{}` hold the same invariants and run models of any size",
                     method.scheme.name
                 ),
             })

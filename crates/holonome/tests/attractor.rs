@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Finished, distance, model, options, run};
-use holonome::{Gains, RunOptions};
+use holonome::{Gains, Problem, RunOptions, Settings};
+use std::collections::BTreeMap;
 
 /// Four gains whose term is far from its stability limit at the steps below.
 const GAINS: &str = "rod=4,rod.hidden=1,H=4,J=4";
@@ -122,6 +123,51 @@ fn gauss_newton_feedback_keeps_the_order() {
             })
             .collect();
         check_slopes(&format!("Gauss-Newton {base}"), order, &steps, &errors);
+    }
+}
+
+/// Off the level set every invariant comes nearer at the rate κ: as a formula (the pendulum), by a linear solve beside the
+/// compiled field (a chain of 20), and beside rows.
+#[test]
+fn gauss_newton_deviations_decay_at_the_rate() {
+    let chain = |n: &str| {
+        let text = "size n = 20\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
+            hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\nconstraint anchor : dot(r[1], r[1]) = 5\n\
+            constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n";
+        let set = [("n", n), ("r", "(1.003*i, -1.999*i)"), ("p", "(0.2, 0.1*sin(i))")];
+        let set = set.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        let settings = Settings { set, start_off_set: true, ..Settings::default() };
+        let problem = Problem::from_text("chain", text, &BTreeMap::new(), &settings).unwrap();
+        assert_eq!(problem.examined.rows.is_some(), n == "400");
+        (problem, "r=(i,-2*i),p=(0.2,-0.1)*0")
+    };
+    let pendulum = {
+        let set = vec![("q".to_string(), "(0, 1.01, 0.02)".to_string())];
+        let settings = Settings { set, start_off_set: true, ..Settings::default() };
+        let path = common::repository().join("models/spherical-pendulum.holo");
+        (Problem::load(&path, &settings).unwrap(), "q=(0,1,0)")
+    };
+    for (problem, reference) in [pendulum, chain("20"), chain("400")] {
+        let name = problem.name.clone();
+        let text = format!("--method feedback:dop853 --rtol 1e-10 --until 0.2 --samples 2 --reference {reference}");
+        let finished = run(problem, options(&text)).unwrap();
+        let gain = finished.summary.gain.clone().unwrap();
+        let rate: f64 = gain.strip_prefix("auto: kappa=").unwrap().parse().unwrap();
+        assert!(rate > 0.1, "{name}: {gain}");
+        assert!(finished.summary.drift.len() > 2);
+        for drift in &finished.summary.drift {
+            let decay = (-rate * 0.2).exp();
+            // ε of the regularisation over the least pivot of a chain, and six digits of the printed rate.
+            let off = (drift.last / (decay * drift.max) - 1.0).abs();
+            println!("{name} {} {:e} {:e} {off:e}", drift.name, drift.max, drift.last);
+            assert!(
+                drift.max > 1e-4 && off < 1e-3,
+                "{name}, {}: {:e} {:e}, {off:e}",
+                drift.name,
+                drift.max,
+                drift.last
+            );
+        }
     }
 }
 

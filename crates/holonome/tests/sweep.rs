@@ -90,6 +90,37 @@ fn a_trajectory_is_what_a_run_gives() {
     }
 }
 
+/// The weights of a Gauss–Newton form are those of every trajectory's own start: in lanes, and one by one, as dense output has
+/// it. A term that is solved for runs one by one, and its first trajectory is a single run.
+#[test]
+fn feedback_has_the_weights_of_each_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let vary = [("m", "1+0.1*i"), ("p", "(1+i, 0, -1)")];
+    let ends = ["2", "9"].map(|samples| {
+        let out = folder.path().join(samples);
+        let samples: u64 = samples.parse().unwrap();
+        let run = RunOptions { samples: Some(samples), ..options("feedback:tsit5", None, 2.0, &out) };
+        sweep(PENDULUM, run, 5, &vary, None).run(&mut go_on).unwrap();
+        let rows = StoredRun::open(&out).unwrap().read("q").unwrap();
+        rows.chunks(3 * samples as usize).map(|row| row[row.len() - 3..].to_vec()).collect::<Vec<_>>()
+    });
+    assert_eq!(ends[0].len(), 5);
+    assert_eq!(ends[0], ends[1]);
+    let out = folder.path().join("chain");
+    let run = RunOptions { samples: Some(2), ..options("feedback:rk4", Some(0.01), 0.2, &out) };
+    let settings = Settings { set: vec![("n".into(), "30".into())], ..Settings::default() };
+    let (path, vary) = (repository().join("models/chain.holo"), vec![("g".to_string(), "1+0.1*i".to_string())]);
+    let all = SweepOptions { trajectories: 3, vary, shard: None };
+    let mut ensemble = Sweep::load(&path, &settings, run.clone(), all).unwrap();
+    assert_eq!(ensemble.run(&mut go_on).unwrap().failed, 0);
+    let single = RunOptions { out: Some(folder.path().join("single")), ..run };
+    let problem = holonome::Problem::load(&path, &settings).unwrap();
+    Simulation::new(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
+    let [many, one] =
+        [&out, single.out.as_ref().unwrap()].map(|path| StoredRun::open(path).unwrap().read("r").unwrap());
+    assert_eq!(many[..one.len()], one);
+}
+
 #[test]
 fn threads_and_parts_change_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -70,7 +70,7 @@ const MODELS: [(&str, &str); 5] = [
 ];
 
 /// Methods of every family, with steps in the unit of time.
-const METHODS: [(&str, Option<f64>); 12] = [
+const METHODS: [(&str, Option<f64>); 14] = [
     ("corrected:dop853", None),
     ("corrected:tsit5", None),
     ("plain:dopri5", None),
@@ -79,18 +79,29 @@ const METHODS: [(&str, Option<f64>); 12] = [
     ("corrected:dop853", Some(0.015625)),
     ("corrected:euler", Some(0.0009765625)),
     ("projection:rk4", Some(0.0078125)),
+    ("feedback:dop853", None),
+    ("feedback:rk4", Some(0.0078125)),
     ("rattle", Some(0.0078125)),
     ("shake", Some(0.0078125)),
     ("gauss4", Some(0.015625)),
     ("implicit-midpoint", Some(0.015625)),
 ];
 
-fn in_units(text: &str, units: Units) -> Problem {
-    let text = text
-        .replace("{L}", &format!("{:?}", units.length))
+fn with_numbers(text: &str, units: Units) -> String {
+    text.replace("{L}", &format!("{:?}", units.length))
         .replace("{M}", &format!("{:?}", units.mass))
-        .replace("{T}", &format!("{:?}", units.time));
-    Problem::from_text("units", &text, &BTreeMap::new(), &Settings::default()).expect("the model is sound in any units")
+        .replace("{T}", &format!("{:?}", units.time))
+}
+
+/// A start off the level set of a model: initial values, and the state that is aimed at.
+type Off = (&'static [(&'static str, &'static str)], &'static str);
+
+fn in_units(text: &str, units: Units, off: Option<Off>) -> Problem {
+    let text = with_numbers(text, units);
+    let set = off.map_or(&[][..], |(set, _)| set);
+    let set = set.iter().map(|(name, value)| (name.to_string(), with_numbers(value, units))).collect();
+    let settings = Settings { set, start_off_set: off.is_some(), ..Settings::default() };
+    Problem::from_text("units", &text, &BTreeMap::new(), &settings).expect("the model is sound in any units")
 }
 
 fn numbers(value: &Value, out: &mut Vec<f64>) {
@@ -103,15 +114,26 @@ fn numbers(value: &Value, out: &mut Vec<f64>) {
 
 /// Steps, and every component of the state at the end; or why the method does not suit the model.
 fn end(text: &str, units: Units, method: &str, step: Option<f64>) -> Result<(u64, Vec<f64>), String> {
+    end_of(text, units, method, step, None)
+}
+
+fn end_of(
+    text: &str,
+    units: Units,
+    method: &str,
+    step: Option<f64>,
+    off: Option<Off>,
+) -> Result<(u64, Vec<f64>), String> {
     let options = RunOptions {
         method: method.to_string(),
         step: step.map(|h| h * units.time),
         until: 2.0 * units.time,
         rtol: 1e-7,
         samples: Some(2),
+        reference: off.map(|(_, reference)| with_numbers(reference, units)),
         ..RunOptions::default()
     };
-    let finished = run(in_units(text, units), options).map_err(|error| error.to_string())?;
+    let finished = run(in_units(text, units, off), options).map_err(|error| error.to_string())?;
     let mut state = Vec::new();
     numbers(&finished.summary.to_json()["state"], &mut state);
     Ok((finished.summary.steps, state))
@@ -131,11 +153,39 @@ fn powers_of_two_change_no_bit() {
             for units in others() {
                 let (others, rescaled) = end(text, units, method, step).expect("it suits the model");
                 assert_eq!(steps, others, "{name}, {method}: steps");
-                // Every component is a power of two times what it was.
-                for (k, (a, b)) in state.iter().zip(&rescaled).enumerate() {
-                    let exact = if *a == 0.0 { *b == 0.0 } else { (b / a).to_bits() & ((1 << 52) - 1) == 0 };
-                    assert!(exact, "{name}, {method}: component {k} is {a:e} and {b:e}");
-                }
+                check_bits(&format!("{name}, {method}"), &state, &rescaled);
+            }
+        }
+    }
+}
+
+/// Every component is a power of two times what it was.
+fn check_bits(what: &str, state: &[f64], rescaled: &[f64]) {
+    for (k, (a, b)) in state.iter().zip(rescaled).enumerate() {
+        let exact = if *a == 0.0 { *b == 0.0 } else { (b / a).to_bits() & ((1 << 52) - 1) == 0 };
+        assert!(exact, "{what}: component {k} is {a:e} and {b:e}");
+    }
+}
+
+/// A pull moves a state far off the level set, so a metric that mixed units would show in the first digits.
+#[test]
+fn feedback_off_the_set_changes_no_bit() {
+    let starts: [(&str, Off); 4] = [
+        ("spherical pendulum", (&[("q", "(0.01, 0.83, 0.02)*{L}")], "q=(0, 0.8, 0)*{L}")),
+        ("double pendulum from rest", (&[("a", "(1.02, 0.03)*{L}")], "a=(1, 0)*{L}")),
+        ("free rigid body as states", (&[("w", "(1.1, 0.9, 1)/{T}")], "w=(1, 1, 1)/{T}")),
+        ("chain by rows", (&[("l", "1.001*{L}"), ("r", "1.001*{L}*(0.6*i, 0.8*i)")], "r=1.001*{L}*(0.8*i, 0.6*i)")),
+    ];
+    for (name, off) in starts {
+        let (_, text) = MODELS.into_iter().find(|(model, _)| *model == name).expect("one of them");
+        for (method, step) in [("feedback:dop853", None), ("feedback:rk4", Some(0.0078125))] {
+            let (steps, state) = end_of(text, SI, method, step, Some(off)).unwrap();
+            let (_, held) = end_of(text, SI, "plain:dop853", None, Some((off.0, off.1))).unwrap();
+            assert!(common::distance(&state, &held) > 1e-4, "{name}, {method}: nothing pulls");
+            for units in others() {
+                let (others, rescaled) = end_of(text, units, method, step, Some(off)).unwrap();
+                assert_eq!(steps, others, "{name}, {method}: steps");
+                check_bits(&format!("{name}, {method}"), &state, &rescaled);
             }
         }
     }

@@ -29,6 +29,7 @@ pub mod controller;
 pub mod ensemble;
 pub mod exact;
 pub mod failure;
+pub mod feedback_term;
 pub mod method;
 pub mod newton;
 pub mod noise;

@@ -307,20 +307,26 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
     {
         let model = support::model(&support::file(file));
         let field = extend(&model);
-        let (controlled, inputs) = feedback::gauss_newton(&field);
-        assert_eq!(inputs.gain_count, 1);
+        // Every component a vector of its own, with weights that are far from equal.
+        let n = model.dimension();
+        let weights: Vec<f64> = (0..n).map(|i| 10f64.powi((i * 7 % 5) as i32 - 2)).collect();
+        let (controlled, inputs) = feedback::gauss_newton(&field, &(0..n).collect::<Vec<_>>());
+        assert_eq!(inputs.gain_count, 1 + n);
         let (f0, ..) = look(&field, &model.initial, &model.parameter_values);
         let targets = &f0[field.constraints..];
         let kappa = 3.0;
-        let parameters = [&model.parameter_values[..], targets, &[kappa]].concat();
+        let parameters = [&model.parameter_values[..], targets, &[kappa], &weights].concat();
         let mut tried = 0;
         for x in ambient_points(&model, 20, 5) {
             let (f, df, free) = look(&field, &x, &model.parameter_values);
             let (_, _, got) = look(&controlled, &x, &parameters);
             let delta = deviation(&field, &f, targets);
-            let norms: Vec<f64> = df.iter().map(|r| inner(r, r).sqrt()).collect();
+            // DF in the variables in which the metric is Euclidean.
+            let scaled: Vec<Vec<f64>> =
+                df.iter().map(|r| r.iter().zip(&weights).map(|(d, w)| d * w.sqrt()).collect()).collect();
+            let norms: Vec<f64> = scaled.iter().map(|r| inner(r, r).sqrt()).collect();
             let rows: Vec<Row> =
-                df.iter().map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect()).collect();
+                scaled.iter().map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect()).collect();
             let gram = Gram::new(&rows, 0.0);
             // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row, and
             // y = S⁻¹ Δ̂ up to a factor near 1.
@@ -353,10 +359,10 @@ fn gauss_newton_survives_a_lost_rank() {
         "coordinate q : R^2 = (0, -1)\nmomentum p of q\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = 1\n",
     );
     let field = extend(&model);
-    let (controlled, _) = feedback::gauss_newton(&field);
+    let (controlled, _) = feedback::gauss_newton(&field, &[0, 0, 1, 1]);
     for x in [[0.0, -1.0, 0.0, 0.0], [0.0, -1.001, 0.0, 0.0], [1e-9, -1.0, 1e-9, 0.0], [0.0, 0.0, 0.0, 0.0]] {
         // The field X itself needs q ≠ 0.
-        let got = evaluate(&controlled.graph, &controlled.field, 0.0, &x, &[-1.0, 2.0]);
+        let got = evaluate(&controlled.graph, &controlled.field, 0.0, &x, &[-1.0, 2.0, 1.0, 1.0]);
         assert!(x[1] == 0.0 || got.iter().all(|v| v.is_finite() && v.abs() < 1.0), "{x:?}: {got:?}");
     }
 }

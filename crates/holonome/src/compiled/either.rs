@@ -1,10 +1,11 @@
 //! What a model becomes: straight-line code, or a loop over rows where that would be too long.
 
 use super::rows::compile_rows;
-use super::{Bound, CompiledSystem, RowSystem};
+use super::{Bound, CompiledSystem, RowSystem, StateVectors};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{RowKernel, RowProgram};
+use std::sync::Arc;
 
 /// A compiled system of either form.
 pub enum Compiled {
@@ -15,6 +16,14 @@ pub enum Compiled {
 }
 
 impl Compiled {
+    /// The same system with the Gauss–Newton form of feedback by a linear solve; its `parameters` follow those of the model.
+    pub fn with_pull(self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> Compiled {
+        match self {
+            Compiled::Straight(system) => Compiled::Straight(system.with_pull(state, first, parameters)),
+            Compiled::Rows(system) => Compiled::Rows(system.with_pull(state, parameters)),
+        }
+    }
+
     /// The same system with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Compiled {
         match self {

@@ -315,7 +315,6 @@ mod tests {
     use holonome_integrate::state::{Cost, StepState};
     use holonome_integrate::tableau::Tableau;
     use holonome_model::graph::primitive::{self, Numbers};
-    use serde_json::Value;
     use std::collections::BTreeMap;
 
     /// A map whose attempts are made one by one.

@@ -6,6 +6,7 @@ mod formula;
 mod lanes;
 mod map;
 mod march;
+mod pull;
 mod rows;
 mod step;
 mod tracing;
@@ -28,6 +29,7 @@ use holonome_model::graph::op::Unary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
+use pull::Pull;
 use std::sync::Arc;
 use step::{Settled, Settling};
 use vectors::Masses;
@@ -95,6 +97,8 @@ pub struct CompiledSystem {
     field: Bound,
     /// The field that a term of feedback was added to.
     untreated: Option<Bound>,
+    /// A term of feedback that the field does not hold yet.
+    pull: Option<Pull>,
     values: Bound,
     jacobian: Bound,
     derivative: Option<Bound>,
@@ -131,6 +135,7 @@ impl CompiledSystem {
             dimension: field.dimension,
             field: Bound::of(field, &field.field, parameters),
             untreated: None,
+            pull: None,
             values: Bound::of(field, &field.invariants, parameters),
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
@@ -146,6 +151,12 @@ impl CompiledSystem {
     /// The same system, which knows that its field is `base` with a term of feedback.
     pub fn with_untreated(mut self, base: &Field, parameters: &[f64]) -> CompiledSystem {
         self.untreated = Some(Bound::of(base, &base.field, parameters));
+        self
+    }
+
+    /// The same system with the Gauss–Newton form of feedback, whose `parameters` follow the `first` ones of the model.
+    pub fn with_pull(mut self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> CompiledSystem {
+        self.pull = Some(Pull::new(&self.invariants, state, first, parameters));
         self
     }
 
@@ -172,6 +183,7 @@ impl CompiledSystem {
             dimension: self.dimension,
             field: self.field.rebound(parameters),
             untreated: optional(&self.untreated),
+            pull: self.pull.as_ref().map(|pull| pull.rebound(parameters)),
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
             derivative: optional(&self.derivative),
@@ -393,10 +405,12 @@ impl System for CompiledSystem {
         let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + self.vectors().count() + 1);
         let (field, masses) = (self.field.work_len(), self.masses.work_len());
         let untreated = self.untreated.as_ref().map_or(0, Bound::work_len);
-        [field, untreated, self.values.work_len(), self.jacobian.work_len(), derivative, watching, masses]
-            .into_iter()
-            .max()
-            .unwrap_or(0)
+        let (values, jacobian) = (self.values.work_len(), self.jacobian.work_len());
+        let pull = self
+            .pull
+            .as_ref()
+            .map_or(0, |pull| m + self.invariants.nonzeros() + pull.work_len().max(values).max(jacobian));
+        [field, untreated, pull, values, jacobian, derivative, watching, masses].into_iter().max().unwrap_or(0)
     }
 
     fn vector_name(&self, vector: usize) -> String {
@@ -405,6 +419,13 @@ impl System for CompiledSystem {
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         self.field.run(t, x, dx, work);
+        if let Some(pull) = &self.pull {
+            let (values, work) = work.split_at_mut(self.invariants.count);
+            let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
+            self.values.run(t, x, values, work);
+            self.jacobian.run(t, x, jacobian, work);
+            pull.subtract(&self.invariants, (values, jacobian), dx, work);
+        }
     }
 
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {

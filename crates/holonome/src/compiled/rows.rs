@@ -1,6 +1,7 @@
 //! A large model as a system of the numeric half: one kernel for each template, run over its rows.
 
 use super::group;
+use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
 use crate::backend::backend;
 use holonome_integrate::constraint_forces::ConstraintForces;
@@ -25,6 +26,8 @@ pub struct RowSystem {
     invariants: Arc<Invariants>,
     /// Of a model with constraints what its field has besides X_H, if that is wanted.
     forces: Option<Arc<ConstraintForces>>,
+    /// The term of feedback.
+    pull: Option<Pull>,
 }
 
 impl RowSystem {
@@ -43,6 +46,7 @@ impl RowSystem {
             .then(|| Arc::new(ConstraintForces::new(&invariants, field.dimension / 2)));
         RowSystem {
             forces,
+            pull: None,
             field: compile_rows(&field.field.in_columns(&field.layout), parameters),
             values: compile_rows(&field.invariants.in_columns(&field.layout), parameters),
             jacobian: compile_rows(&field.jacobian.in_columns(&field.layout), parameters),
@@ -53,10 +57,18 @@ impl RowSystem {
         }
     }
 
+    /// The same system with the Gauss–Newton form of feedback, whose `parameters` follow those of the model.
+    pub fn with_pull(mut self, state: &Arc<StateVectors>, parameters: &[f64]) -> RowSystem {
+        self.pull = Some(Pull::new(&self.invariants, state, self.parameters, parameters));
+        self
+    }
+
     /// The same system with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowSystem {
+        let pull = self.pull.as_ref().map(|pull| pull.rebound(parameters));
         let parameters = &parameters[..self.parameters];
         RowSystem {
+            pull,
             field: self.field.rebound(parameters),
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
@@ -82,6 +94,37 @@ impl RowSystem {
     pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(&parameters[..self.parameters]);
     }
+
+    /// The field, with the term of feedback if that is `pulled`.
+    fn field_with(&self, pulled: bool, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.field.run(t, x, dx, work);
+        let pull = self.pull.as_ref().filter(|_| pulled);
+        if self.forces.is_none() && pull.is_none() {
+            return;
+        }
+        let (values, work) = work.split_at_mut(self.invariants.count);
+        let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
+        self.values.run(t, x, values, work);
+        self.jacobian.run(t, x, jacobian, work);
+        if let Some(forces) = &self.forces {
+            forces.add(&self.invariants, values, jacobian, dx, work);
+        }
+        if let Some(pull) = pull {
+            pull.subtract(&self.invariants, (values, jacobian), dx, work);
+        }
+    }
+
+    /// The longest way along `v`, in units of it, on which no family of vectors moves by more than its size; infinite where
+    /// no family that moves has a size. Every family has units of its own.
+    fn way(&self, x: &[f64], v: &[f64]) -> f64 {
+        let vectors = self.masses.vectors();
+        let ways = vectors.families().iter().map(|family| {
+            let all = family.vectors.clone().flat_map(|vector| vectors.components_of(vector));
+            let (size, speed) = all.fold((0.0f64, 0.0f64), |(a, b), i| (a.max(x[i].abs()), b.max(v[i].abs())));
+            if size > 0.0 && speed > 0.0 { size / speed } else { f64::INFINITY }
+        });
+        ways.fold(f64::INFINITY, f64::min)
+    }
 }
 
 impl System for RowSystem {
@@ -92,10 +135,10 @@ impl System for RowSystem {
     fn work_len(&self) -> usize {
         let kernels = [&self.field, &self.values, &self.jacobian].map(RowKernel::work_len);
         let kernels = kernels.into_iter().fold(0, usize::max);
-        let extension = self
-            .forces
-            .as_ref()
-            .map_or(0, |forces| self.invariants.count + self.invariants.nonzeros() + forces.work_len());
+        let forces = self.forces.as_ref().map(|forces| forces.work_len());
+        let pull = self.pull.as_ref().map(Pull::work_len);
+        let solves = forces.max(pull);
+        let extension = solves.map_or(0, |solves| self.invariants.count + self.invariants.nonzeros() + solves);
         kernels.max(self.masses.work_len()) + extension + 2 * self.dimension
     }
 
@@ -104,21 +147,14 @@ impl System for RowSystem {
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        self.field.run(t, x, dx, work);
-        if let Some(forces) = &self.forces {
-            let (values, work) = work.split_at_mut(self.invariants.count);
-            let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
-            self.values.run(t, x, values, work);
-            self.jacobian.run(t, x, jacobian, work);
-            forces.add(&self.invariants, values, jacobian, dx, work);
-        }
+        self.field_with(true, t, x, dx, work);
     }
 
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
         // X_H alone is not the motion where there are constraints.
         let known = self.forces.is_some() || self.invariants.constraints == 0;
         if known {
-            self.field(t, x, dx, work);
+            self.field_with(false, t, x, dx, work);
         }
         known
     }
@@ -143,16 +179,15 @@ impl System for RowSystem {
         self.jacobian.run(t, x, values, work);
     }
 
-    /// By a central difference over ε (1 + |x|)/|v| with ε = eps^⅓, whose error is of the order of eps^⅔ ≈ 4e-11 of
-    /// the field's scale: no step needs it, and a pilot run wants a few digits.
+    /// By a central difference over eps^⅓ of the way on which a family of vectors moves by its size, whose error is of the
+    /// order of eps^⅔ ≈ 4e-11 of the field's scale: no step needs it, and a pilot run wants a few digits. NaN where nothing
+    /// has a size.
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let length = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let size = length(v);
-        if size == 0.0 {
+        if v.iter().all(|v| *v == 0.0) {
             out.fill(0.0);
             return;
         }
-        let step = f64::EPSILON.cbrt() * (1.0 + length(x)) / size;
+        let step = f64::EPSILON.cbrt() * self.way(x, v);
         let (point, work) = work.split_at_mut(self.dimension);
         let (behind, work) = work.split_at_mut(self.dimension);
         let mut at = |step: f64, dx: &mut [f64]| {

@@ -289,6 +289,8 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
         let targets = &state.target[run.constraints..];
         all[first_target..first_target + targets.len()].copy_from_slice(targets);
         if plan.method.treatment == Treatment::Feedback {
+            all.truncate(first_target + run.target_count());
+            all.extend(run.gains_at(&system, &x));
             system = run.system.rebound(&all);
         }
         let step = run.step.rebound(&plan, &all);
@@ -444,7 +446,13 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         let constraints = simulation.constraints;
         self.targets[..constraints].fill(0.0);
         let targets = &self.targets[constraints..];
-        self.all[first_target..first_target + targets.len()].copy_from_slice(targets);
+        let first_gain = first_target + targets.len();
+        self.all[first_target..first_gain].copy_from_slice(targets);
+        if simulation.plan.method.treatment == Treatment::Feedback {
+            self.values.rebind_motion(&self.all);
+            self.values.rebind_masses(&self.all);
+            self.all.splice(first_gain.., simulation.gains_at(&self.values, x));
+        }
         self.lanes.rebind(bound, lane, &self.all, &self.targets);
         Some(number)
     }

@@ -484,8 +484,11 @@ impl Sweep {
     /// The kernels for several trajectories side by side, where the plan and the model allow it.
     fn lanes(&self) -> Option<CompiledLanes> {
         let simulation = &self.simulation;
-        let aims_elsewhere = self.reference.is_some() && simulation.plan.method.treatment == Treatment::Corrected;
-        if !ensemble::suits(&simulation.plan) || aims_elsewhere {
+        let treatment = simulation.plan.method.treatment;
+        let aims_elsewhere = self.reference.is_some() && treatment == Treatment::Corrected;
+        // A term of feedback that is no formula is solved for, one trajectory at a time.
+        let solves = treatment == Treatment::Feedback && simulation.treated.is_none();
+        if !ensemble::suits(&simulation.plan) || aims_elsewhere || solves {
             return None;
         }
         let targets = simulation.problem.model.parameter_values.len();

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use super::Monitor;
 use crate::failure::Failure;
+use crate::feedback_term::start_scales;
 use crate::observer::{Control, Observer};
 use crate::plan::{Plan, Stepping};
 use crate::run::run;
@@ -61,16 +62,23 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
 }
 
 /// The rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most
-/// 0.2 r/h for fixed steps. `plan` and `system` are those without feedback. None where the field vanishes throughout.
+/// 0.2 r/h for fixed steps. Vectors count relative to their scales at the start ([`start_scales`]), whatever their units. `plan` and `system` are those without feedback. None where the field vanishes throughout.
 pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option<f64> {
     let n = system.dim();
     let (mut field, mut derivative) = (vec![0.0; n], vec![0.0; n]);
     let mut work = vec![0.0; system.work_len()];
     let mut rates = Vec::new();
+    let scales = start_scales(system, state.t, &state.x);
+    let mut lengths = vec![0.0; scales.len()];
     let mut sample = |state: &StepState| {
         system.field(state.t, &state.x, &mut field, &mut work);
         system.field_derivative(state.t, &state.x, &field, &mut derivative, &mut work);
-        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let mut norm = |v: &[f64]| {
+            system.vectors().squares(v, &mut lengths);
+            // A vector without a scale tells nothing.
+            let known = lengths.iter().zip(&scales).filter(|(_, scale)| **scale > 0.0);
+            known.map(|(square, scale)| square / scale).sum::<f64>().sqrt()
+        };
         let rate = norm(&derivative) / norm(&field);
         if rate.is_finite() {
             rates.push(rate);

@@ -349,7 +349,7 @@ impl ConstraintBlock {
 }
 
 /// Euclidean length without under- or overflow of the squares.
-fn length(v: &[f64]) -> f64 {
+pub(crate) fn length(v: &[f64]) -> f64 {
     let plain = v.iter().map(|v| v * v).sum::<f64>().sqrt();
     if (1e-140..1e140).contains(&plain) {
         return plain;

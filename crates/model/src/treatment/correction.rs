@@ -1,6 +1,6 @@
 //! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` does after a
 //! step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does all the
-//! time, in the Euclidean one (`docs/methods.md`).
+//! time, in that of the state's sizes at the start (`docs/methods.md`).
 
 use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
@@ -8,50 +8,41 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Node};
 
-/// Rows up to this count are all regularised; beyond, only those that are not constraints.
-pub const SMALL: usize = 64;
-
 /// The regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
 pub const REGULARISATION: f64 = 1e-8;
 
 /// A pivot of a correction up to this much of its row's square belongs to a row that depends on those before.
 pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
-/// Keeps a row whose gradient vanishes from dividing by 0: it asks for nothing then. Gradients that are not 0 are far
-/// longer than the root of this.
-const LEAST_SQUARE: f64 = 1e-200;
-
 /// Momenta are widened up to this factor of w².
 pub const MOST_WIDENED: f64 = 1e100;
 
-/// DF⁺ r with the regularised pseudo-inverse DF⁺ = DFᵀ (C + ε diag C)⁻¹, C = DF DFᵀ, which is that of rows of unit
-/// length with ε itself on the diagonal. The first `constraints` rows of DF are those of constraints.
+/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric whose weights W are
+/// `weights` of the vectors that `vector_of` gives for the components of the state. A row without a gradient in that metric
+/// asks for nothing.
 pub fn pseudo_inverse_times(
     g: &mut Graph,
     jacobian: &[Gradient],
-    constraints: usize,
-    dimension: usize,
+    (vector_of, weights): (&[usize], &[Node]),
     r: &[Node],
 ) -> Vec<Node> {
     let m = r.len();
+    let weighted: Vec<Gradient> = jacobian.iter().map(|row| weigh(g, row, vector_of, weights)).collect();
     let mut c = Matrix::zeros(g, m);
-    let least = g.constant(LEAST_SQUARE);
+    let shift = g.constant(1.0 + REGULARISATION);
     for i in 0..m {
         for j in 0..i {
-            let entry = g.sparse_dot(&jacobian[i], &jacobian[j]);
+            let entry = g.sparse_dot(&jacobian[i], &weighted[j]);
             c.set(i, j, entry);
             c.set(j, i, entry);
         }
-        let shift = if m <= SMALL || i >= constraints { REGULARISATION } else { 0.0 };
-        let square = g.sparse_dot(&jacobian[i], &jacobian[i]);
-        let factor = g.constant(1.0 + shift);
-        let diagonal = g.mul(square, factor);
-        let diagonal = g.add(diagonal, least);
+        let square = g.sparse_dot(&jacobian[i], &weighted[i]);
+        let diagonal = g.mul(square, shift);
         c.set(i, i, diagonal);
     }
-    let mu = Factors::symmetric(g, &c).solve(g, r);
-    let mut result = vec![g.zero(); dimension];
-    for (row, &mu) in jacobian.iter().zip(&mu) {
+    let mu = Factors::semidefinite(g, &c, PIVOT_TOLERANCE).solve(g, r);
+    let mut result = vec![g.zero(); vector_of.len()];
+    for (row, &mu) in weighted.iter().zip(&mu) {
         for &(i, d) in row {
             let product = g.mul(mu, d);
             result[i as usize] = g.add(result[i as usize], product);

@@ -3,7 +3,9 @@
 //! ẋ = X − L ∇V,   V = W(ΔF),   ΔF = F(x) − F₀,
 //!
 //! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes
-//! L ∇V = κ DF⁺ ΔF, so that ΔF decays at the rate κ whatever the invariants' scales.
+//! L ∇V = κ DF⁺ ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. W holds the
+//! squared scale of every vector of the state: a change of units changes nothing then. It is the papers' field in the
+//! variables W^(-1/2) x.
 
 use super::correction::{deviation, pseudo_inverse_times};
 use super::{Field, InvariantKind};
@@ -35,7 +37,7 @@ pub enum Transport<'a> {
 pub struct Inputs {
     /// F₀ of every row of F that is not a constraint (whose target is 0), in order.
     pub targets: usize,
-    /// Gains by group, entries of K by rows, or κ.
+    /// Gains by group, entries of K by rows, or κ and the weights W of the state's vectors.
     pub gains: usize,
     /// How many of them.
     pub gain_count: usize,
@@ -114,15 +116,17 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
     (result, inputs)
 }
 
-/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF.
-pub fn gauss_newton(field: &Field) -> (Field, Inputs) {
+/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF. `vector_of` gives the vector to which each component of the state belongs.
+pub fn gauss_newton(field: &Field, vector_of: &[usize]) -> (Field, Inputs) {
     let mut result = field.clone();
     let mut inputs = targets(field);
-    inputs.gain_count = 1;
+    let vectors = vector_of.iter().max().map_or(0, |&last| last + 1);
+    inputs.gain_count = 1 + vectors;
     let delta = deviation(&mut result, |g, row| g.parameter(inputs.target_of(row, field)));
     let g = &mut result.graph;
     let kappa = g.parameter(inputs.gains);
-    let push = pseudo_inverse_times(g, &field.jacobian, field.constraints, field.dimension, &delta);
+    let weights: Vec<Node> = (1..=vectors).map(|k| g.parameter(inputs.gains + k)).collect();
+    let push = pseudo_inverse_times(g, &field.jacobian, (vector_of, &weights), &delta);
     let push: Vec<Node> = push.into_iter().map(|p| g.mul(kappa, p)).collect();
     subtract(&mut result, &push);
     result.parameters = inputs.gains + inputs.gain_count;

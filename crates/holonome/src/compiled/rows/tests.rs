@@ -8,6 +8,7 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
 use holonome_model::graph::tape::Tape;
+use holonome_model::treatment::feedback::gauss_newton;
 use holonome_model::treatment::structure::ambient_points;
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, dirac};
@@ -117,6 +118,52 @@ fn rows_agree_with_the_model_written_out() {
             rows.field_derivative(t, x, &v, &mut b, &mut vec![0.0; rows.work_len()]);
             let worst = a.iter().zip(&b).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
             assert!(worst <= 1e-6 * largest(&a).max(1.0), "{name}: {worst:e} of {}", largest(&a));
+        }
+    }
+}
+
+/// The Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
+#[test]
+fn every_form_pulls_alike() {
+    for (name, text) in MODELS {
+        let model = load(text);
+        let vectors = StateVectors::of(&model);
+        let (field, parameters) = (written_out(&model), &model.parameter_values);
+        // Near the start, where constraints and H depend on each other in some models.
+        let point = &ambient_points(&model, 1, 0x905)[0];
+        let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
+        let straight = CompiledSystem::new(&field, &vectors, parameters, false, false);
+        let [_, start, _] = evaluated(&straight, 0.0, x);
+        // Off the level set by a thousandth and more, in a metric that is far from the Euclidean one.
+        let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
+        let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
+        let all = [&parameters[..], &targets, &[3.0], &weights].concat();
+        let rows = RowSystem::new(&RowField::new(&model), &vectors, parameters, true);
+        let free = evaluated(&straight, 0.1, x)[0].clone();
+        let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
+        let rows = rows.rebound(&all).with_pull(&vectors, &all);
+        let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(straight)), ("rows", Box::new(rows))];
+        // Straight formulas of a pull are for few rows.
+        if field.invariants.len() <= 24 {
+            let (treated, _) = gauss_newton(&field, &vectors.vector_of);
+            systems.push(("formula", Box::new(CompiledSystem::new(&treated, &vectors, &all, false, false))));
+        }
+        let pulls: Vec<Vec<f64>> = systems
+            .iter()
+            .map(|(_, system)| evaluated(&**system, 0.1, x)[0].iter().zip(&free).map(|(a, b)| a - b).collect())
+            .collect();
+        assert!(largest(&pulls[0]) > 1e-5, "{name}");
+        for (pull, (form, system)) in pulls.iter().zip(&systems) {
+            let worst = pull.iter().zip(&pulls[0]).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
+            // The field's rounding, and that of the solve over the least pivot, ε where rows depend.
+            let bound = 1e-13 * largest(&free) + 1e-7 * largest(pull);
+            assert!(worst <= bound, "{name}, {form}: {worst:e} of {:e}", largest(pull));
+            // The motion is that without the pull.
+            let mut motion = vec![0.0; x.len()];
+            if *form != "formula" && system.motion(0.1, x, &mut motion, &mut vec![f64::NAN; system.work_len()]) {
+                let worst = motion.iter().zip(&free).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
+                assert!(worst <= 1e-13 * largest(&free).max(1.0), "{name}, {form}: {worst:e}");
+            }
         }
     }
 }

@@ -1,0 +1,58 @@
+//! The Gauss–Newton form of feedback beside a compiled field, where its formula would be long.
+
+use super::vectors::StateVectors;
+use holonome_integrate::feedback_term::{FeedbackNumbers, FeedbackTerm};
+use holonome_integrate::system::Invariants;
+use std::sync::Arc;
+
+/// The term with the numbers of a run.
+pub struct Pull {
+    term: Arc<FeedbackTerm>,
+    state: Arc<StateVectors>,
+    /// How many parameters the model has, before F₀ of what is no constraint, κ and the weights of the vectors.
+    first: usize,
+    constraints: usize,
+    targets: Vec<f64>,
+    rate: f64,
+    roots: Vec<f64>,
+}
+
+impl Pull {
+    /// For a model of `first` parameters; `parameters` are these and those of the term.
+    pub fn new(invariants: &Invariants, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> Pull {
+        Pull {
+            term: Arc::new(FeedbackTerm::new(invariants)),
+            state: Arc::clone(state),
+            first,
+            constraints: invariants.constraints,
+            targets: vec![0.0; invariants.count],
+            rate: 0.0,
+            roots: vec![0.0; state.vectors.dim()],
+        }
+        .rebound(parameters)
+    }
+
+    /// The same term with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Pull {
+        let Pull { first, constraints, rate, .. } = *self;
+        let (term, state) = (Arc::clone(&self.term), Arc::clone(&self.state));
+        let (targets, roots) = (self.targets.clone(), self.roots.clone());
+        let mut pull = Pull { term, state, first, constraints, targets, rate, roots };
+        let (targets, rest) = parameters[first..].split_at(pull.targets.len() - constraints);
+        pull.targets[constraints..].copy_from_slice(targets);
+        pull.rate = rest[0];
+        pull.state.vectors.spread_roots(&rest[1..], &mut pull.roots);
+        pull
+    }
+
+    /// Length of the scratch of [`Pull::subtract`].
+    pub fn work_len(&self) -> usize {
+        self.term.work_len()
+    }
+
+    /// Subtracts the term from the field in `dx`; `at` are F and the nonzeros of DF.
+    pub fn subtract(&self, invariants: &Invariants, at: (&[f64], &[f64]), dx: &mut [f64], work: &mut [f64]) {
+        let numbers = FeedbackNumbers { targets: &self.targets, rate: self.rate, roots: &self.roots };
+        self.term.subtract(invariants, at, numbers, dx, work);
+    }
+}
