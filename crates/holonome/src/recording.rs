@@ -1,10 +1,13 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
-use crate::compiled::{Bound, Quantities};
+mod batch;
+
+use crate::compiled::{Bound, Compiled, Quantities};
 use crate::error::Error;
 use crate::hold;
 use crate::penalty::MeanMultipliers;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
+use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
@@ -469,6 +472,19 @@ impl<'a> Deviations<'a> {
     }
 }
 
+/// Samples that come together are recorded in lanes from this number on: a kernel in lanes takes a millisecond to make.
+const FEWEST_IN_LANES: usize = 64;
+
+/// Whether samples are recorded in lanes.
+pub(crate) enum Lanes {
+    /// Nobody has asked.
+    Unknown,
+    /// They cannot be.
+    No,
+    /// They can.
+    Yes(Box<Batch>),
+}
+
 /// Writes samples, stores checkpoints, shows progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
@@ -481,6 +497,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
     pub(crate) deviations: Deviations<'a>,
+    pub(crate) system: &'a Compiled,
+    pub(crate) lanes: Lanes,
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
@@ -516,6 +534,31 @@ impl Observer for Recorder<'_> {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
         self.store.append(&rows)
+    }
+
+    fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
+        let width = x.len() / t.len();
+        if matches!(self.lanes, Lanes::Unknown) && t.len() >= FEWEST_IN_LANES {
+            let batch = match self.multipliers {
+                None => Batch::new(self.recorded, self.system, &self.deviations.target, width),
+                Some(_) => None,
+            };
+            self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
+        }
+        let Lanes::Yes(batch) = &mut self.lanes else {
+            for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
+                self.sample(index + k, t, x).map_err(|error| (k, error))?;
+            }
+            return Ok(());
+        };
+        let rows = batch.rows(self.recorded, t, x);
+        for ((undefined, rows), array) in self.undefined.iter_mut().zip(rows).zip(&self.recorded.arrays) {
+            if !rows.iter().all(|v| v.is_finite()) {
+                let bad = |row: &&[f64]| row.iter().any(|v| !v.is_finite());
+                *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
+            }
+        }
+        self.store.append_many(t.len(), rows)
     }
 
     fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
