@@ -605,3 +605,61 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
     };
     Progress { from: plan.t0, t: state.t, until: plan.t_end(), steps: state.step, of, drift }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{RunOptions, Settings};
+    use crate::problem::Problem;
+    use crate::simulation::Simulation;
+    use std::collections::BTreeMap;
+
+    const ROD: &str = "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\n\
+        hamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1\nintegral J = q.x*p.y - q.y*p.x";
+
+    /// Takes so many samples, and then no more.
+    struct Limited {
+        room: usize,
+        samples: Vec<Vec<f64>>,
+    }
+
+    impl Observer for Limited {
+        type Error = ();
+
+        fn sample(&mut self, index: usize, _t: f64, x: &[f64]) -> Result<(), ()> {
+            if self.samples.len() == self.room {
+                return Err(());
+            }
+            assert_eq!(index, self.samples.len(), "samples come in order, each once");
+            self.samples.push(x.to_vec());
+            Ok(())
+        }
+
+        fn wants_multipliers(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_state_follows_the_samples_that_were_taken_of_a_block() {
+        for method in ["rattle", "corrected:rk4"] {
+            let problem = Problem::from_text("rod", ROD, &BTreeMap::new(), &Settings::default()).expect("a model");
+            let (method, step) = (method.to_string(), Some(0.01));
+            let options = RunOptions { method, step, until: 3.0, every: Some(0.03), ..RunOptions::default() };
+            let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{error}"));
+            let mut end = simulation.state().clone();
+            let mut all = Limited { room: usize::MAX, samples: Vec::new() };
+            assert!(simulation.run_unstored(&simulation.plan, &mut end, &mut all).is_ok());
+            for room in [0, 1, 17, 100] {
+                let mut state = simulation.state().clone();
+                let mut some = Limited { room, samples: Vec::new() };
+                assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_err());
+                assert_eq!(state.next_sample, room, "{}", simulation.plan.method);
+                some.room = usize::MAX;
+                assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_ok());
+                assert_eq!(some.samples, all.samples);
+                assert_eq!((state.x, state.cost), (end.x.clone(), end.cost.clone()));
+            }
+        }
+    }
+}
