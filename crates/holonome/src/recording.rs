@@ -1,10 +1,13 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
-use crate::compiled::{Bound, Quantities};
+mod batch;
+
+use crate::compiled::{Bound, Compiled, Quantities};
 use crate::error::Error;
 use crate::hold;
 use crate::penalty::MeanMultipliers;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
+use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
@@ -428,6 +431,19 @@ impl<'a> Deviations<'a> {
     }
 }
 
+/// Samples that come together are recorded in lanes from this number on: a kernel in lanes takes a millisecond to make.
+const FEWEST_IN_LANES: usize = 64;
+
+/// Whether samples are recorded in lanes.
+pub(crate) enum Lanes {
+    /// Nobody has asked.
+    Unknown,
+    /// They cannot be.
+    No,
+    /// They can.
+    Yes(Box<Batch>),
+}
+
 /// Writes samples, stores checkpoints, shows progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
@@ -440,6 +456,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
     pub(crate) deviations: Deviations<'a>,
+    pub(crate) system: &'a Compiled,
+    pub(crate) lanes: Lanes,
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
@@ -475,6 +493,31 @@ impl Observer for Recorder<'_> {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
         self.store.append(&rows)
+    }
+
+    fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
+        let width = x.len() / t.len();
+        if matches!(self.lanes, Lanes::Unknown) && t.len() >= FEWEST_IN_LANES {
+            let batch = match self.multipliers {
+                None => Batch::new(self.recorded, self.system, &self.deviations.target, width),
+                Some(_) => None,
+            };
+            self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
+        }
+        let Lanes::Yes(batch) = &mut self.lanes else {
+            for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
+                self.sample(index + k, t, x).map_err(|error| (k, error))?;
+            }
+            return Ok(());
+        };
+        let rows = batch.rows(self.recorded, t, x);
+        for ((undefined, rows), array) in self.undefined.iter_mut().zip(rows).zip(&self.recorded.arrays) {
+            if !rows.iter().all(|v| v.is_finite()) {
+                let bad = |row: &&[f64]| row.iter().any(|v| !v.is_finite());
+                *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
+            }
+        }
+        self.store.append_many(t.len(), rows)
     }
 
     fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
@@ -520,4 +563,62 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
         Stepping::Adaptive(_) => None,
     };
     Progress { from: plan.t0, t: state.t, until: plan.t_end(), steps: state.step, of, drift }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{RunOptions, Settings};
+    use crate::problem::Problem;
+    use crate::simulation::Simulation;
+    use std::collections::BTreeMap;
+
+    const ROD: &str = "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\n\
+        hamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1\nintegral J = q.x*p.y - q.y*p.x";
+
+    /// Takes so many samples, and then no more.
+    struct Limited {
+        room: usize,
+        samples: Vec<Vec<f64>>,
+    }
+
+    impl Observer for Limited {
+        type Error = ();
+
+        fn sample(&mut self, index: usize, _t: f64, x: &[f64]) -> Result<(), ()> {
+            if self.samples.len() == self.room {
+                return Err(());
+            }
+            assert_eq!(index, self.samples.len(), "samples come in order, each once");
+            self.samples.push(x.to_vec());
+            Ok(())
+        }
+
+        fn wants_multipliers(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_state_follows_the_samples_that_were_taken_of_a_block() {
+        for method in ["rattle", "corrected:rk4"] {
+            let problem = Problem::from_text("rod", ROD, &BTreeMap::new(), &Settings::default()).expect("a model");
+            let (method, step) = (method.to_string(), Some(0.01));
+            let options = RunOptions { method, step, until: 3.0, every: Some(0.03), ..RunOptions::default() };
+            let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{error}"));
+            let mut end = simulation.state().clone();
+            let mut all = Limited { room: usize::MAX, samples: Vec::new() };
+            assert!(simulation.run_unstored(&simulation.plan, &mut end, &mut all).is_ok());
+            for room in [0, 1, 17, 100] {
+                let mut state = simulation.state().clone();
+                let mut some = Limited { room, samples: Vec::new() };
+                assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_err());
+                assert_eq!(state.next_sample, room, "{}", simulation.plan.method);
+                some.room = usize::MAX;
+                assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_ok());
+                assert_eq!(some.samples, all.samples);
+                assert_eq!((state.x, state.cost), (end.x.clone(), end.cost.clone()));
+            }
+        }
+    }
 }

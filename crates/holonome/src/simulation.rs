@@ -10,8 +10,8 @@ use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{
-    CHECKPOINT_INTERVAL, Deviations, Progress, Recorded, RecordedArray, Recorder, VariableLayout, initial_values,
-    look_every, variables,
+    CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorded, RecordedArray, Recorder, VariableLayout,
+    initial_values, look_every, variables,
 };
 use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
@@ -192,17 +192,18 @@ impl Simulation {
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
+                let settling = treated.system.settling();
                 let step = treated
                     .field
                     .as_ref()
-                    .map(|field| CompiledStep::new(&plan, field, &vectors, targets, &treated.parameters));
+                    .map(|field| CompiledStep::new(&plan, field, &vectors, settling, targets, &treated.parameters));
                 gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
                 with_feedback = treated.field;
                 (treated.system, step.unwrap_or_default())
             }
             Some(base) => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = CompiledStep::new(&plan, base, &vectors, targets, &all);
+                let step = CompiledStep::new(&plan, base, &vectors, plain.settling(), targets, &all);
                 (plain, step)
             }
             None => (plain, CompiledStep::default()),
@@ -369,8 +370,11 @@ impl Simulation {
         // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
         // end: a dozen and three times half a dozen.
         let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
-        // A chunk has a few hundred kilobytes of an array, or a row of it; times are listed by the plan and the store.
-        let chunks = self.recorded.arrays.iter().map(|array| array.len.max(CHUNK_NUMBERS_MAX)).sum::<usize>();
+        // A chunk has a megabyte of an array, or a row of it, or all there is; times are listed by the plan and the store.
+        let chunk = |array: &RecordedArray| {
+            array.len.max(CHUNK_NUMBERS_MAX.min(array.len.saturating_mul(self.plan.sample_count())))
+        };
+        let chunks = self.recorded.arrays.iter().map(chunk).sum::<usize>();
         let memory = (vectors + row + chunks + read_numbers(&self.problem.model)) as f64 + 3.0 * samples;
         Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
     }
@@ -392,6 +396,8 @@ impl Simulation {
             plan: &self.plan,
             groups: &self.groups,
             deviations: Deviations::new(&self.system, &self.state.target),
+            system: &self.system,
+            lanes: Lanes::Unknown,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],

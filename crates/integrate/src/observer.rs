@@ -20,6 +20,19 @@ pub trait Observer {
     /// Outputs come in order, each once unless the run goes back.
     fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error>;
 
+    /// Outputs `index`, `index + 1`, … at the times `t`: their states in `x` one after the other, each as in
+    /// [`Observer::sample`]. At least one, all of one block of steps.
+    ///
+    /// # Errors
+    /// The failure, with the number of outputs that were taken before it.
+    fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, Self::Error)> {
+        let states = x.chunks_exact((x.len() / t.len()).max(1));
+        for (k, (&t, x)) in t.iter().zip(states).enumerate() {
+            self.sample(index + k, t, x).map_err(|error| (k, error))?;
+        }
+        Ok(())
+    }
+
     /// Whether samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
     fn wants_multipliers(&self) -> bool {
         false

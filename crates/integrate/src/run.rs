@@ -10,6 +10,7 @@ mod checks;
 pub(crate) mod claims;
 mod estimate;
 mod independence;
+mod kept;
 mod march;
 mod output;
 mod symmetric;
@@ -20,6 +21,7 @@ pub use attempt::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER
 use claims::Claims;
 pub use claims::Rates;
 pub use independence::Independence;
+use kept::KeptOutputs;
 use march::Wanted;
 pub use unmet::may_be_far;
 
@@ -29,7 +31,7 @@ use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
 use crate::scheme::explicit_rk::{Stages, stage_count};
-use crate::scheme::map::{Blocks, Carry, StepMap, TableauMap};
+use crate::scheme::map::{Blocks, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite};
@@ -147,6 +149,7 @@ struct Engine<'a> {
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
+    outputs: KeptOutputs,
     terms: Terms,
     weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
@@ -206,6 +209,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
+            outputs: KeptOutputs::new(plan, system.dim(), watched, map),
             terms: Terms::new(system.invariants()),
             weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
@@ -356,11 +360,12 @@ impl<'a> Engine<'a> {
         self.tableau.expect("only Runge-Kutta maps estimate their error")
     }
 
-    /// How many steps the next block may have: up to the next output, the next sample of the stability monitor, the
+    /// How many steps the next block may have: as far as there is room for outputs, up to the next sample of the stability monitor, the
     /// next look at claims, the limit of steps, the last step, and never so many that an observer has to wait.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
-        let to_sample = fixed.samples.get(state.next_sample).map_or(u64::MAX, |&sample| sample - state.step);
+        let last_output = (state.next_sample + self.outputs.room()).saturating_sub(1);
+        let to_full = fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
         let to_terms = steps_to_measurement(state.step);
@@ -370,13 +375,13 @@ impl<'a> Engine<'a> {
         };
         let to_look = self.longest_block();
         let to_end = fixed.steps.saturating_sub(state.step);
-        [LONGEST_BLOCK, to_end, to_sample, to_monitor, to_limit, to_terms, to_last, to_look]
+        [LONGEST_BLOCK, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
             .into_iter()
             .min()
             .unwrap_or(0)
     }
 
-    /// Makes a block of steps. One that ends badly is made again step by step, up to the step that failed.
+    /// Makes a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the step that failed.
     fn block<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -388,10 +393,7 @@ impl<'a> Engine<'a> {
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
         self.scales.carried.copy_from_slice(&self.state.scales.carried);
-        self.innovation = 0.0;
-        let carry =
-            Carry { memory: &mut self.memory, scales: &mut self.scales.carried, innovation: &mut self.innovation };
-        let good = blocks.steps(first, count, &mut self.x1, carry, &mut self.largest, &mut self.work);
+        let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
         // The step at which a claim failed is the one to look at.
         let surprised = good && count > 1 && self.is_surprised();
         let far = good && self.may_be_far(&self.largest);
@@ -421,20 +423,29 @@ impl<'a> Engine<'a> {
             }
             return Ok(None);
         }
-        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
-            let state = &mut *self.state;
-            let at = (first, state.t, fixed.h);
-            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
-        }
         let t1 = fixed.time(t0, first + count);
-        blocks.count(count, &mut self.state.cost);
         let (state, work) = (&*self.state, &mut self.work);
         let (groups, watched) = self.deviations.split_at_mut(self.groups);
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
         self.check_met(t1, fixed.h)?;
-        self.sample_fixed(fixed, first + count, t1, observer)?;
+        if let Err((taken, error)) = self.hand_over(observer) {
+            if taken > 0 {
+                // The state follows the outputs that were taken, for whoever stores both.
+                let last = fixed.samples[self.state.next_sample + taken - 1];
+                self.outputs.known = taken;
+                self.block(fixed, blocks, last - first, observer)?;
+            }
+            return Err(Failure::Observer(error));
+        }
+        self.measure_outputs(fixed);
+        blocks.count(count, &mut self.state.cost);
+        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
+            let state = &mut *self.state;
+            let at = (first, state.t, fixed.h);
+            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
+        }
         for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
             drift.max = max_or_nan(drift.max, largest);
         }

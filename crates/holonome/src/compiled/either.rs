@@ -1,7 +1,8 @@
 //! What a model becomes: straight-line code, or a loop over rows where that would be too long.
 
 use super::rows::compile_rows;
-use super::{Bound, CompiledSystem, RowSystem, StateVectors};
+use super::step::Settling;
+use super::{Bound, CompiledSystem, RowSystem, StateVectors, WideBound, WideWatch};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{RowKernel, RowProgram};
@@ -53,6 +54,22 @@ impl Compiled {
         match self {
             Compiled::Straight(system) => system.rebind_invariants(parameters),
             Compiled::Rows(system) => system.rebind_invariants(parameters),
+        }
+    }
+
+    /// Watches the invariants in so many lanes, where they are watched by a kernel of their own.
+    pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
+        match self {
+            Compiled::Straight(system) => system.wide_watch(lanes),
+            Compiled::Rows(_) => None,
+        }
+    }
+
+    /// The formulas that watch and correct, where these are kernels of their own.
+    pub fn settling(&self) -> Option<&Settling> {
+        match self {
+            Compiled::Straight(system) => system.settling(),
+            Compiled::Rows(_) => None,
         }
     }
 
@@ -137,6 +154,14 @@ impl Quantities {
     /// Compiles a row program.
     pub fn of_rows(program: &RowProgram, parameters: &[f64]) -> Quantities {
         Quantities::Rows(compile_rows(program, parameters))
+    }
+
+    /// The same in so many lanes, where they are written out.
+    pub fn in_lanes(&self, lanes: usize) -> Option<WideBound> {
+        match self {
+            Quantities::Straight(kernel) => Some(kernel.in_lanes(lanes)),
+            Quantities::Rows(_) => None,
+        }
     }
 
     /// The same with other parameters.

@@ -80,7 +80,7 @@ impl CompiledLanes {
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, corrects)?;
+                let settling = CompiledStep::settling(plan, field, vectors, None, corrects)?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
                 (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }

@@ -31,8 +31,16 @@ pub struct CompiledStep {
 
 impl CompiledStep {
     /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
-    /// are no constraints), then those of its treatment.
-    pub fn new(plan: &Plan, field: &Field, vectors: &StateVectors, targets: usize, parameters: &[f64]) -> CompiledStep {
+    /// are no constraints), then those of its treatment. `known` are the formulas of the system's watching and
+    /// correcting over the same field.
+    pub fn new(
+        plan: &Plan,
+        field: &Field,
+        vectors: &StateVectors,
+        known: Option<&Settling>,
+        targets: usize,
+        parameters: &[f64],
+    ) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         let formula = Formula::new(&field.graph, &field.field);
         let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
@@ -53,7 +61,7 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, corrects);
+                let settling = CompiledStep::settling(plan, field, vectors, known, corrects);
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }
@@ -76,14 +84,24 @@ impl CompiledStep {
     }
 
     /// What ends an attempt of `plan`, where that is one of formulas.
-    pub(super) fn settling(plan: &Plan, field: &Field, vectors: &StateVectors, corrects: bool) -> Option<Settling> {
+    pub(super) fn settling(
+        plan: &Plan,
+        field: &Field,
+        vectors: &StateVectors,
+        known: Option<&Settling>,
+        corrects: bool,
+    ) -> Option<Settling> {
         let formulas = match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => true,
             Treatment::Corrected => corrects,
             Treatment::Projection | Treatment::SymmetricProjection => false,
         };
         let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
-        (formulas && small).then(|| Settling::new(field, corrects.then_some(vectors)))
+        (formulas && small).then(|| match known {
+            Some(known) if !corrects => known.watching(),
+            Some(known) if known.corrects() => known.clone(),
+            _ => Settling::new(field, corrects.then_some(vectors)),
+        })
     }
 
     /// The same step with other parameters.

@@ -38,6 +38,60 @@ use vectors::Masses;
 pub struct Bound {
     kernel: Arc<dyn Kernel>,
     values: Aligned,
+    /// What it was compiled from, for a kernel in lanes, and for which parameters.
+    origin: Box<(Arc<Tape>, Vec<f64>)>,
+}
+
+/// The same kernel in several lanes.
+pub struct WideBound {
+    kernel: Box<dyn Kernel>,
+    values: Aligned,
+}
+
+impl WideBound {
+    /// Evaluates at (t, x) in every lane.
+    pub fn run(&self, t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.kernel.run(&self.values, t, x, out, work);
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.kernel.work_len()
+    }
+
+    /// How many numbers it gives in a lane.
+    pub fn outputs(&self) -> usize {
+        self.kernel.outputs()
+    }
+}
+
+/// Watches groups of invariants in several lanes.
+pub struct WideWatch {
+    kernel: WideBound,
+    watching: Watching,
+    /// Where the deviations begin among the outputs, and how many they are.
+    first: usize,
+    groups: usize,
+}
+
+impl WideWatch {
+    /// The deviations of every group in each of so many lanes, at t and the numbers (x, F₀).
+    pub fn run<'o>(&self, lanes: usize, t: &[f64], inputs: &[f64], out: &'o mut [f64], work: &mut [f64]) -> &'o [f64] {
+        self.kernel.run(t, inputs, out, work);
+        let deviations = &mut out[self.first * lanes..(self.first + self.groups) * lanes];
+        self.watching.finish(deviations, lanes);
+        deviations
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.kernel.work_len()
+    }
+
+    /// Room needed for the outputs of a lane.
+    pub fn outputs(&self) -> usize {
+        self.kernel.outputs()
+    }
 }
 
 impl Bound {
@@ -45,12 +99,23 @@ impl Bound {
     pub fn new(tape: &Tape, parameters: &[f64]) -> Bound {
         let kernel = compile(tape, 1);
         let values = kernel.bind(parameters);
-        Bound { kernel: kernel.into(), values }
+        let origin = Box::new((Arc::new(tape.clone()), parameters.to_vec()));
+        Bound { kernel: kernel.into(), values, origin }
+    }
+
+    /// The same with these parameters in so many lanes. Bit for bit, they compute what one does.
+    pub fn in_lanes(&self, lanes: usize) -> WideBound {
+        let (tape, parameters) = &*self.origin;
+        let kernel = compile(tape, lanes);
+        let values = kernel.bind(parameters);
+        WideBound { kernel, values }
     }
 
     /// The same kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Bound {
-        Bound { kernel: Arc::clone(&self.kernel), values: self.kernel.bind(parameters) }
+        let kernel = Arc::clone(&self.kernel);
+        let origin = Box::new((Arc::clone(&self.origin.0), parameters.to_vec()));
+        Bound { values: kernel.bind(parameters), kernel, origin }
     }
 
     /// Compiles `nodes` of a field.
@@ -61,6 +126,9 @@ impl Bound {
     /// Gives this one other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
         self.kernel.rebind(&mut self.values, 0, parameters);
+        let known = &mut self.origin.1;
+        known.clear();
+        known.extend_from_slice(parameters);
     }
 
     /// Evaluates at (t, x).
@@ -107,6 +175,8 @@ pub struct CompiledSystem {
     /// (x, F₀) to the corrected x, F and deviations there.
     correct: Option<Bound>,
     watching: Watching,
+    /// The formulas of both, of which a step that ends with them is made, too: they are the dearest to optimise.
+    settling: Option<Arc<Settling>>,
     masses: Masses,
     invariants: Arc<Invariants>,
 }
@@ -131,6 +201,8 @@ impl CompiledSystem {
         let watching = Watching::of(field);
         let small = field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM;
         let corrects = with_correction && small && (1..=FEW_INVARIANTS).contains(&field.invariants.len());
+        let settling = small.then(|| Arc::new(Settling::new(field, corrects.then_some(&**vectors))));
+        let settled = |settling: &Settling| Bound::new(&settling_tape(field, settling, vectors), parameters);
         CompiledSystem {
             dimension: field.dimension,
             field: Bound::of(field, &field.field, parameters),
@@ -139,9 +211,10 @@ impl CompiledSystem {
             values: Bound::of(field, &field.invariants, parameters),
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
-            watch: small.then(|| Bound::new(&settling_tape(field, None), parameters)),
-            correct: corrects.then(|| Bound::new(&settling_tape(field, Some(vectors)), parameters)),
+            watch: settling.as_ref().map(|settling| settled(&settling.watching())),
+            correct: settling.as_ref().filter(|settling| settling.corrects()).map(|settling| settled(settling)),
             watching,
+            settling,
             // What stands behind the model's own parameters is none of theirs.
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants(field)),
@@ -160,6 +233,11 @@ impl CompiledSystem {
         self
     }
 
+    /// The formulas that watch and correct, where these are kernels of their own.
+    pub fn settling(&self) -> Option<&Settling> {
+        self.settling.as_deref()
+    }
+
     /// Gives the kernels of F and DF other parameters, and no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
@@ -176,6 +254,14 @@ impl CompiledSystem {
         self.masses.rebind(parameters);
     }
 
+    /// Watches the invariants in so many lanes, bit for bit as one does, where that takes a kernel of its own.
+    pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
+        let first = self.dimension + self.invariants.count;
+        let (watching, groups) = (self.watching.clone(), self.invariants.groups.len());
+        let kernel = self.watch.as_ref()?.in_lanes(lanes);
+        Some(WideWatch { kernel, watching, first, groups })
+    }
+
     /// The same system with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> CompiledSystem {
         let optional = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.rebound(parameters));
@@ -190,6 +276,7 @@ impl CompiledSystem {
             watch: optional(&self.watch),
             correct: optional(&self.correct),
             watching: self.watching.clone(),
+            settling: self.settling.clone(),
             masses: self.masses.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
         }
@@ -242,16 +329,15 @@ impl Watching {
 
 /// A tape from (x, F₀) to x, F and the largest deviation of every group; with a correction over `vectors` from (x, F₀, w²)
 /// to those of the corrected x and the square of the innovation.
-fn settling_tape(field: &Field, correct: Option<&StateVectors>) -> Tape {
+fn settling_tape(field: &Field, settling: &Settling, vectors: &StateVectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
-    let settling = Settling::new(field, correct);
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let states = n + m + correct.map_or(0, |vectors| vectors.vectors.count());
+    let states = n + m + if settling.corrects() { vectors.vectors.count() } else { 0 };
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
     let Settled { x, values, largest, innovation } = settling.at(&mut g, t, &inputs);
     let mut outputs = [x, values, largest].concat();
-    if correct.is_some() {
+    if settling.corrects() {
         outputs.push(innovation);
     }
     Tape::of_fused(&g, &outputs, states, field.parameters)

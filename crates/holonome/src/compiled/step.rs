@@ -14,6 +14,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::{Corrected, CorrectionScales, corrected, deviation};
+use std::sync::Arc;
 
 /// What a step is made of.
 pub struct Ingredients<'a> {
@@ -215,10 +216,11 @@ pub fn correction(
 }
 
 /// What is done at the end of a step: a correction where the method has one, and then F and the deviations.
+#[derive(Clone)]
 pub struct Settling {
-    correct: Option<Formula>,
+    correct: Option<Arc<Formula>>,
     /// F and then the deviation of every member.
-    watch: Formula,
+    watch: Arc<Formula>,
     dimension: usize,
     rows: usize,
     constraints: usize,
@@ -244,15 +246,20 @@ impl Settling {
     pub fn new(field: &Field, correct: Option<&StateVectors>) -> Settling {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
-        let correct = correct.map(|vectors| correction(field, vectors, n + m, target));
+        let correct = correct.map(|vectors| Arc::new(correction(field, vectors, n + m, target)));
         let mut watched = field.clone();
         let delta = deviation(&mut watched, target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
         let mut roots = watched.invariants.clone();
         roots.extend(nodes);
-        let watch = Formula::new(&watched.graph, &roots);
+        let watch = Arc::new(Formula::new(&watched.graph, &roots));
         let (constraints, groups) = (field.constraints, field.groups.len());
         Settling { correct, watch, dimension: n, rows: m, constraints, members, groups }
+    }
+
+    /// The same without a correction.
+    pub fn watching(&self) -> Settling {
+        Settling { correct: None, ..self.clone() }
     }
 
     /// F₀: 0 for constraints, and what `target` gives for the rows behind them, by their number there.

@@ -47,7 +47,7 @@ fn chunk_number(name: &str) -> Option<usize> {
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
     path: ChunkPath,
-    /// The bytes of the chunk being filled, NaN where no row has come yet, and its checksum.
+    /// The bytes of the chunk being filled, behind its rows whatever was there before, and room for the checksum.
     buffer: Vec<u8>,
     row: usize,
     chunk_rows: usize,
@@ -60,7 +60,7 @@ pub(super) struct ChunkWriter {
 impl ChunkWriter {
     /// A writer at the first row.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
-        let mut writer = ChunkWriter {
+        ChunkWriter {
             path: ChunkPath::new(run, series),
             buffer: vec![0; series.grid.chunk_bytes() + checksum::LEN],
             row: series.grid.row(),
@@ -68,9 +68,7 @@ impl ChunkWriter {
             chunk: 0,
             filled: 0,
             dirty: false,
-        };
-        writer.clear();
-        writer
+        }
     }
 
     /// A writer behind `rows` stored rows. Checks that they are all there and removes what was stored beyond.
@@ -108,22 +106,28 @@ impl ChunkWriter {
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
         if self.filled == self.chunk_rows {
             self.flush()?;
-            self.clear();
             self.chunk += 1;
             self.filled = 0;
         }
         Ok(())
     }
 
-    /// Takes a row of [`ChunkWriter::row`] numbers; there is room.
-    pub(super) fn push(&mut self, row: &[f64]) {
+    /// How many rows there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.chunk_rows - self.filled
+    }
+
+    /// Takes the first `count` rows of [`ChunkWriter::row`] numbers each; there is room.
+    pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
+        let numbers = count * self.row;
         let start = self.filled * self.row * NUMBER_BYTES;
-        for (bytes, number) in self.buffer[start..].chunks_exact_mut(NUMBER_BYTES).zip(row) {
+        let bytes = &mut self.buffer[start..start + numbers * NUMBER_BYTES];
+        for (bytes, &number) in bytes.as_chunks_mut::<NUMBER_BYTES>().0.iter_mut().zip(&rows[..numbers]) {
             // Which NaN an operation gives differs between processors; a store holds one of them.
-            let number = if number.is_nan() { f64::NAN } else { *number };
-            bytes.copy_from_slice(&number.to_le_bytes());
+            let number = if number.is_nan() { f64::NAN } else { number };
+            *bytes = number.to_le_bytes();
         }
-        self.filled += 1;
+        self.filled += count;
         self.dirty = true;
     }
 
@@ -131,18 +135,15 @@ impl ChunkWriter {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         if self.dirty && self.row > 0 {
             self.path.set(self.chunk);
+            let content = self.buffer.len() - checksum::LEN;
+            for bytes in self.buffer[self.filled * self.row * NUMBER_BYTES..content].as_chunks_mut().0 {
+                *bytes = f64::NAN.to_le_bytes();
+            }
             checksum::seal(&mut self.buffer);
             files::replace_through(&self.path.temporary, &self.path.target, &self.buffer)?;
         }
         self.dirty = false;
         Ok(())
-    }
-
-    fn clear(&mut self) {
-        // The checksum behind is shorter than a number.
-        for bytes in self.buffer.chunks_exact_mut(NUMBER_BYTES) {
-            bytes.copy_from_slice(&f64::NAN.to_le_bytes());
-        }
     }
 }
 

@@ -168,9 +168,12 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
         write_document(&array, document)?;
     }
     let mut times = ChunkWriter::new(folder, &schema.time);
-    for time in &layout.times {
+    let mut rest = &layout.times[..];
+    while !rest.is_empty() {
         times.make_room()?;
-        times.push(&[*time]);
+        let (part, others) = rest.split_at(times.room().min(rest.len()));
+        times.push(part.len(), part);
+        rest = others;
     }
     times.flush()?;
     if let Some(Trajectories { stored, first, count }) = &schema.trajectories {

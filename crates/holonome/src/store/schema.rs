@@ -6,9 +6,9 @@ use super::names::Names;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Numbers in a chunk, unless one row has more: 256 KiB, small enough to rewrite once a second, large enough that a
+/// Numbers in a chunk, unless one row has more: 1 MiB, small enough to rewrite once a second, large enough that a
 /// long run does not drown in files.
-pub(crate) const CHUNK_NUMBERS_MAX: usize = 32 * 1024;
+pub(crate) const CHUNK_NUMBERS_MAX: usize = 128 * 1024;
 
 /// The settled form of a [`Layout`].
 #[derive(Debug, Clone)]

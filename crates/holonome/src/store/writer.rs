@@ -163,15 +163,29 @@ impl Store {
     ///
     /// Fails without taking the sample; after a full disk, the same call works once there is space.
     pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
-        self.check(rows)?;
-        // All chunks that are full go out before any array takes its row: an error leaves the arrays in step.
-        for array in &mut self.arrays {
-            array.make_room()?;
+        self.append_many(1, rows).map_err(|(_, error)| error)
+    }
+
+    /// Takes `count` samples: so many rows of each array, one after the other.
+    ///
+    /// # Errors
+    /// As [`Store::append`], with the number of samples that were taken before the failure.
+    pub fn append_many(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), (usize, StoreError)> {
+        self.check(count, rows).map_err(|error| (0, error))?;
+        let mut taken = 0;
+        while taken < count {
+            // All chunks that are full go out before any array takes its rows: an error leaves the arrays in step.
+            for array in &mut self.arrays {
+                array.make_room().map_err(|error| (taken, error))?;
+            }
+            let room = self.arrays.iter().map(ChunkWriter::room).min();
+            let part = room.map_or(count, |room| room.min(count - taken));
+            for (array, rows) in self.arrays.iter_mut().zip(rows) {
+                array.push(part, &rows.as_ref()[taken * array.row()..]);
+            }
+            taken += part;
+            self.samples += part;
         }
-        for (array, row) in self.arrays.iter_mut().zip(rows) {
-            array.push(row);
-        }
-        self.samples += 1;
         Ok(())
     }
 
@@ -239,17 +253,18 @@ impl Store {
         Ok(())
     }
 
-    fn check(&self, rows: &[&[f64]]) -> Result<(), StoreError> {
+    fn check(&self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), StoreError> {
         let fail = |reason: String| Err(StoreError::Mismatch { reason });
-        if self.samples == self.samples_planned() {
-            return fail(format!("a sample more than the {} planned", self.samples));
+        if self.samples + count > self.samples_planned() {
+            return fail(format!("a sample more than the {} planned", self.samples_planned()));
         }
         if rows.len() != self.arrays.len() {
             return fail(format!("{} rows for {} arrays", rows.len(), self.arrays.len()));
         }
         for ((array, row), series) in self.arrays.iter().zip(rows).zip(&self.schema.arrays) {
-            if row.len() != array.row() {
-                return fail(format!("{} numbers for {}, whose rows have {}", row.len(), series.name, array.row()));
+            let (numbers, row) = (row.as_ref().len(), array.row());
+            if numbers != count * row {
+                return fail(format!("{numbers} numbers for {count} rows of {}, which have {row} each", series.name));
             }
         }
         Ok(())

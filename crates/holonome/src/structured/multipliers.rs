@@ -21,6 +21,16 @@ impl Multipliers {
         Multipliers { start, end, components }
     }
 
+    /// The same where those at the start of a step stand one after the other.
+    pub fn of_starts(&self) -> Multipliers {
+        Multipliers { start: (0..self.start.len()).collect(), ..self.clone() }
+    }
+
+    /// How many act at the start of a step.
+    pub fn start_len(&self) -> usize {
+        self.start.len()
+    }
+
     /// How many numbers they are.
     pub fn count(&self) -> usize {
         self.components.len()

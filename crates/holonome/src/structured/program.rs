@@ -547,6 +547,7 @@ impl Program {
             start: &pilot.x,
             memory: &pilot.memory,
             steps: PILOT_STEPS,
+            multipliers: &self.multipliers,
         });
     }
 }

@@ -2,6 +2,7 @@
 //! pilot run, written out. What the residuals were at the last of them is remembered like a drift; a block of steps in
 //! which one was too large, or in which a watched system came near to being singular, is made again step by step.
 
+use super::multipliers::Multipliers;
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::{Bound, Formula, Watching};
 use holonome_integrate::newton::CLOSE;
@@ -30,8 +31,10 @@ const LARGEST_SYSTEM: usize = 16;
 pub struct Repeated {
     kernel: Bound,
     watching: Watching,
-    /// Length of (x, largest deviations, largest residual, what is carried, number of the step).
+    /// Length of (x, largest deviations, largest residual, what is carried, multipliers at the start of the last step, number
+    /// of the step).
     len: usize,
+    multipliers: Multipliers,
     carried: usize,
     calls: Calls,
     /// Systems solved in a step, and how many of them in Newton's iterations.
@@ -57,6 +60,8 @@ pub struct Ingredients<'a> {
     pub start: &'a [f64],
     pub memory: &'a [f64],
     pub steps: u64,
+    /// How multipliers are made of those at the start of a step.
+    pub multipliers: &'a Multipliers,
 }
 
 impl Ingredients<'_> {
@@ -114,6 +119,7 @@ impl Repeated {
         let repeated = Repeated {
             kernel: Bound::new(&tape, of.parameters),
             watching: Watching::of(of.field),
+            multipliers: of.multipliers.of_starts(),
             len: tape.states,
             carried: of.trace.carried.len(),
             calls,
@@ -128,7 +134,7 @@ impl Repeated {
         let (mut x, mut memory) = (of.start.to_vec(), of.memory.to_vec());
         let mut largest = vec![0.0; of.watched_count()];
         let mut work = vec![0.0; self.work_len()];
-        let carry = Carry { memory: &mut memory, scales: &mut [], innovation: &mut 0.0 };
+        let carry = Carry { memory: &mut memory, scales: &mut [], innovation: &mut 0.0, start: &mut [] };
         self.steps(of.steps, TRIAL_STEPS, &mut x, carry, &mut largest, &mut work)
     }
 
@@ -156,7 +162,8 @@ impl Blocks for Repeated {
         state[n..=n + groups].fill(0.0);
         let carried = n + groups + 1..n + groups + 1 + self.carried;
         state[carried.clone()].copy_from_slice(&memory[..self.carried]);
-        if let Some(number) = state.get_mut(carried.end) {
+        let starts = carried.end..carried.end + self.start_len();
+        if let Some(number) = state.get_mut(starts.end) {
             *number = first as f64;
         }
         self.kernel.iterate(state, count, work);
@@ -165,6 +172,8 @@ impl Blocks for Repeated {
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
         memory[..self.carried].copy_from_slice(&state[carried]);
+        let start = carry.start;
+        start.copy_from_slice(&state[starts][..start.len()]);
         residual <= 1.0
     }
 
@@ -172,6 +181,14 @@ impl Blocks for Repeated {
         self.calls.count(steps, cost);
         cost.newton_iterations += steps * self.iterations;
         cost.linear_solves += steps * self.solves;
+    }
+
+    fn start_len(&self) -> usize {
+        self.multipliers.start_len()
+    }
+
+    fn multipliers(&self, around: (f64, f64), start: &[f64], memory: &[f64], lambda: &mut [f64]) {
+        self.multipliers.put(around, start, memory, lambda);
     }
 }
 
@@ -195,7 +212,8 @@ struct Outputs {
 }
 
 impl Written {
-    /// Writes the step as a map of (x, largest deviations, largest residual, what is carried, number) to itself.
+    /// Writes the step as a map of (x, largest deviations, largest residual, what is carried, multipliers at its start,
+    /// number) to itself.
     fn step(&mut self, of: &Ingredients, reference: Option<&[f64]>) -> Outputs {
         let (trace, n, own) = (of.trace, of.trace.dimension, of.own_parameters);
         let constraints = of.field.constraints;
@@ -213,12 +231,14 @@ impl Written {
         let mut residual = g.state(n + groups);
         let mut carried: Vec<Node> = (0..trace.carried.len()).map(|k| g.state(n + groups + 1 + k)).collect();
         let counts = watch.reads_time() || trace.reads_time();
-        let (number, one) = (if counts { g.state(n + groups + 1 + carried.len()) } else { g.zero() }, g.one());
+        let start_count = trace.multipliers.0.len();
+        let (number, one) =
+            (if counts { g.state(n + groups + 1 + carried.len() + start_count) } else { g.zero() }, g.one());
         let t = g.fma(number, h, t0);
         for (deviation, group) in watch.at(g, t, &x).into_iter().zip(members) {
             largest[group] = g.largest(deviation, largest[group]);
         }
-        let (mut made, mut pivots) = (0.0, Vec::new());
+        let (mut made, mut pivots, mut starts) = (0.0, Vec::new(), Vec::new());
         for (k, &gamma) in of.substeps.iter().enumerate() {
             let (before, part) = (g.constant(made), g.constant(gamma));
             let (t, h) = (g.fma(before, h, t), g.mul(part, h));
@@ -249,6 +269,9 @@ impl Written {
                     }
                 }
             }
+            if k == 0 {
+                starts = g.copy_from(&trace.graph, &trace.multipliers.0, &known);
+            }
             x = g.copy_from(&trace.graph, &trace.result, &known);
             let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
             carried = g.copy_from(&trace.graph, &next, &known);
@@ -258,7 +281,7 @@ impl Written {
             let deviation = g.sub(carried[energy], carried[start]);
             largest[groups - 1] = g.largest(deviation, largest[groups - 1]);
         }
-        let mut outputs = [&x[..], &largest, &[residual], &carried].concat();
+        let mut outputs = [&x[..], &largest, &[residual], &carried, &starts].concat();
         if counts {
             outputs.push(g.add(number, one));
         }
@@ -268,7 +291,10 @@ impl Written {
     /// Some nodes at the start of the run.
     fn at_start(&self, of: &Ingredients, nodes: &[Node]) -> Vec<f64> {
         let mut state = of.start.to_vec();
-        state.resize(of.start.len() + of.watched_count() + 2 + of.trace.carried.len(), 0.0);
+        state.resize(
+            of.start.len() + of.watched_count() + 2 + of.trace.carried.len() + of.trace.multipliers.0.len(),
+            0.0,
+        );
         holonome_model::treatment::structure::evaluate(&self.graph, nodes, 0.0, &state, of.parameters)
     }
 }

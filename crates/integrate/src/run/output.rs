@@ -48,7 +48,10 @@ impl Engine<'_> {
             } else {
                 &self.x1
             };
-            observer.sample(index, t1, sample).map_err(Failure::Observer)?;
+            match self.outputs.known {
+                0 => observer.sample(index, t1, sample).map_err(Failure::Observer)?,
+                known => self.outputs.known = known - 1,
+            }
             if is_measured(index, fixed.samples.len()) {
                 let largest = &mut self.state.terms;
                 self.terms.raise(self.system, t1, &self.x1, largest, &mut self.work);
@@ -59,10 +62,11 @@ impl Engine<'_> {
     }
 
     /// Puts x₁ and the multipliers there into `sample`.
-    fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
-        let length = |step| fixed.length(self.plan.t0, step);
-        let before = if end == 0 { 0.0 } else { length(end - 1) };
-        let after = if end == fixed.count() { 0.0 } else { length(end) };
+    pub(super) fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
+        let (before, after) = self.steps_around(fixed, end);
+        if self.looped_multipliers(fixed, end) {
+            return;
+        }
         let (x, lambda) = self.sample.split_at_mut(self.x1.len());
         x.copy_from_slice(&self.x1);
         self.map.multipliers(t1, (before, after), x, &self.memory, lambda, &mut self.work);

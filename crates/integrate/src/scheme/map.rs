@@ -161,6 +161,8 @@ pub struct Carry<'a> {
     pub scales: &'a mut [f64],
     /// The largest square of an innovation of these steps.
     pub innovation: &'a mut f64,
+    /// What the last of these steps has found at its start, of [`Blocks::start_len`]; empty where nobody asks.
+    pub start: &'a mut [f64],
 }
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
@@ -176,6 +178,16 @@ pub trait Blocks: Sync {
 
     /// Adds what so many steps cost.
     fn count(&self, steps: u64, cost: &mut Cost);
+
+    /// Length of what a step finds at its start, from which [`Blocks::multipliers`] makes the multipliers there; 0 where a
+    /// loop does not know them.
+    fn start_len(&self) -> usize {
+        0
+    }
+
+    /// Puts the multipliers at a state between steps of the lengths `before` and `after`, where the step behind it has
+    /// found `start`. `memory` is what it is there.
+    fn multipliers(&self, (_before, _after): (f64, f64), _start: &[f64], _memory: &[f64], _lambda: &mut [f64]) {}
 }
 
 /// Adaptive steps in one go, for one run: its tolerance, its end and its targets are known. The bits are those of

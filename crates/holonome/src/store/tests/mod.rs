@@ -70,11 +70,11 @@ pub(crate) fn array(name: &str, dimensions: &[&str]) -> ArrayLayout {
     }
 }
 
-/// Arrays whose chunks have 1, 2, 3 and all rows (a chunk has at most 32768 numbers), so that a run of a few samples
+/// Arrays whose chunks have 1, 2, 3 and all rows (a chunk has at most 131072 numbers), so that a run of a few samples
 /// meets every border.
 fn several_chunks(samples: usize) -> Layout {
     let mut layout = Layout { times: (0..samples).map(|k| k as f64).collect(), ..Layout::default() };
-    for (name, length) in [("one", 20_000), ("two", 15_000), ("three", 10_000)] {
+    for (name, length) in [("one", 80_000), ("two", 60_000), ("three", 40_000)] {
         let dimension = layout.dimension(Dimension::component(length));
         layout.arrays.push(array(name, &[&dimension]));
     }

@@ -1,0 +1,99 @@
+//! Many samples at once: what is recorded of several of them is computed in the lanes of one call, and goes to the store
+//! array by array.
+
+use super::{Place, Recorded};
+use crate::backend;
+use crate::compiled::{Compiled, WideBound, WideWatch};
+use holonome_integrate::system::System;
+
+/// The kernels in lanes, and what they found.
+pub(crate) struct Batch {
+    lanes: usize,
+    /// Numbers of a state, and those of a sample: with its multipliers.
+    dimension: usize,
+    width: usize,
+    quantities: WideBound,
+    /// Watches the invariants where deviations are recorded.
+    watch: Option<WideWatch>,
+    t: Vec<f64>,
+    x: Vec<f64>,
+    values: Vec<f64>,
+    /// (x, F₀) of every lane.
+    watched: Vec<f64>,
+    found: Vec<f64>,
+    work: Vec<f64>,
+    /// For each recorded array its rows.
+    columns: Vec<Vec<f64>>,
+}
+
+impl Batch {
+    /// Kernels for what is `recorded` of samples with `width` numbers, in a run over `system` from the `target` F₀; none
+    /// where some of that is not written out.
+    pub(crate) fn new(recorded: &Recorded, system: &Compiled, target: &[f64], width: usize) -> Option<Batch> {
+        let lanes = backend::lanes();
+        let watches = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
+        let watch = if watches { Some(system.wide_watch(lanes)?) } else { None };
+        let quantities = recorded.kernel.in_lanes(lanes)?;
+        let (watch_work, watch_outputs) = watch.as_ref().map_or((0, 0), |watch| (watch.work_len(), watch.outputs()));
+        let dimension = system.dim();
+        let mut watched = vec![0.0; dimension * lanes];
+        watched.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
+        Some(Batch {
+            lanes,
+            dimension,
+            width,
+            t: vec![0.0; lanes],
+            x: vec![0.0; width * lanes],
+            values: vec![0.0; quantities.outputs() * lanes],
+            watched,
+            found: vec![0.0; watch_outputs * lanes],
+            work: vec![0.0; quantities.work_len().max(watch_work)],
+            columns: vec![Vec::new(); recorded.arrays.len()],
+            quantities,
+            watch,
+        })
+    }
+
+    /// The rows of every recorded array for samples at the times `t`, which stand in `x` one after the other.
+    pub(crate) fn rows(&mut self, recorded: &Recorded, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
+        let (lanes, width, count) = (self.lanes, self.width, t.len());
+        for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
+            column.resize(count * array.len, 0.0);
+        }
+        for first in (0..count).step_by(lanes) {
+            let samples = lanes.min(count - first);
+            for lane in 0..lanes {
+                // Where samples end, the last one fills the other lanes.
+                let sample = first + lane.min(samples - 1);
+                self.t[lane] = t[sample];
+                for (i, &number) in x[sample * width..][..width].iter().enumerate() {
+                    self.x[i * lanes + lane] = number;
+                }
+            }
+            self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
+            let deviations = match &self.watch {
+                Some(watch) => {
+                    let state = self.dimension * lanes;
+                    self.watched[..state].copy_from_slice(&self.x[..state]);
+                    watch.run(lanes, &self.t, &self.watched, &mut self.found, &mut self.work)
+                }
+                None => &[],
+            };
+            for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
+                let numbers = match array.place {
+                    Place::State => &self.x,
+                    Place::Kernel => &self.values,
+                    Place::Deviations => deviations,
+                };
+                let numbers = &numbers[array.first * lanes..(array.first + array.len) * lanes];
+                let rows = &mut column[first * array.len..(first + samples) * array.len];
+                for (lane, row) in rows.chunks_exact_mut(array.len.max(1)).enumerate() {
+                    for (number, in_lanes) in row.iter_mut().zip(numbers.chunks_exact(lanes)) {
+                        *number = in_lanes[lane];
+                    }
+                }
+            }
+        }
+        &self.columns
+    }
+}
