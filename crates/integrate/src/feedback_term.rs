@@ -141,6 +141,8 @@ pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     let kept = Kept { sizes: true, weights: false, lagged: false };
     let mut scales = Scales::new(vectors, kept, masses, x);
     scales.renew_norms(vectors, 0.0);
+    // What a momentum does in a step stands behind them.
+    scales.norms.truncate(vectors.count());
     let (mut squares, speeds) = (scales.norms, speeds(system, t, x));
     for family in vectors.families().iter().filter(|family| family.role == Role::Momentum) {
         for momentum in family.vectors.clone() {

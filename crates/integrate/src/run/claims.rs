@@ -212,7 +212,7 @@ impl Rates {
         match (self.judges() && self.may_leave, self.pulls) {
             (false, _) => u64::MAX,
             (true, true) => STEPS_BETWEEN_LOOKS,
-            (true, false) => 4 * STEPS_BETWEEN_LOOKS,
+            (true, false) => 2 * STEPS_BETWEEN_LOOKS,
         }
     }
 
