@@ -471,7 +471,8 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
     }
 
     fn steps_between_looks(&self) -> u64 {
-        self.rates.longest_block()
+        // A step in lanes costs a small part of one by itself, and a look as much as there.
+        self.rates.longest_block().saturating_mul(2)
     }
 
     fn look(&mut self, (lane, number): (usize, usize), t: f64, x: &[f64], squares: &[f64]) -> bool {
