@@ -381,7 +381,8 @@ impl<'a> Engine<'a> {
             .unwrap_or(0)
     }
 
-    /// Makes a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the step that failed.
+    /// Makes a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the step
+    /// that failed.
     fn block<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,

@@ -35,7 +35,7 @@ impl Ingredients<'_> {
         let controller = Controller::new(self.tableau);
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
-        let before: Vec<Node> = (0..slots.len()).map(|k| g.state(k)).collect();
+        let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
         let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
         let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
@@ -183,7 +183,7 @@ impl Ingredients<'_> {
         after[slots.status] = status;
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
-        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.len(), self.parameters + 5)
+        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.count(), self.parameters + 5)
     }
 }
 

@@ -64,9 +64,9 @@ pub struct Slots {
     pub norms: Range<usize>,
     /// The largest deviation of every group at accepted states, or its square.
     pub largest: Range<usize>,
-    /// The largest innovation, and the time of it.
+    /// The largest innovation of a correction.
     pub innovation: usize,
-    /// The time of it.
+    /// The time at which it had reached that.
     pub innovation_at: usize,
     /// Accepted steps.
     pub steps: usize,
@@ -123,13 +123,8 @@ impl Slots {
     }
 
     /// How many numbers there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.masses.end
-    }
-
-    /// Whether there are none; there always are some.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 }
 
@@ -146,7 +141,7 @@ mod tests {
         let slots = Slots::new(true, true, &vectors, 3);
         assert_eq!(slots.norms.len(), 3, "the momentum has a floor");
         assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 10..16, 4));
-        assert_eq!((slots.changed(), slots.len()), (slots.status + 1, slots.pause + 1 + 2));
+        assert_eq!((slots.changed(), slots.count()), (slots.status + 1, slots.pause + 1 + 2));
         for status in Status::ALL {
             assert_eq!(Status::of(status.number()), status);
         }

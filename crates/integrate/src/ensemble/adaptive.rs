@@ -73,7 +73,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
         let slots = steps.slots().clone();
-        let mut state = zeros(slots.len());
+        let mut state = zeros(slots.count());
         state[slots.pause * lanes..][..lanes].fill(f64::INFINITY);
         Race {
             plan,
@@ -141,8 +141,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 if self.adaptive.samples.first() == Some(&t0) {
                     trajectories.sample(number, 0, &self.one);
                 }
-                let x = self.one.clone();
-                self.put(self.slots.x.clone(), lane, &x);
+                let x = self.all(self.slots.x.clone());
+                scatter(&self.one, self.lanes.len(), lane, &mut self.state[x]);
                 self.set(self.slots.t, lane, t0);
                 self.lanes[lane].end.restart(t0);
                 self.lanes[lane].next_look = next_look(0);
@@ -196,8 +196,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 self.set(slot, lane, 0.0);
             }
             self.set(self.slots.last_error, lane, NO_LAST_ERROR);
-            let largest = vec![0.0; self.slots.largest.len()];
-            self.put(self.slots.largest.clone(), lane, &largest);
+            self.slots.largest.clone().for_each(|slot| self.set(slot, lane, 0.0));
         }
         unsound
     }

@@ -66,7 +66,7 @@ impl Engine<'_> {
     /// Puts the state where the loop finds it.
     fn enter(&mut self, slots: &Slots, pause: f64) {
         let (state, at) = (&*self.state, &mut self.march);
-        at.resize(slots.len(), 0.0);
+        at.resize(slots.count(), 0.0);
         at[slots.x.clone()].copy_from_slice(&state.x);
         at[slots.t] = state.t;
         at[slots.h] = state.controller.h;
