@@ -8,7 +8,7 @@ use holonome::{Problem, Settings};
 use std::collections::BTreeMap;
 
 /// A rod, a triangle of rods and a chain, hanging along a direction in which no force is a round number.
-const HANGING: [(&str, &str); 4] = [
+const HANGING: [(&str, &str); 6] = [
     (
         "a rod",
         "parameter g = (0.6, -0.8)*9.81\ncoordinate q : R^2 = 0.7*(0.6, -0.8)\nmomentum p of q\n\
@@ -33,7 +33,19 @@ const HANGING: [(&str, &str); 4] = [
          constraint anchor : dot(q[1], q[1]) = 0.49\n\
          constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 0.49\n",
     ),
+    // Along an axis most momenta stay 0, and some are reached by rounding of forces far away only.
+    ("a chain by rows along an axis", ALONG_AN_AXIS),
+    ("unlike masses along an axis", UNLIKE_MASSES),
 ];
+
+const ALONG_AN_AXIS: &str = "size n = 65\ncoordinate q[i in 1..n] : R^2 = (0, -i)\nmomentum p of q\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + 9.81*q[i].y)\nconstraint top : dot(q[1], q[1]) = 1\n\
+    constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1\n";
+
+const UNLIKE_MASSES: &str = "size n = 80\nparameter m[i in 1..n] = if(i == 40, 1e4, 1e-4)\n\
+    coordinate q[i in 1..n] : R^2 = (0, -i)\nmomentum p of q\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + m[i]*9.81*q[i].y)\nconstraint top : dot(q[1], q[1]) = 1\n\
+    constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1\n";
 
 /// The methods of which adaptive ones take steps as long as the motion around the equilibrium allows: √(l/g) is a quarter
 /// of a second, and the free end of the chain is ten times as fast as the rod.

@@ -14,6 +14,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::{Corrected, CorrectionScales, corrected, deviation};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a step is made of.
@@ -209,7 +210,9 @@ pub fn correction(
     let count = vectors.vectors.count();
     let weights: Vec<Node> = (0..count).map(|k| corrector.graph.state(weights_from + k)).collect();
     let largest_innovation = largest_innovation(count);
-    let scales = CorrectionScales { vector_of: &vectors.vector_of, weights: &weights, largest_innovation };
+    let families: Vec<Range<usize>> = vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
+    let (vector_of, weights, families) = (&vectors.vector_of[..], &weights[..], &families[..]);
+    let scales = CorrectionScales { vector_of, weights, families, largest_innovation };
     let Corrected { mut x, innovation } = corrected(&mut corrector, &scales, target);
     x.push(innovation);
     Formula::new(&corrector.graph, &x)

@@ -103,6 +103,11 @@ pub fn squared_round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64
 /// Momenta are widened up to this factor of w².
 const MOST_WIDENED: f64 = 1e100;
 
+/// Where momenta are widened, no w of a family is below this much of its largest. Forces that cancel at a joint act on
+/// both its members with one size, and so does their rounding; members that have not been reached by it yet would be
+/// immovable beside those that have.
+const NEIGHBOURS_FLOOR: f64 = 1e-3;
+
 /// Makes the momenta in hidden constraints wide enough to explain their residuals, where one is off by more standard
 /// deviations than are believed. `roots` is w of every component, `noise` R of every row, and `concerned` is scratch.
 pub fn widen(
@@ -116,27 +121,32 @@ pub fn widen(
     let (invariants, vectors) = (system.invariants(), system.vectors());
     let limit = largest_innovation(vectors.count()).powi(2);
     let momenta = roots.len() / 2;
-    let mut widest = 1.0f64;
-    concerned.fill(false);
-    for group in invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden) {
-        for row in group.members.iter().flatten().map(|&(row, _)| row as usize) {
-            let term = |p: usize| jacobian[p] * roots[invariants.column[p] as usize];
-            let variance = invariants.row(row).map(|p| term(p) * term(p)).sum::<f64>() + noise[row];
-            let (square, believed) = (residuals[row] * residuals[row], limit * variance);
-            if square > believed {
-                widest = widest.max((square / believed).min(MOST_WIDENED));
-            }
-            for p in invariants.row(row).filter(|&p| invariants.column[p] as usize >= momenta) {
-                concerned[invariants.column[p] as usize] = true;
-            }
-        }
-    }
-    if widest == 1.0 {
+    let hidden = || {
+        let groups = invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden);
+        groups.flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row as usize))
+    };
+    let believed = |row: usize, roots: &[f64]| {
+        let term = |p: usize| jacobian[p] * roots[invariants.column[p] as usize];
+        limit * (invariants.row(row).map(|p| term(p) * term(p)).sum::<f64>() + noise[row])
+    };
+    let square = |row: usize| residuals[row] * residuals[row];
+    if !hidden().any(|row| square(row) > believed(row, roots)) {
         return;
     }
-    for components in (0..vectors.count()).map(|vector| vectors.components_of(vector)) {
-        if concerned[components.clone()].contains(&true) {
-            roots[components].iter_mut().for_each(|root| *root *= widest.sqrt());
+    concerned.fill(false);
+    for column in hidden().flat_map(|row| &invariants.column[invariants.row(row)]).map(|&column| column as usize) {
+        concerned[column] |= column >= momenta;
+    }
+    let is_concerned = |vector: &usize| concerned[vectors.components_of(*vector)].contains(&true);
+    for family in vectors.families() {
+        let root = |vector: usize| vectors.components_of(vector).next().map_or(0.0, |component| roots[component]);
+        let floor = NEIGHBOURS_FLOOR * family.vectors.clone().filter(is_concerned).map(root).fold(0.0, f64::max);
+        for vector in family.vectors.clone().filter(is_concerned) {
+            roots[vectors.components_of(vector)].iter_mut().for_each(|root| *root = root.max(floor));
         }
+    }
+    let widest = hidden().map(|row| square(row) / believed(row, roots)).fold(1.0, f64::max).min(MOST_WIDENED).sqrt();
+    for vector in (0..vectors.count()).filter(is_concerned) {
+        roots[vectors.components_of(vector)].iter_mut().for_each(|root| *root *= widest);
     }
 }

@@ -7,6 +7,7 @@ use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Node};
+use std::ops::Range;
 
 /// The regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
 pub const REGULARISATION: f64 = 1e-8;
@@ -16,6 +17,9 @@ pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
 /// Momenta are widened up to this factor of w².
 pub const MOST_WIDENED: f64 = 1e100;
+
+/// Where momenta are widened, no w of a family is below this much of its largest.
+const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
 /// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric whose weights W are
 /// `weights` of the vectors that `vector_of` gives for the components of the state. A row without a gradient in that metric
@@ -81,6 +85,8 @@ pub struct CorrectionScales<'a> {
     pub vector_of: &'a [usize],
     /// w² of every vector.
     pub weights: &'a [Node],
+    /// The vectors of every family.
+    pub families: &'a [Range<usize>],
     /// Innovations up to this many standard deviations are believed.
     pub largest_innovation: f64,
 }
@@ -190,28 +196,59 @@ fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Nod
 /// `holonome_integrate::treatment::correction` has it.
 fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], noises: &[Node]) -> Vec<Node> {
     let Field { graph: g, dimension, jacobian, groups, .. } = field;
-    let mut widest: Option<Node> = None;
+    let hidden: Vec<usize> = groups
+        .iter()
+        .filter(|group| group.kind == InvariantKind::Hidden)
+        .flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row))
+        .collect();
     let mut concerned = vec![false; scales.weights.len()];
-    let hidden = groups.iter().filter(|group| group.kind == InvariantKind::Hidden);
-    for row in hidden.flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row)) {
-        let weighted = weigh(g, &jacobian[row], scales.vector_of, scales.weights);
-        let variance = g.sparse_dot(&jacobian[row], &weighted);
-        let variance = g.add(variance, noises[row]);
-        let limit = g.constant(scales.largest_innovation * scales.largest_innovation);
-        let believed = g.mul(limit, variance);
-        let square = g.mul(residual[row], residual[row]);
-        let quotient = g.div(square, believed);
-        let most = g.constant(MOST_WIDENED);
-        let quotient = g.binary(Binary::Min, quotient, most);
-        let within = g.binary(Binary::LessEqual, square, believed);
-        let one = g.one();
-        let factor = g.select(within, one, quotient);
-        widest = Some(widest.map_or(factor, |widest| g.binary(Binary::Max, widest, factor)));
-        for &(k, _) in jacobian[row].iter().filter(|&&(k, _)| k as usize >= *dimension / 2) {
-            concerned[scales.vector_of[k as usize]] = true;
+    for &(k, _) in hidden.iter().flat_map(|&row| &jacobian[row]).filter(|&&(k, _)| k as usize >= *dimension / 2) {
+        concerned[scales.vector_of[k as usize]] = true;
+    }
+    let mut floored = scales.weights.to_vec();
+    for family in scales.families {
+        let members: Vec<usize> = family.clone().filter(|&vector| concerned[vector]).collect();
+        let Some((&first, rest)) = members.split_first() else { continue };
+        if rest.is_empty() {
+            continue;
+        }
+        let largest = rest.iter().fold(scales.weights[first], |a, &b| g.binary(Binary::Max, a, scales.weights[b]));
+        let part = g.constant(NEIGHBOURS_FLOOR * NEIGHBOURS_FLOOR);
+        let floor = g.mul(part, largest);
+        for vector in members {
+            floored[vector] = g.binary(Binary::Max, scales.weights[vector], floor);
         }
     }
-    let Some(widest) = widest else { return scales.weights.to_vec() };
-    let weight = |(&weight, concerned): (&Node, bool)| if concerned { g.mul(weight, widest) } else { weight };
-    scales.weights.iter().zip(concerned).map(weight).collect()
+    let limit = g.constant(scales.largest_innovation * scales.largest_innovation);
+    let believed = |g: &mut Graph, row: usize, weights: &[Node]| {
+        let weighted = weigh(g, &jacobian[row], scales.vector_of, weights);
+        let variance = g.sparse_dot(&jacobian[row], &weighted);
+        let variance = g.add(variance, noises[row]);
+        g.mul(limit, variance)
+    };
+    // 0 where every residual is believed.
+    let mut widest = g.zero();
+    for &row in &hidden {
+        let square = g.mul(residual[row], residual[row]);
+        let own = believed(g, row, scales.weights);
+        let with_floor = believed(g, row, &floored);
+        let quotient = g.div(square, with_floor);
+        let (one, most, zero) = (g.one(), g.constant(MOST_WIDENED), g.zero());
+        let quotient = g.binary(Binary::Min, quotient, most);
+        let quotient = g.binary(Binary::Max, quotient, one);
+        let within = g.binary(Binary::LessEqual, square, own);
+        let factor = g.select(within, zero, quotient);
+        widest = g.binary(Binary::Max, widest, factor);
+    }
+    if hidden.is_empty() {
+        return floored;
+    }
+    let one = g.one();
+    let widens = g.binary(Binary::LessEqual, one, widest);
+    let mut weights = scales.weights.to_vec();
+    for (vector, weight) in weights.iter_mut().enumerate().filter(|&(vector, _)| concerned[vector]) {
+        let wide = g.mul(floored[vector], widest);
+        *weight = g.select(widens, wide, *weight);
+    }
+    weights
 }
