@@ -209,6 +209,7 @@ impl Simulation {
             None => (plain, CompiledStep::default()),
         };
         let program = structured.map(|mut program| {
+            program.choose_iteration(&plan, &problem.model.initial);
             if let Some(field) = field {
                 let known = (&parameters[..], &state.target[constraints..]);
                 program.repeat(field, &plan, known, &problem.model.initial);

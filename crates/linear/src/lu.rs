@@ -57,6 +57,14 @@ impl Elimination {
         Elimination { n, place, band: None }
     }
 
+    /// Multiply-adds of an elimination, about.
+    pub fn operations(&self) -> usize {
+        match &self.band {
+            None => self.n * self.n * self.n / 3,
+            Some((_, half)) => self.n * half * 2 * half,
+        }
+    }
+
     /// Length of the scratch that [`Elimination::solve`] needs.
     pub fn work_len(&self) -> usize {
         match &self.band {

@@ -36,6 +36,16 @@ impl Unpivoted {
         Unpivoted { n, kind }
     }
 
+    /// Multiply-adds of a solution, about.
+    pub fn operations(&self) -> usize {
+        match &self.kind {
+            Kind::Tridiagonal { .. } => 5 * self.n,
+            Kind::General(pattern) => {
+                pattern.start.windows(2).map(|at| (at[1] - at[0]) as usize).map(|k| 2 * k * (k + 2)).sum()
+            }
+        }
+    }
+
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
         !matches!(self.kind, Kind::Tridiagonal { complete: true })

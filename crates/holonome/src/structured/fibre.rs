@@ -4,7 +4,8 @@
 //! B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows it: λ is of the size of h, so that many stages
 //! make its error as small as rounding, and being symplectic it leaves the method so however large it is.
 
-use super::tracing::Tracer;
+use super::nodes::Nodes;
+use super::recorder::Recorder;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{Function, PhaseSpace, Value};
 use holonome_integrate::scheme::gauss::{NODES_6, follow};
@@ -34,7 +35,7 @@ impl Fibre {
     }
 
     /// x moved by λ.
-    pub fn slide(&self, space: &mut Tracer, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn slide(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let one = space.constant(1.0);
         match self {
             Fibre::Kick => {
@@ -71,7 +72,7 @@ impl Gradients {
     }
 
     /// X_{λ·g} at x.
-    pub fn field(&self, space: &mut Tracer, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn field(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let mut entries = space.at(&self.entries, t, x).into_iter();
         let mut field = vec![space.constant(0.0); x.len()];
         for (columns, &lambda) in self.columns.iter().zip(lambda) {
@@ -101,7 +102,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn of(&self, space: &mut Tracer, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
+    fn of(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
         let numbers = space.at(&self.numbers, t, x);
         let (b, rest) = numbers.split_at(self.b.len());
         let (b2, omega2) = rest.split_at(self.b2.len());

@@ -4,7 +4,8 @@
 //! goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each moves by
 //! itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W kicks.
 
-use super::tracing::Tracer;
+use super::nodes::Nodes;
+use super::recorder::Recorder;
 use crate::compiled::Formula;
 use holonome_integrate::phase_space::{Part, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
@@ -82,14 +83,14 @@ impl Flows {
     }
 
     /// x after the time `tau` along the flow of `part`.
-    pub fn flow(&self, space: &mut Tracer, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    pub fn flow(&self, space: &mut Recorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
             Part::Kick => self.kick(space, t, tau, x),
         }
     }
 
-    fn motion(&self, space: &mut Tracer, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn motion(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let velocity = space.h_p(t, x);
         let mut moved = (space as &mut dyn PhaseSpace).moved(&x[..n], tau, &velocity);
@@ -128,7 +129,7 @@ impl Flows {
     }
 
     /// Takes the round-off of the rotations off the constraints, which it would leave steadily: cos² + sin² is not 1.
-    fn round(&self, space: &mut Tracer, t: Value, x: &mut [Value]) {
+    fn round(&self, space: &mut Recorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
         let residuals = space.constraints(t, x);
         let (zero, one) = (space.constant(0.0), space.constant(1.0));
@@ -159,7 +160,7 @@ impl Flows {
         }
     }
 
-    fn kick(&self, space: &mut Tracer, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn kick(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let mut force = space.h_q(t, x);
         if let Some(stiffness) = &self.stiffness {
@@ -189,12 +190,12 @@ impl Flows {
     }
 }
 
-fn root(space: &mut Tracer, a: Value) -> Value {
+fn root(space: &mut Recorder<Nodes>, a: Value) -> Value {
     space.function(holonome_integrate::phase_space::Function::Root, a)
 }
 
 /// Σ x_i² over the components of a sphere, `shift` further.
-fn norm2(space: &mut Tracer, x: &[Value], sphere: &[usize], shift: usize) -> Value {
+fn norm2(space: &mut Recorder<Nodes>, x: &[Value], sphere: &[usize], shift: usize) -> Value {
     let zero = space.constant(0.0);
     sphere.iter().fold(zero, |sum, &i| {
         let square = space.product(x[i + shift], x[i + shift]);
@@ -203,7 +204,7 @@ fn norm2(space: &mut Tracer, x: &[Value], sphere: &[usize], shift: usize) -> Val
 }
 
 /// sin ωτ/ω (τ where ω is 0) and cos ωτ.
-fn oscillation(space: &mut Tracer, omega: Value, tau: Value) -> (Value, Value) {
+fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value, Value) {
     use holonome_integrate::phase_space::Function::{Cosine, Sine};
     let angle = space.product(omega, tau);
     let (sine, cosine) = (space.function(Sine, angle), space.function(Cosine, angle));
@@ -213,7 +214,7 @@ fn oscillation(space: &mut Tracer, omega: Value, tau: Value) -> (Value, Value) {
 
 /// q c + p f and p c − q b for some components.
 fn rotate(
-    space: &mut Tracer,
+    space: &mut Recorder<Nodes>,
     x: &[Value],
     moved: &mut [Value],
     components: &[usize],

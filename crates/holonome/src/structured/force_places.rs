@@ -1,27 +1,51 @@
 //! Where the force that acts in a step is that of the model: the positions which a step
 //! [says](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
 
-use super::columns::ColumnProgram;
 use super::first_same::Finds;
-use super::program::Program as StraightProgram;
+use super::program::{Lowering, Program};
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::Cost;
 
-/// A program whose result are these positions, and the length of the (sub)steps.
-pub enum ForcePlaces {
-    /// Written out.
-    Straight(Box<StraightProgram>, f64),
-    /// Over columns.
-    Columns(Box<ColumnProgram>, f64),
+/// These positions, of steps of one length.
+pub struct ForcePlaces {
+    places: Box<dyn Places>,
+    h: f64,
+}
+
+/// A program whose result they are.
+trait Places: Send + Sync {
+    fn rebound(&self, parameters: &[f64]) -> Box<dyn Places>;
+    fn put(&self, t_and_h: (f64, f64), x: &mut [f64]) -> Result<(), NoStep>;
+}
+
+impl<L: Lowering + 'static> Places for Program<L>
+where
+    Program<L>: Send + Sync,
+{
+    fn rebound(&self, parameters: &[f64]) -> Box<dyn Places> {
+        Box::new(Program::rebound(self, parameters))
+    }
+
+    fn put(&self, t_and_h: (f64, f64), x: &mut [f64]) -> Result<(), NoStep> {
+        let mut work = vec![0.0; self.work_len()];
+        let places = self.evaluate(t_and_h, x, &mut Cost::default(), &mut work)?;
+        self.scatter(places, x);
+        Ok(())
+    }
 }
 
 impl ForcePlaces {
+    /// Those that a program of (sub)steps of the length h results in.
+    pub fn new<L: Lowering + 'static>(program: Program<L>, h: f64) -> ForcePlaces
+    where
+        Program<L>: Send + Sync,
+    {
+        ForcePlaces { places: Box::new(program), h }
+    }
+
     /// The same for other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> ForcePlaces {
-        match self {
-            ForcePlaces::Straight(program, h) => ForcePlaces::Straight(Box::new(program.rebound(parameters)), *h),
-            ForcePlaces::Columns(program, h) => ForcePlaces::Columns(Box::new(program.rebound(parameters)), *h),
-        }
+        ForcePlaces { places: self.places.rebound(parameters), h: self.h }
     }
 
     /// Puts them in the place of the positions in `x`, a state at t.
@@ -29,20 +53,6 @@ impl ForcePlaces {
     /// # Errors
     /// Where the equations of a step from there have no solution.
     pub fn put(&self, t: f64, x: &mut [f64]) -> Result<(), NoStep> {
-        let mut cost = Cost::default();
-        match self {
-            ForcePlaces::Straight(program, h) => {
-                let mut work = vec![0.0; program.work_len()];
-                let places = program.evaluate((t, *h), x, &mut cost, &mut work)?;
-                x[..places.len()].copy_from_slice(places);
-                Ok(())
-            }
-            ForcePlaces::Columns(program, h) => {
-                let mut work = vec![0.0; program.work_len()];
-                let places = program.evaluate((t, *h), x, &mut cost, &mut work)?;
-                program.scatter(places, x);
-                Ok(())
-            }
-        }
+        self.places.put((t, self.h), x)
     }
 }

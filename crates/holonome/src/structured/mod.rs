@@ -1,7 +1,8 @@
 //! Methods that keep a model's structure: their steps, written over a phase space, as kernels and Newton iterations.
 //!
-//! [`functions`] are the model's formulas; [`tracing`] runs a step over them once and records what it computes and which
-//! equations it states; [`program`] cuts that into kernels between the equations and runs them.
+//! [`recorder`] runs a step once and records what it computes and which equations it states, in [`symbols`]: [`nodes`] of
+//! a graph over the [`functions`] of a small model, or [`columns`] of a large one. [`program`] runs what the recording is
+//! lowered to, kernels between equations: [`straight`] ones, or rows. The size of a model decides nothing else.
 
 mod columns;
 mod fibre;
@@ -11,14 +12,17 @@ mod force_places;
 mod functions;
 mod multipliers;
 mod natural;
+mod nodes;
 mod program;
+mod recorder;
 mod repeated;
 mod rigid_body;
-mod tracing;
+mod straight;
+mod symbols;
 
 use crate::compiled::Formula;
 use crate::error::Error;
-use columns::{ColumnProgram, ColumnTrace, Handing};
+use columns::{ColumnSymbols, Rows};
 use flows::Flows;
 pub use force_places::ForcePlaces;
 use functions::{Curvature, Functions};
@@ -31,17 +35,21 @@ use holonome_model::rows::{self, RowMechanics};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
-use program::Program as StraightProgram;
+use nodes::Nodes;
+use program::Program as LoweredProgram;
 pub use program::{INDEFINITE, NOTABLE};
+use recorder::{Handing, Trace, record};
 use rigid_body::RigidBody;
-use tracing::{Trace, Tracer};
+use std::sync::Arc;
+use straight::{Straight, StraightTrace};
+use symbols::Symbols;
 
 /// A method's step as a program.
 pub enum Program {
     /// Written out, with its recording.
-    Straight(Box<StraightProgram>, Box<Trace>),
+    Straight(Box<LoweredProgram<Straight>>, Box<StraightTrace>),
     /// Over columns.
-    Columns(Box<ColumnProgram>),
+    Columns(Box<LoweredProgram<Rows>>),
 }
 
 impl Program {
@@ -74,7 +82,7 @@ impl Program {
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.smallest_eigenvalue(memory),
-            Program::Columns(_) => None,
+            Program::Columns(program) => program.smallest_eigenvalue(memory),
         }
     }
 
@@ -83,6 +91,15 @@ impl Program {
         match self {
             Program::Straight(program, _) => Box::new(program.rebound(parameters)),
             Program::Columns(program) => Box::new(program.rebound(parameters)),
+        }
+    }
+
+    /// Lets a run of `plan` from `start` take its steps as is fastest: with which iterations its equations are solved.
+    pub fn choose_iteration(&mut self, plan: &Plan, start: &[f64]) {
+        let Some(h) = plan.fixed_step() else { return };
+        match self {
+            Program::Straight(program, _) => program.choose_iteration((plan.t0, h), start),
+            Program::Columns(program) => program.choose_iteration((plan.t0, h), start),
         }
     }
 
@@ -169,12 +186,13 @@ fn straight_program(
     model: &Model,
     extension: Option<&Field>,
     settings: &MethodSettings,
-) -> Result<(StraightProgram, Trace), String> {
-    let functions = functions(method, mechanics, model, extension, settings)?;
-    let tracer = Tracer::new(&functions).handing_over(follows(method));
-    let trace = tracer.step(|space, t, h, x| step(method, space, t, h, x));
+) -> Result<(LoweredProgram<Straight>, StraightTrace), String> {
+    let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
+    let recorded = |handing: Handing| recorded(method, Nodes::new(&functions), handing);
+    let (trace, find) = with_find(method, |handing| Ok(recorded(handing)))?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let program = StraightProgram::new(&trace, mechanics, model, method.substeps(), settings.own(method), tolerance);
+    let (substeps, own) = (method.substeps(), settings.own(method));
+    let program = straight::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
     Ok((program, trace))
 }
 
@@ -229,13 +247,14 @@ fn straight_places(
     h: f64,
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
-    let functions = functions(method, mechanics, model, None, settings)?;
-    let trace = Tracer::new(&functions).force_places(|space, t, h, x| step(method, space, t, h, x));
-    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    Ok(trace.map(|trace| {
-        let program = StraightProgram::new(&trace, mechanics, model, vec![1.0], settings.own(method), tolerance);
-        ForcePlaces::Straight(Box::new(program), method.substeps()[0] * h)
-    }))
+    let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
+    let trace = recorded(method, Nodes::new(&functions), Handing::ForcePlaces);
+    if trace.result.is_empty() {
+        return Ok(None);
+    }
+    let (own, tolerance) = (settings.own(method), settings.newton_tolerance.unwrap_or(0.0));
+    let program = straight::lower(&trace, None, (mechanics, model), vec![1.0], own, tolerance);
+    Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
 }
 
 fn column_places(
@@ -249,25 +268,38 @@ fn column_places(
         return Ok(None);
     }
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let program = ColumnProgram::new(trace, model, vec![1.0], settings.own(method), tolerance);
-    Ok(Some(ForcePlaces::Columns(Box::new(program), method.substeps()[0] * h)))
+    let program = columns::lower(trace, None, model, vec![1.0], settings.own(method), tolerance);
+    Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
 }
 
 /// The step of a method over columns.
 ///
 /// # Errors
 /// When the model is not of the form that the method needs.
-fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> Result<ColumnProgram, String> {
+fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> Result<LoweredProgram<Rows>, String> {
     knows_stiff_part(method.scheme, model)?;
-    let own = settings.own(method);
+    let (trace, find) = with_find(method, |handing| column_trace(method, model, settings, handing))?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let traced = |handing: Handing| column_trace(method, model, settings, handing);
-    if own.is_empty() || !follows(method) {
-        return Ok(ColumnProgram::new(traced(Handing::Nothing)?, model, method.substeps(), own, tolerance));
+    Ok(columns::lower(trace, find, model, method.substeps(), settings.own(method), tolerance))
+}
+
+/// A method's step, recorded.
+fn recorded<S: Symbols>(method: &Method, symbols: S, handing: Handing) -> Trace<S> {
+    record(symbols, (follows(method), handing), |space, t, h, x| step(method, space, t, h, x))
+}
+
+/// The recording of a method's step, and where it takes something over from the step before that of how this is found.
+fn with_find<S: Symbols>(
+    method: &Method,
+    recorded: impl Fn(Handing) -> Result<Trace<S>, String>,
+) -> Result<(Trace<S>, Option<Trace<S>>), String> {
+    // What a map finds between two slides is nothing at the start of the step.
+    if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
+        return Ok((recorded(Handing::Nothing)?, None));
     }
-    let find = ColumnProgram::new(traced(Handing::Found)?, model, vec![1.0], own, tolerance);
-    let program = ColumnProgram::new(traced(Handing::Over)?, model, method.substeps(), own, tolerance);
-    Ok(program.taking_over(find))
+    let trace = recorded(Handing::Over)?;
+    let find = if trace.takes_over { Some(recorded(Handing::Found)?) } else { None };
+    Ok((trace, find))
 }
 
 /// A step over columns, recorded.
@@ -279,13 +311,13 @@ fn column_trace(
     model: &Model,
     settings: &MethodSettings,
     handing: Handing,
-) -> Result<ColumnTrace, String> {
+) -> Result<Trace<ColumnSymbols>, String> {
     let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
     if !settings.own(method).is_empty() {
         mechanics.know_curvature(model).map_err(natural::not)?;
     }
     let beta = model.parameter_values.len();
-    Ok(columns::trace(mechanics, (beta, handing), |space, t, h, x| step(method, space, t, h, x)))
+    Ok(recorded(method, ColumnSymbols::new(mechanics, beta), handing))
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.

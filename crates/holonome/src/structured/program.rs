@@ -1,45 +1,27 @@
-//! A traced step as kernels with Newton iterations between them.
+//! A recorded step as actions that are done one after the other, with Newton iterations between them.
 //!
 //! Everything that a step computes stands in one row of numbers, the registers: x, t, h, what is carried from step to
-//! step, and then, kernel after kernel, what later ones need. A kernel reads all registers before its own and writes its
-//! own, so nothing is copied. The kernel of a system's residuals reads the registers up to its unknowns, and what does
-//! not depend on these is computed once, before the iteration.
+//! step, and then, kernel after kernel, what later ones need. A kernel reads registers before its own and writes its own,
+//! so nothing is copied. How a recording becomes kernels and how equations are eliminated is the part of a [`Lowering`]:
+//! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
 
 use super::first_same::{Finds, FirstSame};
 use super::multipliers::Multipliers;
-use super::natural::diagonal_mass;
-use super::repeated::{Ingredients, Repeated};
-use super::tracing::{Calls, System, Trace};
+use super::recorder::Calls;
+use super::repeated::Repeated;
 use crate::compiled::Bound;
-use crate::component_names::component_names;
-use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::path::follow;
-use holonome_integrate::newton::{self, CLOSE};
-use holonome_integrate::phase_space::{Equation, Watched};
-use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::newton::{Equations, Task, Unsolved};
+use holonome_integrate::phase_space::Equation;
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
-use holonome_linear::lu::Elimination;
-use holonome_model::elaborate::model::Model;
-use holonome_model::graph::fuse::fuse;
-use holonome_model::graph::tape::Tape;
-use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::treatment::Field;
-use holonome_model::treatment::mechanics::Mechanics;
-use holonome_model::treatment::structure::Kind;
-use rustc_hash::{FxHashMap, FxHashSet};
+use holonome_linear::lu::Pivots;
+use holonome_model::rows::{Layout, RowKernel};
 use std::ops::Range;
-
-/// Steps of the pilot run that tells how many Newton iterations a step takes, and how many of them are left out.
-const PILOT_STEPS: u64 = 64;
-const FIRST_STEPS: u64 = 4;
-
-/// Iterations from which on a system is not solved in a loop, which does not see whether they contract: one whose second
-/// update is larger than half of the first, and which squares its error from there on, takes these at least.
-const DOUBTFUL_ITERATIONS: u32 = 5;
+use std::sync::Arc;
 
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
@@ -49,58 +31,143 @@ pub const LOST: f64 = 1e-8;
 pub const NOTABLE: f64 = 0.9;
 pub const INDEFINITE: f64 = 0.5;
 
+/// How a recording becomes numbers.
+pub trait Lowering: Sized {
+    /// What computes registers.
+    type Kernel: Kernel;
+    /// Equations in numbers.
+    type Equations: LoweredEquations;
+    /// What is needed to name an equation.
+    type Names: Clone + Sync;
+
+    /// What an equation says, for a reader; of a family of them number `member`.
+    fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
+}
+
+/// Numbers computed from others.
+pub trait Kernel: Sync {
+    /// From x, with everything else among the registers.
+    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]);
+    /// Scratch needed.
+    fn work_len(&self) -> usize;
+    /// The same for other parameters.
+    fn rebound(&self, parameters: &[f64]) -> Self;
+}
+
+/// The equations of a system.
+pub trait LoweredEquations: Equations + Sync {
+    /// Scratch needed.
+    fn work_len(&self) -> usize;
+    /// The same for other parameters.
+    fn rebound(&self, parameters: &[f64]) -> Self;
+    /// What a sweep of a fixed-point iteration takes, and an iteration of Newton's method.
+    fn operations(&self) -> (usize, usize);
+    /// The entries of the last matrix, as [`LeastEigenvalue`] knows them, and more scratch.
+    fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
+}
+
+impl Kernel for Bound {
+    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.run(0.0, x, out, work);
+    }
+
+    fn work_len(&self) -> usize {
+        Bound::work_len(self)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Bound {
+        Bound::rebound(self, parameters)
+    }
+}
+
+impl Kernel for RowKernel {
+    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.run(0.0, x, out, work);
+    }
+
+    fn work_len(&self) -> usize {
+        RowKernel::work_len(self)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> RowKernel {
+        RowKernel::rebound(self, parameters)
+    }
+}
+
 /// A step that can be run.
-pub struct Program {
-    dimension: usize,
-    /// The kernels between the solves: first, one after every solve.
-    segments: Vec<Segment>,
-    solves: Vec<Solve>,
-    /// Where x₁ stands, or what else the trace results in.
-    result: Range<usize>,
-    /// Where the next values of what is carried stand.
-    carried: Vec<usize>,
-    multipliers: Multipliers,
-    registers: usize,
-    handover: Option<FirstSame<Program>>,
-    /// The parameters of the method, behind those of the model.
-    settings: Vec<f64>,
+pub struct Program<L: Lowering> {
+    pub dimension: usize,
+    /// x stands at the start of the registers, by columns or as it is.
+    pub layout: Option<Arc<Layout>>,
+    pub registers: usize,
+    pub actions: Vec<Action<L>>,
+    /// Where x₁ stands, or what else the recording results in.
+    pub result: Range<usize>,
+    /// What is carried stands behind x, t and h; where its next values stand.
+    pub carried: Vec<Range<usize>>,
+    pub multipliers: Multipliers,
+    /// What a step evaluates once.
+    pub calls: Calls,
     /// γ₁ … γ_s.
-    substeps: Vec<f64>,
-    tolerance: f64,
-    constraint_names: Vec<String>,
-    component_names: Vec<String>,
+    pub substeps: Vec<f64>,
+    pub tolerance: f64,
+    pub names: L::Names,
+    /// The parameters of the method, behind those of the model.
+    pub own: Vec<f64>,
+    pub handover: Option<FirstSame<Program<L>>>,
     /// Many steps in one loop, for one run.
-    repeated: Option<Repeated>,
+    pub repeated: Option<Repeated>,
 }
 
-struct Segment {
-    kernel: Bound,
-    /// How many registers it reads: all that stand before its own.
-    first: usize,
-    calls: Calls,
+/// A piece of a step.
+pub enum Action<L: Lowering> {
+    Compute(Stage<L::Kernel>),
+    /// One number for all of some registers.
+    Reduce {
+        how: Reduction,
+        of: Vec<Range<usize>>,
+        to: usize,
+    },
+    Solve(Box<Solve<L>>),
 }
 
-struct Solve {
-    kernel: Bound,
-    /// Its unknowns; the kernel reads all registers up to their end.
-    unknowns: Range<usize>,
-    sizes: Range<usize>,
-    system: newton::System,
-    watch: Option<Watch>,
-    calls: Calls,
+/// Some registers that do not read each other.
+pub struct Stage<K> {
+    pub kernel: K,
+    /// Where they stand; all that is read stands before.
+    pub first: usize,
+    pub length: usize,
+}
+
+/// How numbers become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The largest absolute value.
+    Largest,
+    Sum,
+}
+
+/// A system of equations to be solved.
+pub struct Solve<L: Lowering> {
+    pub equations: L::Equations,
+    pub task: Task,
+    /// The families of equations with the number of the first of each.
+    pub rows: Vec<(usize, Equation)>,
+    pub watch: Option<Watch>,
+    pub calls: Calls,
 }
 
 /// How a system is watched.
 #[derive(Clone)]
-struct Watch {
+pub struct Watch {
     /// Its number among the watched ones.
-    number: usize,
-    what: Watching,
+    pub number: usize,
+    pub what: Watching,
 }
 
 /// What of a system is watched.
 #[derive(Clone)]
-enum Watching {
+pub enum Watching {
     /// Its determinant: whether it changes its sign, or vanishes.
     Determinant {
         /// Its equations hold h to this power, once in every row.
@@ -110,6 +177,8 @@ enum Watching {
     },
     /// Its smallest eigenvalue.
     LeastEigenvalue(Box<LeastEigenvalue>),
+    /// Whether its determinant is positive, which for any mass matrix is the product of its eigenvalues.
+    Positive,
 }
 
 impl Watch {
@@ -120,144 +189,266 @@ impl Watch {
     fn least_eigenvalue(&self) -> Option<&LeastEigenvalue> {
         match &self.what {
             Watching::LeastEigenvalue(least) => Some(least),
-            Watching::Determinant { .. } => None,
+            _ => None,
+        }
+    }
+
+    /// Whether every iteration has to be looked at, which a loop cannot; nor does it do determinants of shifted matrices.
+    pub fn wants_single_steps(&self) -> bool {
+        self.is_curved() || self.least_eigenvalue().is_some_and(|least| !least.is_exact())
+    }
+}
+
+/// How many iterations of either kind a system has taken, and the last update of a fixed-point iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taken {
+    pub iterations: u32,
+    pub sweeps: u32,
+    pub update: f64,
+}
+
+impl Taken {
+    /// The most of these and others.
+    fn most(self, other: Taken) -> Taken {
+        Taken {
+            iterations: self.iterations.max(other.iterations),
+            sweeps: self.sweeps.max(other.sweeps),
+            update: self.update.max(other.update),
         }
     }
 }
 
-impl Program {
-    /// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations, and
-    /// `settings` are the parameters of the method.
-    pub fn new(
-        trace: &Trace,
-        mechanics: &Mechanics,
-        model: &Model,
-        substeps: Vec<f64>,
-        settings: &[f64],
-        tolerance: f64,
-    ) -> Program {
-        let parameters = &[&model.parameter_values, settings].concat();
-        let mut cut = Cut::new(trace);
-        let mut program = Program {
-            dimension: trace.dimension,
-            segments: Vec::new(),
-            solves: Vec::new(),
-            result: 0..0,
-            carried: Vec::new(),
-            multipliers: Multipliers::new(Vec::new(), Vec::new(), model),
-            registers: trace.dimension + 2 + trace.carried.len(),
-            handover: trace.handover.as_ref().map(|handover| {
-                let find = Program::new(&handover.find, mechanics, model, vec![1.0], settings, tolerance);
-                FirstSame::new(find, handover.watched)
-            }),
-            settings: settings.to_vec(),
-            substeps,
-            tolerance,
-            constraint_names: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
-            component_names: component_names(model),
-            repeated: None,
-        };
-        for (level, system) in trace.systems.iter().enumerate() {
-            let calls = if level == 0 { trace.calls } else { Calls::default() };
-            let (m, first) = (system.rows.len(), program.registers);
-            // What later kernels need first, then the sizes, then the unknowns, which start as the guesses.
-            let stored = cut.stored(level);
-            let outputs = [&stored[..], &system.sizes, &system.guesses].concat();
-            program.push(&mut cut, level, &outputs, parameters, calls);
-            let sizes = first + stored.len()..first + stored.len() + m;
-            cut.place(&stored, first);
-            let unknowns = sizes.end..sizes.end + m;
-            cut.place(&system.unknowns, unknowns.start);
-            let curved = mechanics.kind == Kind::Coisotropic;
-            let determinant = |power| Watching::Determinant { power, curved };
-            let what = match system.watched {
-                Watched::Never => None,
-                Watched::Always => Some(determinant(1)),
-                Watched::OnCurves => curved.then_some(determinant(2)),
-                Watched::Definite => {
-                    let least = LeastEigenvalue::new(m, &system.entries(), diagonal_mass(mechanics));
-                    Some(Watching::LeastEigenvalue(Box::new(least)))
-                }
-            };
-            let watch = what.map(|what| Watch { number: program.watched(), what });
-            program.solves.push(Solve::new(&cut, system, watch, unknowns, sizes, parameters));
-        }
-        let last = trace.systems.len();
-        let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
-        let calls = if last == 0 { trace.calls } else { Calls::default() };
-        program.result = program.registers..program.registers + trace.result.len();
-        let (start, end) = &trace.multipliers;
-        // Multipliers that are unknowns stand among the registers already.
-        let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
-        let outputs = [&trace.result[..], &next, &others].concat();
-        program.push(&mut cut, last, &outputs, parameters, calls);
-        cut.place(&others, program.result.end + next.len());
-        let start = start.iter().map(|node| cut.place[node]).collect();
-        program.multipliers = Multipliers::new(start, end.clone(), model);
-        program.carried = (0..next.len()).map(|k| program.result.end + k).collect();
-        program
+/// What a pilot run has seen, and where it ended.
+pub struct Pilot {
+    /// What each system has taken at most.
+    pub most: Vec<Taken>,
+    pub x: Vec<f64>,
+    /// What is carried there.
+    pub memory: Vec<f64>,
+}
+
+/// Steps of a pilot run that tells how many iterations a step takes, and how many of them are left out.
+pub const PILOT_STEPS: u64 = 64;
+const FIRST_STEPS: u64 = 4;
+
+/// Steps of those that tell which kind of iteration is the faster one.
+const TRIAL_STEPS: u64 = 16;
+
+enum Lost {
+    Unsolved(Unsolved),
+    Degenerate(f64),
+    Indefinite(f64),
+}
+
+impl<K: Kernel> Stage<K> {
+    /// Where they stand.
+    pub fn range(&self) -> Range<usize> {
+        self.first..self.first + self.length
     }
 
+    /// Computes them.
+    pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
+        let (read, written) = registers.split_at_mut(self.first);
+        self.kernel.compute(read, &mut written[..self.length], work);
+    }
+
+    /// The same for other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> Stage<K> {
+        Stage { kernel: self.kernel.rebound(parameters), ..*self }
+    }
+}
+
+impl Reduction {
+    /// Reduces registers to one.
+    fn reduce(self, of: &[Range<usize>], to: usize, registers: &mut [f64]) {
+        let parts = of.iter().map(|range| &registers[range.clone()]);
+        registers[to] = match self {
+            // NaN stays.
+            Reduction::Largest => parts.flatten().fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() }),
+            Reduction::Sum => parts.map(sum).sum(),
+        };
+    }
+}
+
+/// Numbers up to which a sum is one in vectors.
+const SUMMED_TOGETHER: usize = 256;
+
+/// The sum by halves, so that rounding grows with the logarithm of the length, in an order that depends on that only.
+fn sum(numbers: &[f64]) -> f64 {
+    if numbers.len() > SUMMED_TOGETHER {
+        let (first, second) = numbers.split_at(numbers.len() / 2);
+        return sum(first) + sum(second);
+    }
+    let mut lanes = [0.0; 8];
+    for eight in numbers.chunks(lanes.len()) {
+        lanes.iter_mut().zip(eight).for_each(|(lane, number)| *lane += number);
+    }
+    lanes.iter().sum()
+}
+
+impl<L: Lowering> Solve<L> {
+    /// Solves for the unknowns in place. `scale` holds, for a system whose determinant is watched, its sign and the size of
+    /// the smallest pivot at the start of the run, 0 before it is known; for one whose smallest eigenvalue is watched, how
+    /// far that has come below what is notable.
+    fn run(
+        &self,
+        registers: &mut [f64],
+        h: f64,
+        tolerance: f64,
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<Taken, Lost> {
+        let solved = self.task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
+            self.count(0, unsolved.iterations, cost);
+            let lost = unsolved.strayed && self.watch.as_ref().is_some_and(Watch::is_curved);
+            if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
+        })?;
+        self.count(solved.sweeps, solved.iterations, cost);
+        let taken = Taken { iterations: solved.iterations, sweeps: solved.sweeps, update: solved.update };
+        let Some(Watch { number, what }) = &self.watch else { return Ok(taken) };
+        let scale = &mut scale[2 * number..2 * number + 2];
+        match what {
+            &Watching::Determinant { power, curved } => {
+                if curved && solved.strayed {
+                    // It became singular on the way.
+                    return Err(Lost::Degenerate(0.0));
+                }
+                self.compare(power, h, solved.pivots, scale)?;
+            }
+            Watching::LeastEigenvalue(least) => {
+                let smallest = NOTABLE - scale[0];
+                let (entries, work) = self.equations.entries(work);
+                if !least.exceeds(entries, smallest, work) {
+                    let eigenvalue = least.find(entries, smallest, work);
+                    if eigenvalue < INDEFINITE {
+                        return Err(Lost::Indefinite(eigenvalue));
+                    }
+                    scale[0] = NOTABLE - eigenvalue;
+                }
+            }
+            Watching::Positive if solved.pivots.negative => return Err(Lost::Indefinite(0.0)),
+            Watching::Positive => {}
+        }
+        Ok(taken)
+    }
+
+    /// Compares the pivots of a matrix that holds h to this power in every row with those at the start of the run.
+    fn compare(&self, power: i32, h: f64, pivots: Pivots, scale: &mut [f64]) -> Result<(), Lost> {
+        // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
+        let backwards = h < 0.0 && power == 1 && !self.task.unknowns.len().is_multiple_of(2);
+        let sign = if pivots.negative ^ backwards { -1.0 } else { 1.0 };
+        let size = pivots.smallest / h.abs().powi(power);
+        if scale[0] == 0.0 {
+            scale.copy_from_slice(&[sign, size]);
+        }
+        if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
+            return Err(Lost::Degenerate(sign * size / scale[1]));
+        }
+        Ok(())
+    }
+
+    fn count(&self, sweeps: u32, iterations: u32, cost: &mut Cost) {
+        Calls { hessian: 0, ..self.calls }.count(u64::from(sweeps), cost);
+        self.calls.count(u64::from(iterations), cost);
+        cost.linear_solves += u64::from(iterations);
+        cost.newton_iterations += if self.task.linear { 0 } else { u64::from(iterations) };
+    }
+
+    fn work_len(&self) -> usize {
+        let least = self.watch.as_ref().and_then(Watch::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
+        // A fixed-point iteration keeps the guess.
+        let guess = if self.task.sweeps { self.task.unknowns.len() } else { 0 };
+        self.equations.work_len() + least.max(guess)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Solve<L> {
+        Solve {
+            equations: self.equations.rebound(parameters),
+            task: self.task.clone(),
+            rows: self.rows.clone(),
+            watch: self.watch.clone(),
+            calls: self.calls,
+        }
+    }
+}
+
+impl<L: Lowering> Program<L> {
     /// Whether a step solves equations by Newton's iteration; linear ones take none.
     pub fn iterates(&self) -> bool {
-        let own = self.solves.iter().any(|solve| !solve.system.linear);
+        let own = self.solves().any(|solve| !solve.task.linear);
         own || self.handover.as_ref().is_some_and(|handover| handover.program().iterates())
     }
 
+    /// The systems, in the order in which they are solved.
+    pub fn solves(&self) -> impl Iterator<Item = &Solve<L>> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Solve(solve) => Some(&**solve),
+            _ => None,
+        })
+    }
+
     /// The same program with other parameters of the model.
-    pub fn rebound(&self, parameters: &[f64]) -> Program {
-        let own = parameters;
-        let parameters = &[parameters, &self.settings].concat();
-        let segment = |s: &Segment| Segment { kernel: s.kernel.rebound(parameters), ..*s };
-        let solve = |s: &Solve| Solve {
-            kernel: s.kernel.rebound(parameters),
-            unknowns: s.unknowns.clone(),
-            sizes: s.sizes.clone(),
-            system: s.system.clone(),
-            watch: s.watch.clone(),
-            ..*s
+    pub fn rebound(&self, parameters: &[f64]) -> Program<L> {
+        let handover = self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(parameters)));
+        let parameters = &[parameters, &self.own].concat();
+        let action = |action: &Action<L>| match action {
+            Action::Compute(stage) => Action::Compute(stage.rebound(parameters)),
+            Action::Reduce { how, of, to } => Action::Reduce { how: *how, of: of.clone(), to: *to },
+            Action::Solve(solve) => Action::Solve(Box::new(solve.rebound(parameters))),
         };
         Program {
-            segments: self.segments.iter().map(segment).collect(),
-            solves: self.solves.iter().map(solve).collect(),
+            layout: self.layout.clone(),
+            actions: self.actions.iter().map(action).collect(),
             result: self.result.clone(),
             carried: self.carried.clone(),
-            handover: self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(own))),
-            settings: self.settings.clone(),
             multipliers: self.multipliers.clone(),
             substeps: self.substeps.clone(),
-            constraint_names: self.constraint_names.clone(),
-            component_names: self.component_names.clone(),
+            names: self.names.clone(),
+            own: self.own.clone(),
+            handover,
             repeated: None,
             ..*self
         }
     }
 
-    fn push(&mut self, cut: &mut Cut, level: usize, outputs: &[Node], parameters: &[f64], calls: Calls) {
-        let first = self.registers;
-        let kernel = cut.kernel(outputs, level, first, parameters);
-        self.segments.push(Segment { kernel, first, calls });
-        self.registers += outputs.len();
+    /// How many numbers are carried.
+    pub fn carried_len(&self) -> usize {
+        self.carried.iter().map(Range::len).sum()
     }
 
-    /// What an equation says, for a reader.
-    fn name(&self, equation: Equation) -> String {
-        match equation {
-            Equation::Constraint(i) => self.constraint_names[i].clone(),
-            Equation::Hidden(i) => format!("{}.hidden", self.constraint_names[i]),
-            Equation::Stage(i) => self.component_names[i].clone(),
-            Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
+    /// How many watched systems there are: each remembers a scale.
+    fn watched(&self) -> usize {
+        self.solves().filter(|solve| solve.watch.is_some()).count()
+    }
+
+    /// Puts x, t, h and what is carried into the registers.
+    fn load(&self, (t, h): (f64, f64), x: &[f64], carried: &[f64], registers: &mut [f64]) {
+        let at = self.dimension;
+        match &self.layout {
+            Some(layout) => layout.split(x, &mut registers[..at]),
+            None => registers[..at].copy_from_slice(x),
+        }
+        registers[at] = t;
+        registers[at + 1] = h;
+        registers[at + 2..at + 2 + carried.len()].copy_from_slice(carried);
+    }
+
+    fn unload(&self, registers: &[f64], x: &mut [f64], carried: &mut [f64]) {
+        self.scatter(&registers[self.result.clone()], x);
+        let mut at = 0;
+        for range in &self.carried {
+            carried[at..at + range.len()].copy_from_slice(&registers[range.clone()]);
+            at += range.len();
         }
     }
 
-    /// Length of what follows the registers: residuals and Jacobians, and scratch.
-    fn beyond(&self) -> usize {
-        let solve = |solve: &Solve| {
-            let least = solve.watch.as_ref().and_then(Watch::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
-            solve.kernel.outputs() + solve.system.work_len() + solve.kernel.work_len().max(least)
-        };
-        let kernels = self.segments.iter().map(|segment| segment.kernel.work_len());
-        self.solves.iter().map(solve).chain(kernels).max().unwrap_or(0)
+    /// Puts a result into the place of as many components of x.
+    pub fn scatter(&self, result: &[f64], x: &mut [f64]) {
+        match &self.layout {
+            Some(layout) => layout.join(result, x),
+            None => x[..result.len()].copy_from_slice(result),
+        }
     }
 
     /// One substep from what the registers hold at their start. `most` keeps the largest number of iterations of each
@@ -268,206 +459,142 @@ impl Program {
         scale: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
-        most: &mut [u32],
+        most: &mut [Taken],
     ) -> Result<(), NoStep> {
-        for (k, segment) in self.segments.iter().enumerate() {
-            let (inputs, own) = registers.split_at_mut(segment.first);
-            segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
-            segment.calls.count(1, cost);
-            if let Some(solve) = self.solves.get(k) {
-                let mut solved = solve.run(registers, self.tolerance, scale, cost, work, self.dimension);
-                if let Err(Lost::Unsolved(newton::Unsolved { far: true, .. })) = solved {
-                    solved = self.follow(k, registers, scale, cost, work);
-                }
-                let iterations = solved.map_err(|lost| match lost {
-                    Lost::Unsolved(newton::Unsolved { iterations, residual, equation, .. }) => {
-                        NoStep::NotSolved { iterations, residual, equation: self.name(equation) }
+        self.calls.count(1, cost);
+        let h = registers[self.dimension + 1];
+        let mut system = 0;
+        for (place, action) in self.actions.iter().enumerate() {
+            match action {
+                Action::Compute(stage) => stage.run(registers, work),
+                Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
+                Action::Solve(solve) => {
+                    let mut solved = solve.run(registers, h, self.tolerance, scale, cost, work);
+                    if let Err(Lost::Unsolved(Unsolved { far: true, .. })) = solved {
+                        solved = self.follow(place, solve, registers, scale, cost, work);
                     }
-                    Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
-                    Lost::Indefinite(eigenvalue) => NoStep::Indefinite { eigenvalue },
-                })?;
-                if let Some(most) = most.get_mut(k) {
-                    *most = iterations.max(*most);
+                    let taken = solved.map_err(|lost| self.no_step(solve, lost))?;
+                    if let Some(most) = most.get_mut(system) {
+                        *most = most.most(taken);
+                    }
+                    system += 1;
                 }
             }
         }
         Ok(())
     }
 
-    /// The solution of system `k` that belongs to this step, followed from shorter ones.
+    fn no_step(&self, solve: &Solve<L>, lost: Lost) -> NoStep {
+        match lost {
+            Lost::Unsolved(Unsolved { iterations, residual, row, .. }) => {
+                let (first, equation) = solve.rows[solve.rows.partition_point(|&(first, _)| first <= row) - 1];
+                NoStep::NotSolved { iterations, residual, equation: L::name(&self.names, equation, row - first) }
+            }
+            Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
+            Lost::Indefinite(eigenvalue) => NoStep::Indefinite { eigenvalue },
+        }
+    }
+
+    /// The solution of the system at this place among the actions that belongs to this step, followed from shorter ones.
     fn follow(
         &self,
-        k: usize,
+        place: usize,
+        solve: &Solve<L>,
         registers: &mut [f64],
         scale: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
-    ) -> Result<u32, Lost> {
-        let (unknowns, at) = (self.solves[k].unknowns.clone(), self.dimension + 1);
+    ) -> Result<Taken, Lost> {
+        let (unknowns, at) = (solve.task.unknowns.clone(), self.dimension + 1);
         let h = registers[at];
         let followed = follow(unknowns.len(), |part, prediction| {
             registers[at] = part * h;
-            for (j, segment) in self.segments[..=k].iter().enumerate() {
-                let (inputs, own) = registers.split_at_mut(segment.first);
-                segment.kernel.run(0.0, inputs, &mut own[..segment.kernel.outputs()], work);
-                segment.calls.count(1, cost);
-                if j < k {
-                    self.solves[j].run(registers, self.tolerance, scale, cost, work, self.dimension)?;
+            self.calls.count(1, cost);
+            for action in &self.actions[..place] {
+                match action {
+                    Action::Compute(stage) => stage.run(registers, work),
+                    Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
+                    Action::Solve(solve) => {
+                        solve.run(registers, part * h, self.tolerance, scale, cost, work)?;
+                    }
                 }
             }
             prediction.predict(&mut registers[unknowns.clone()]);
-            let iterations = self.solves[k].run(registers, self.tolerance, scale, cost, work, self.dimension)?;
+            let taken = solve.run(registers, part * h, self.tolerance, scale, cost, work)?;
             prediction.solved(&registers[unknowns.clone()]);
-            Ok(iterations)
+            Ok(taken)
         });
         registers[at] = h;
         followed
     }
 
-    /// How many watched systems there are: each remembers a scale.
-    fn watched(&self) -> usize {
-        self.solves.iter().filter(|solve| solve.watch.is_some()).count()
-    }
-}
-
-enum Lost {
-    Unsolved(newton::Unsolved),
-    Degenerate(f64),
-    Indefinite(f64),
-}
-
-impl Solve {
-    fn new(
-        cut: &Cut,
-        system: &System,
-        watch: Option<Watch>,
-        unknowns: Range<usize>,
-        sizes: Range<usize>,
-        parameters: &[f64],
-    ) -> Solve {
-        let entries = system.entries();
-        let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
-        let outputs = [&system.residuals[..], &values].concat();
-        let level = cut.level_of(system.unknowns[0]);
-        Solve {
-            kernel: cut.kernel(&outputs, level, unknowns.end, parameters),
-            system: newton::System {
-                rows: system.rows.clone(),
-                linear: system.linear,
-                elimination: Elimination::new(system.rows.len(), &entries),
-            },
-            unknowns,
-            sizes,
-            watch,
-            calls: system.calls,
-        }
-    }
-
-    /// Solves for the unknowns in place. `scale` holds, for a system whose determinant is watched, its sign and the size of
-    /// the smallest pivot at the start of the run, 0 before it is known; for one whose smallest eigenvalue is watched, how
-    /// far that has come below what is notable.
-    fn run(
-        &self,
-        registers: &mut [f64],
-        tolerance: f64,
-        scale: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
-        dimension: usize,
-    ) -> Result<u32, Lost> {
-        let h = registers[dimension + 1];
-        let (outputs, work) = work.split_at_mut(self.kernel.outputs());
-        let (elimination, work) = work.split_at_mut(self.system.work_len());
-        let registers = &mut registers[..self.unknowns.end];
-        let solved = self
-            .system
-            .solve(registers, self.sizes.clone(), tolerance, outputs, elimination, |registers, outputs| {
-                self.kernel.run(0.0, registers, outputs, work);
-            })
-            .map_err(|unsolved| {
-                self.calls.count(u64::from(unsolved.iterations), cost);
-                let lost = unsolved.strayed && self.watch.as_ref().is_some_and(Watch::is_curved);
-                if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
-            })?;
-        let iterations = u64::from(solved.iterations);
-        self.calls.count(iterations, cost);
-        cost.linear_solves += iterations;
-        if !self.system.linear {
-            cost.newton_iterations += iterations;
-        }
-        let Some(Watch { number, what }) = &self.watch else { return Ok(solved.iterations) };
-        let scale = &mut scale[2 * number..2 * number + 2];
-        match what {
-            &Watching::Determinant { power, curved } => {
-                if curved && solved.strayed {
-                    // It became singular on the way.
-                    return Err(Lost::Degenerate(0.0));
-                }
-                // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
-                let backwards = h < 0.0 && power == 1 && !self.unknowns.len().is_multiple_of(2);
-                let sign = if solved.pivots.negative ^ backwards { -1.0 } else { 1.0 };
-                let size = solved.pivots.smallest / h.abs().powi(power);
-                if scale[0] == 0.0 {
-                    scale.copy_from_slice(&[sign, size]);
-                }
-                if sign != scale[0] || size.is_nan() || size <= LOST * scale[1] {
-                    return Err(Lost::Degenerate(sign * size / scale[1]));
-                }
-            }
-            Watching::LeastEigenvalue(least) => {
-                let (entries, smallest) = (&outputs[self.unknowns.len()..], NOTABLE - scale[0]);
-                if !least.exceeds(entries, smallest, work) {
-                    let eigenvalue = least.find(entries, smallest, work);
-                    if eigenvalue < INDEFINITE {
-                        return Err(Lost::Indefinite(eigenvalue));
-                    }
-                    scale[0] = NOTABLE - eigenvalue;
-                }
-            }
-        }
-        Ok(solved.iterations)
-    }
-}
-
-/// What a pilot run has seen, and where it ended.
-struct Pilot {
-    /// The largest number of iterations of each system.
-    most: Vec<u32>,
-    x: Vec<f64>,
-    /// What is carried there.
-    memory: Vec<f64>,
-}
-
-impl Program {
     /// A step from `x`, which becomes x₁.
-    fn step(
+    pub fn step(
         &self,
         (t, h): (f64, f64),
         x: &mut [f64],
         memory: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
-        most: &mut [u32],
+        most: &mut [Taken],
     ) -> Result<(), NoStep> {
-        let n = self.dimension;
         let mut made = 0.0f64;
         for &gamma in &self.substeps {
             let (t, h) = (made.mul_add(h, t), gamma * h);
             self.find_handed((t, h), x, memory, cost, work)?;
             let (registers, work) = work.split_at_mut(self.registers);
-            let (carried, scale) = memory.split_at_mut(self.carried.len());
-            registers[..n].copy_from_slice(x);
-            registers[n] = t;
-            registers[n + 1] = h;
-            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
+            let (carried, scale) = memory.split_at_mut(self.carried_len());
+            self.load((t, h), x, carried, registers);
             self.substep(registers, scale, cost, work, most)?;
-            x.copy_from_slice(&registers[self.result.clone()]);
-            for (carried, &place) in carried.iter_mut().zip(&self.carried) {
-                *carried = registers[place];
-            }
+            self.unload(registers, x, carried);
             made += gamma;
         }
         Ok(())
+    }
+
+    /// A run of some steps from the start. What the first of them take is not looked at, as nothing is known there of the
+    /// steps before; none where a step fails.
+    pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
+        let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
+        let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
+        let mut most = vec![Taken::default(); self.solves().count()];
+        for step in 0..steps {
+            if step == FIRST_STEPS {
+                most.fill(Taken::default());
+            }
+            self.step((t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, &mut most).ok()?;
+        }
+        memory.truncate(self.carried_len());
+        Some(Pilot { most, x, memory })
+    }
+
+    /// Chooses, for steps of the length h from a start, between Newton's method and fixed-point iteration for the stages of
+    /// implicit methods: where these contract in so few sweeps that they take less.
+    pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
+        let may = |solve: &Solve<L>| solve.task.local && self.tolerance == 0.0;
+        let may: Vec<bool> = self.solves().map(may).collect();
+        if !may.contains(&true) {
+            return;
+        }
+        let Some(newton) = self.pilot(TRIAL_STEPS, t0_and_h, start) else { return };
+        self.set_sweeps(&may);
+        let swept = self.pilot(TRIAL_STEPS, t0_and_h, start);
+        let pays = |(solve, k): (&Solve<L>, usize)| {
+            let (sweep, iteration) = solve.equations.operations();
+            let Some(taken) = swept.as_ref().map(|swept| swept.most[k]) else { return false };
+            let cheaper = taken.sweeps as usize * sweep < newton.most[k].iterations as usize * iteration;
+            may[k] && taken.iterations == 0 && cheaper
+        };
+        let chosen: Vec<bool> = self.solves().zip(0..).map(pays).collect();
+        self.set_sweeps(&chosen);
+    }
+
+    fn set_sweeps(&mut self, sweeps: &[bool]) {
+        let solves = self.actions.iter_mut().filter_map(|action| match action {
+            Action::Solve(solve) => Some(solve),
+            _ => None,
+        });
+        solves.zip(sweeps).for_each(|(solve, &sweeps)| solve.task.sweeps = sweeps);
     }
 
     /// Finds what a substep takes over, where none of its length came before.
@@ -491,111 +618,58 @@ impl Program {
     /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
     /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
-        let scale = memory.get(self.carried.len()..)?;
-        let watches = self.solves.iter().filter_map(|solve| solve.watch.as_ref());
+        let scale = memory.get(self.carried_len()..)?;
+        let watches = self.solves().filter_map(|solve| solve.watch.as_ref());
         let below = watches.filter(|watch| watch.least_eigenvalue().is_some()).map(|watch| scale[2 * watch.number]);
         below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
-
-    /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
-    /// no multipliers are known there; none where a step fails.
-    fn pilot(&self, plan: &Plan, h: f64, start: &[f64]) -> Option<Pilot> {
-        let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
-        let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
-        let mut most = vec![0; self.solves.len()];
-        for step in 0..PILOT_STEPS {
-            if step == FIRST_STEPS {
-                most.fill(0);
-            }
-            self.step((plan.t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, &mut most).ok()?;
-        }
-        memory.truncate(self.carried.len());
-        Some(Pilot { most, x, memory })
-    }
-
-    /// Lets a run of `plan` from `start` take its steps in loops, if the step is small enough. `targets` are F₀ of the
-    /// rows of `field` that are no constraints.
-    pub fn repeat(
-        &mut self,
-        trace: &Trace,
-        field: &Field,
-        plan: &Plan,
-        (parameters, targets): (&[f64], &[f64]),
-        start: &[f64],
-    ) {
-        let Stepping::Fixed(fixed) = &plan.stepping else { return };
-        // On curved fibres every iteration is looked at, which a loop cannot; nor does it do determinants of shifted matrices.
-        let alone =
-            |watch: &Watch| watch.is_curved() || watch.least_eigenvalue().is_some_and(|least| !least.is_exact());
-        let alone = self.solves.iter().filter_map(|solve| solve.watch.as_ref()).any(alone);
-        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
-            return;
-        }
-        let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };
-        let doubtful = |(solve, &most): (&Solve, &u32)| solve.system.is_local() && most >= DOUBTFUL_ITERATIONS;
-        if self.solves.iter().zip(&pilot.most).any(doubtful) {
-            return;
-        }
-        let all = [parameters, &self.settings, targets, &[fixed.h, plan.t0]].concat();
-        self.repeated = Repeated::new(&Ingredients {
-            trace,
-            iterations: &pilot.most,
-            substeps: &self.substeps,
-            field,
-            parameters: &all,
-            own_parameters: parameters.len() + self.settings.len(),
-            start: &pilot.x,
-            memory: &pilot.memory,
-            steps: PILOT_STEPS,
-            multipliers: &self.multipliers,
-        });
-    }
 }
 
-impl Finds for Program {
+impl<L: Lowering> Finds for Program<L> {
     fn evaluate<'w>(
         &self,
-        (t, h): (f64, f64),
+        t_and_h: (f64, f64),
         x: &[f64],
         cost: &mut Cost,
         work: &'w mut [f64],
     ) -> Result<&'w [f64], NoStep> {
         let (registers, work) = work.split_at_mut(self.registers);
-        registers[..x.len()].copy_from_slice(x);
-        registers[x.len()] = t;
-        registers[x.len() + 1] = h;
+        self.load(t_and_h, x, &[], registers);
         self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
         Ok(&registers[self.result.clone()])
     }
 }
 
-impl StepMap for Program {
+impl<L: Lowering> StepMap for Program<L> {
     fn tableau(&self) -> Option<&'static Tableau> {
         None
     }
 
     fn work_len(&self) -> usize {
-        let trial = 2 * self.watched();
-        let others = [
-            self.repeated.as_ref().map_or(0, Repeated::work_len),
-            self.handover.as_ref().map_or(0, FirstSame::work_len),
-        ];
-        others.into_iter().fold(self.registers + trial + self.beyond(), usize::max)
+        let actions = self.actions.iter().map(|action| match action {
+            Action::Compute(stage) => stage.kernel.work_len(),
+            Action::Reduce { .. } => 0,
+            Action::Solve(solve) => solve.work_len(),
+        });
+        // What `multipliers` tries a step with stands behind the registers.
+        let own = self.registers + 2 * self.watched() + actions.max().unwrap_or(0);
+        let repeated = self.repeated.as_ref().map_or(0, Repeated::work_len);
+        own.max(repeated).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
     }
 
     fn memory_len(&self) -> usize {
-        self.carried.len() + 2 * self.watched() + usize::from(self.handover.is_some())
+        // The last number is the length of the step that handed over.
+        self.carried_len() + 2 * self.watched() + usize::from(self.handover.is_some())
     }
 
     fn begin(
         &self,
-        t_and_h: (f64, f64),
+        (t, h): (f64, f64),
         x: &[f64],
         memory: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        let (t, h) = t_and_h;
         self.find_handed((t, self.substeps[0] * h), x, memory, cost, work)
     }
 
@@ -644,142 +718,19 @@ impl StepMap for Program {
         lambda: &mut [f64],
         work: &mut [f64],
     ) {
-        let n = self.dimension;
         let (registers, work) = work.split_at_mut(self.registers);
         let (scale, work) = work.split_at_mut(2 * self.watched());
         let after = self.multipliers.step((before, after));
         if after != 0.0 {
             // The first substep as it will be made: what it finds at its start acts here.
-            let (carried, known) = memory.split_at(self.carried.len());
-            scale.copy_from_slice(known);
-            registers[..n].copy_from_slice(x);
-            registers[n] = t;
-            registers[n + 1] = self.substeps[0] * after;
-            registers[n + 2..n + 2 + carried.len()].copy_from_slice(carried);
+            let (carried, known) = memory.split_at(self.carried_len());
+            scale.copy_from_slice(&known[..scale.len()]);
+            self.load((t, self.substeps[0] * after), x, carried, registers);
             if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
                 lambda.fill(f64::NAN);
                 return;
             }
         }
         self.multipliers.put((before, after), registers, memory, lambda);
-    }
-}
-
-/// A trace on the way to its kernels: at which level each node is known, and where it stands.
-struct Cut<'a> {
-    graph: &'a Graph,
-    parameters_only: Vec<bool>,
-    /// After how many solves a node can be computed.
-    level: Vec<usize>,
-    /// What later kernels need of each level.
-    needed: Vec<Vec<Node>>,
-    /// Where nodes stand among the registers.
-    place: FxHashMap<Node, usize>,
-}
-
-impl<'a> Cut<'a> {
-    fn new(trace: &'a Trace) -> Cut<'a> {
-        let graph = &trace.graph;
-        let mut solved: FxHashMap<Node, usize> = FxHashMap::default();
-        for (k, system) in trace.systems.iter().enumerate() {
-            solved.extend(system.unknowns.iter().map(|&unknown| (unknown, k + 1)));
-        }
-        let (mut level, mut parameters_only) = (Vec::with_capacity(graph.len()), Vec::with_capacity(graph.len()));
-        for k in 0..graph.len() {
-            let node = Node(k as u32);
-            let expression = graph.expression(node);
-            let of = |node: Node| level[node.0 as usize];
-            level.push(match solved.get(&node) {
-                Some(&level) => level,
-                None => expression.arguments().map(of).max().unwrap_or(0),
-            });
-            parameters_only.push(match expression {
-                Expression::Constant(_) | Expression::Input(Input::Parameter(_)) => true,
-                Expression::Input(_) => false,
-                _ => expression.arguments().all(|argument| parameters_only[argument.0 as usize]),
-            });
-        }
-        let mut place: FxHashMap<Node, usize> = FxHashMap::default();
-        for k in 0..graph.len() {
-            if let Expression::Input(Input::State(i)) = graph.expression(Node(k as u32))
-                && (i as usize) < trace.dimension + 2
-            {
-                place.insert(Node(k as u32), i as usize);
-            }
-        }
-        for (k, &(input, _)) in trace.carried.iter().enumerate() {
-            place.insert(input, trace.dimension + 2 + k);
-        }
-        let mut cut = Cut { graph, parameters_only, level, needed: vec![Vec::new(); trace.systems.len() + 1], place };
-        cut.find_needs(trace);
-        cut
-    }
-
-    /// After how many solves a node can be computed.
-    fn level_of(&self, node: Node) -> usize {
-        self.level[node.0 as usize]
-    }
-
-    /// Finds, from the last level to the first, what the kernels of a level need of earlier ones.
-    fn find_needs(&mut self, trace: &Trace) {
-        let last = trace.systems.len();
-        let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
-        for level in (0..=last).rev() {
-            let mut roots: Vec<Node> = needed[level].iter().copied().collect();
-            match trace.systems.get(level) {
-                Some(system) => roots.extend(system.sizes.iter().chain(&system.guesses)),
-                None => {
-                    let next = trace.carried.iter().map(|(_, next)| next);
-                    roots.extend(trace.result.iter().chain(next).chain(&trace.multipliers.0));
-                }
-            }
-            // The residuals of the system before depend on its unknowns.
-            if level > 0 {
-                let system = &trace.systems[level - 1];
-                roots.extend(system.residuals.iter().chain(system.jacobian.iter().map(|(_, _, node)| node)));
-            }
-            let mut seen = FxHashSet::default();
-            while let Some(node) = roots.pop() {
-                if !seen.insert(node) || self.parameters_only[node.0 as usize] {
-                    continue;
-                }
-                let at = self.level_of(node);
-                if at == level {
-                    roots.extend(self.graph.expression(node).arguments());
-                } else if self.graph.expression(node).arguments().next().is_some() {
-                    needed[at].insert(node);
-                }
-            }
-        }
-        for (sorted, needed) in self.needed.iter_mut().zip(needed) {
-            sorted.extend(needed);
-            sorted.sort_unstable();
-        }
-    }
-
-    /// What later kernels need of a level.
-    fn stored(&self, level: usize) -> Vec<Node> {
-        self.needed[level].clone()
-    }
-
-    /// Notes where nodes stand.
-    fn place(&mut self, nodes: &[Node], first: usize) {
-        for (k, &node) in nodes.iter().enumerate() {
-            self.place.insert(node, first + k);
-        }
-    }
-
-    /// The kernel of some nodes of this level at most, which reads the first `registers` registers.
-    fn kernel(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Bound {
-        debug_assert!(outputs.iter().all(|&node| self.level_of(node) <= level));
-        let mut g = Graph::new();
-        // In a fixed order: the order of nodes decides which products are fused.
-        let mut places: Vec<(usize, Node)> = self.place.iter().map(|(&node, &place)| (place, node)).collect();
-        places.sort_unstable();
-        let known = places.into_iter().filter(|&(place, _)| place < registers);
-        let known = known.map(|(place, node)| (node, g.state(place))).collect();
-        let roots = g.copy_from(self.graph, outputs, &known);
-        let (g, roots) = fuse(&g, &roots);
-        Bound::new(&Tape::of_fused(&g, &roots, registers, parameters.len()), parameters)
     }
 }

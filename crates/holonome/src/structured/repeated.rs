@@ -3,7 +3,9 @@
 //! which one was too large, or in which a watched system came near to being singular, is made again step by step.
 
 use super::multipliers::Multipliers;
-use super::tracing::{Calls, System, Trace};
+use super::nodes::Nodes;
+use super::program::Taken;
+use super::recorder::{self, Calls};
 use crate::compiled::{Bound, Formula, Watching};
 use holonome_integrate::newton::CLOSE;
 use holonome_integrate::phase_space::Watched;
@@ -17,6 +19,9 @@ use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::deviation;
 use rustc_hash::FxHashMap;
+
+type Trace = recorder::Trace<Nodes>;
+type System = recorder::System<Nodes>;
 
 /// A step is written out up to this many operations: about what the first-level instruction cache holds.
 const LONGEST_STEP: usize = 4000;
@@ -46,8 +51,8 @@ pub struct Repeated {
 pub struct Ingredients<'a> {
     /// The step.
     pub trace: &'a Trace,
-    /// How many iterations each of its systems takes.
-    pub iterations: &'a [u32],
+    /// What each of its systems takes.
+    pub most: &'a [Taken],
     /// γ₁ … γ_s.
     pub substeps: &'a [f64],
     /// The invariants to watch.
@@ -67,7 +72,7 @@ pub struct Ingredients<'a> {
 impl Ingredients<'_> {
     /// The energy that the step watches: where it stands among what is carried, and where its value at the start does.
     fn energy(&self) -> Option<(usize, usize)> {
-        self.trace.handover.as_ref().and_then(|handover| handover.watched)
+        self.trace.watched
     }
 
     /// How many largest deviations are remembered.
@@ -79,7 +84,8 @@ impl Ingredients<'_> {
 impl Repeated {
     /// The loop, if the step is small enough to be written out.
     pub fn new(of: &Ingredients) -> Option<Repeated> {
-        if of.trace.systems.iter().any(|system| system.rows.len() > LARGEST_SYSTEM) {
+        let large = |(system, most): (&System, &Taken)| system.rows.len() > LARGEST_SYSTEM && most.sweeps == 0;
+        if of.trace.systems.iter().zip(of.most).any(large) {
             return None;
         }
         let mut written = Written::default();
@@ -92,9 +98,13 @@ impl Repeated {
         // The last iteration with the matrix of the one before it, if that is enough; one iteration more, if need be.
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
         attempts.into_iter().find_map(|(more, frozen)| {
-            let count = |(system, &count): (&System, &u32)| if system.linear { count } else { count + more };
-            let iterations: Vec<u32> = of.trace.systems.iter().zip(of.iterations).map(count).collect();
-            Repeated::written(&Ingredients { iterations: &iterations, ..*of }, &reference, frozen)
+            let count = |(system, most): (&System, &Taken)| Taken {
+                iterations: most.iterations + if system.linear || most.sweeps > 0 { 0 } else { more },
+                sweeps: most.sweeps + if most.sweeps > 0 { more } else { 0 },
+                ..*most
+            };
+            let most: Vec<Taken> = of.trace.systems.iter().zip(of.most).map(count).collect();
+            Repeated::written(&Ingredients { most: &most, ..*of }, &reference, frozen)
         })
     }
 
@@ -109,7 +119,9 @@ impl Repeated {
         let substeps = of.substeps.len() as u64;
         let mut calls = of.trace.calls.times(substeps);
         let (mut solves, mut iterations) = (0, 0);
-        for (system, &count) in of.trace.systems.iter().zip(of.iterations) {
+        for (system, &Taken { iterations: count, sweeps, .. }) in of.trace.systems.iter().zip(of.most) {
+            let swept = Calls { hessian: 0, ..system.calls };
+            calls = calls.plus(swept.times(substeps * u64::from(sweeps)));
             calls = calls.plus(system.calls.times(substeps * u64::from(count)));
             solves += substeps * u64::from(count);
             if !system.linear {
@@ -215,7 +227,7 @@ impl Written {
     /// Writes the step as a map of (x, largest deviations, largest residual, what is carried, multipliers at its start,
     /// number) to itself.
     fn step(&mut self, of: &Ingredients, reference: Option<&[f64]>) -> Outputs {
-        let (trace, n, own) = (of.trace, of.trace.dimension, of.own_parameters);
+        let (trace, n, own) = (of.trace, of.trace.x.len(), of.own_parameters);
         let constraints = of.field.constraints;
         let mut watched = of.field.clone();
         let delta = deviation(&mut watched, |g, row| g.parameter(own + row - constraints));
@@ -243,13 +255,17 @@ impl Written {
             let (before, part) = (g.constant(made), g.constant(gamma));
             let (t, h) = (g.fma(before, h, t), g.mul(part, h));
             let mut known: FxHashMap<Node, Node> = FxHashMap::default();
-            for (&input, &node) in trace.inputs.iter().zip(x.iter().chain([&t, &h])) {
+            for (&input, &node) in trace.x.iter().chain([&trace.t, &trace.h]).zip(x.iter().chain([&t, &h])) {
                 known.insert(input, node);
             }
             known.extend(trace.carried.iter().zip(&carried).map(|(&(input, _), &node)| (input, node)));
             let mut taken = 0;
-            for (system, &count) in trace.systems.iter().zip(of.iterations) {
-                let inverse_pivots = solve(g, trace, system, count, frozen, &mut known, &mut residual);
+            for (system, &most) in trace.systems.iter().zip(of.most) {
+                if most.sweeps > 0 {
+                    sweep(g, trace, system, most, &mut known, &mut residual);
+                    continue;
+                }
+                let inverse_pivots = solve(g, trace, system, most.iterations, frozen, &mut known, &mut residual);
                 if system.watched == Watched::Definite {
                     residual = definite(g, trace, system, &known, residual);
                 }
@@ -270,11 +286,11 @@ impl Written {
                 }
             }
             if k == 0 {
-                starts = g.copy_from(&trace.graph, &trace.multipliers.0, &known);
+                starts = g.copy_from(&trace.symbols.graph, &trace.multipliers.0, &known);
             }
-            x = g.copy_from(&trace.graph, &trace.result, &known);
-            let next: Vec<Node> = trace.carried.iter().map(|&(_, next)| next).collect();
-            carried = g.copy_from(&trace.graph, &next, &known);
+            let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
+            x = g.copy_from(&trace.symbols.graph, &result, &known);
+            carried = g.copy_from(&trace.symbols.graph, &trace.next(), &known);
             made += gamma;
         }
         if let Some((energy, start)) = of.energy() {
@@ -328,7 +344,7 @@ fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Nod
 /// The Newton matrix of a system.
 fn matrix(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>) -> Matrix {
     let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
-    let values = g.copy_from(&trace.graph, &entries, known);
+    let values = g.copy_from(&trace.symbols.graph, &entries, known);
     let mut matrix = Matrix::zeros(g, system.rows.len());
     for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
         matrix.set(i as usize, j as usize, value);
@@ -346,15 +362,15 @@ fn solve(
     known: &mut FxHashMap<Node, Node>,
     residual: &mut Node,
 ) -> Vec<(Node, usize)> {
-    let mut unknowns = g.copy_from(&trace.graph, &system.guesses, known);
+    let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
     let mut inverse = None;
     for iteration in 0..count {
         known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
-        let residuals = g.copy_from(&trace.graph, &system.residuals, known);
+        let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
         let last = iteration + 1 == count;
         let reuses = last && frozen && inverse.is_some();
         if last && !system.linear {
-            let sizes = g.copy_from(&trace.graph, &system.sizes, known);
+            let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
             let close = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
             for (&r, &size) in residuals.iter().zip(&sizes) {
                 // Where nothing cancels there is nothing to be off by.
@@ -375,6 +391,40 @@ fn solve(
     }
     known.extend(system.unknowns.iter().copied().zip(unknowns));
     inverse.map_or(Vec::new(), |inverse| inverse.pivots())
+}
+
+/// Updates of a fixed-point iteration may come to this many times what they came to in the pilot run, but for rounding.
+const SWEPT_LESS: f64 = 4.0;
+const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
+
+/// Writes out the sweeps of a system and makes its solution known.
+fn sweep(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    most: Taken,
+    known: &mut FxHashMap<Node, Node>,
+    residual: &mut Node,
+) {
+    let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
+    for sweep in 1..=most.sweeps {
+        known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
+        let updates = g.copy_from(&trace.symbols.graph, &system.residuals, known);
+        if sweep == most.sweeps {
+            let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
+            let allowed = g.constant((SWEPT_LESS * most.update).max(ROUNDING_SWEEP));
+            let tiny = g.constant(f64::MIN_POSITIVE);
+            for (&update, &size) in updates.iter().zip(&sizes) {
+                let allowed = g.fma(allowed, size, tiny);
+                let relative = g.div(update, allowed);
+                *residual = g.largest(relative, *residual);
+            }
+        }
+        for (unknown, update) in unknowns.iter_mut().zip(updates) {
+            *unknown = g.sub(*unknown, update);
+        }
+    }
+    known.extend(system.unknowns.iter().copied().zip(unknowns));
 }
 
 /// The inverse of a Newton matrix: of one or two rows by its determinant, which takes one division after the other less;

@@ -24,10 +24,14 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
 }
 
-/// The step with the nodes `c`.
+/// The step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW VIII.6.1): what its
+/// fields at the stages come to at those of this one; and at the straight line where there is none.
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
-    let increment = increment(space, h, x, c, &mut |space, i, y| space.field(times[i], y));
+    let expected = space.take_over(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
+    let Stages { increment, fields } = stages(space, h, x, c, &expected, &mut |space, i, y| space.field(times[i], y));
+    let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
+    space.hand_over(&next);
     space.accumulate(x, &increment)
 }
 
@@ -47,39 +51,44 @@ pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]
 /// Follows the flow of `field`, for the time h from x, in one step with the nodes
 /// `c`.
 pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
-    let (one, increment) = (space.constant(1.0), increment(space, h, x, c, field));
+    let expected = field(space, 0, x).repeat(c.len());
+    let (one, Stages { increment, .. }) = (space.constant(1.0), stages(space, h, x, c, &expected, field));
     space.moved(x, one, &increment)
 }
 
-/// h Σ b_i X(x + Z_i).
-fn increment(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
+/// What the stages of a step come to.
+struct Stages {
+    /// h Σ b_i X(x + Z_i).
+    increment: Vec<Value>,
+    /// X(x + Z_i).
+    fields: Vec<Vec<Value>>,
+}
+
+/// The stages, where the fields at them are expected to be like these.
+fn stages(
+    space: &mut dyn PhaseSpace,
+    h: Value,
+    x: &[Value],
+    c: &[f64],
+    expected: &[Value],
+    field: StageField,
+) -> Stages {
     let n = x.len();
     let (a, b) = coefficients(c);
-    // Z_i at c_i h of the straight line.
-    let slope = field(space, 0, x);
-    let guess: Vec<Value> = c
-        .iter()
-        .flat_map(|&c| {
-            let step = space.scaled(c, h);
-            space.multiplied(step, &slope)
-        })
-        .collect();
+    let expected: Vec<Vec<Value>> = expected.chunks(n).map(|slope| space.multiplied(h, slope)).collect();
+    let guess: Vec<Value> = a.iter().flat_map(|a| combination(space, a, &expected)).collect();
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
-    let whole = space.multiplied(h, &slope);
-    let size = space.sizes(x, &whole).repeat(c.len());
+    let size = space.sizes(x, &expected[0]).repeat(c.len());
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
-    let mut k = Vec::new();
+    let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
-        k = z
-            .chunks(n)
-            .enumerate()
-            .map(|(i, z)| {
-                let one = space.constant(1.0);
-                let y = space.moved(x, one, z);
-                let k = field(space, i, &y);
-                space.multiplied(h, &k)
-            })
-            .collect();
+        fields.clear();
+        for (i, z) in z.chunks(n).enumerate() {
+            let one = space.constant(1.0);
+            let y = space.moved(x, one, z);
+            fields.push(field(space, i, &y));
+        }
+        k = fields.iter().map(|field| space.multiplied(h, field)).collect();
         a.iter()
             .zip(z.chunks(n))
             .flat_map(|(a, z)| {
@@ -88,7 +97,7 @@ fn increment(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field
             })
             .collect()
     });
-    combination(space, &b, &k)
+    Stages { increment: combination(space, &b, &k), fields }
 }
 
 /// Σ w_i k_i
@@ -100,6 +109,12 @@ fn combination(space: &mut dyn PhaseSpace, w: &[f64], k: &[Vec<Value>]) -> Vec<V
         sum = space.moved(&sum, w, k);
     }
     sum
+}
+
+/// The values at `at` of the Lagrange polynomials of the nodes `c`.
+fn lagrange(c: &[f64], at: f64) -> Vec<f64> {
+    let factor = |j: usize, k: usize| (at - c[k]) / (c[j] - c[k]);
+    (0..c.len()).map(|j| (0..c.len()).filter(|&k| k != j).map(|k| factor(j, k)).product()).collect()
 }
 
 /// a_ij = ∫₀^{c_i} ℓ_j and b_j = ∫₀¹ ℓ_j with the Lagrange polynomials ℓ_j of the nodes.
@@ -124,6 +139,18 @@ pub(crate) fn coefficients(c: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn polynomials_are_continued() {
+        // 1 − 3τ + 2τ² through three nodes, beyond them.
+        let p = |t: f64| 1.0 - 3.0 * t + 2.0 * t * t;
+        let c = [0.1, 0.5, 0.9];
+        for at in [0.5, 1.1, 1.9] {
+            let sum: f64 = lagrange(&c, at).iter().zip(c).map(|(l, c)| l * p(c)).sum();
+            // Weights up to 10, a few roundings.
+            assert!((sum - p(at)).abs() < 40.0 * f64::EPSILON, "{at}: {sum}");
+        }
+    }
 
     #[test]
     fn coefficients_are_those_of_the_tables() {

@@ -65,7 +65,9 @@ pub(super) fn kick_drift_kick(
     let n = space.degrees();
     let (q0, p0) = x.split_at(n);
     let half = space.scaled(0.5, h);
-    let before = space.take_over(&mut |space| {
+    // The energy is one number.
+    let like = [q0, &[h]].concat();
+    let before = space.take_over(&like, &mut |space| {
         let found = forces(space, t, x);
         space.force_at(&found.place);
         known_there(space, t, x, found)

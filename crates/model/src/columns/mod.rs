@@ -17,7 +17,7 @@ pub use function::Function;
 pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A quantity for every member of a family. One that is the same for all members has length 1.
@@ -308,6 +308,17 @@ impl Columns {
         }
         used.sort_unstable();
         used
+    }
+
+    /// All that these are computed from, they included; `stored` columns are looked through.
+    pub fn reached(&self, roots: &[Column]) -> FxHashSet<Column> {
+        let (mut seen, mut stack) = (FxHashSet::default(), roots.to_vec());
+        while let Some(column) = stack.pop() {
+            if seen.insert(column) {
+                stack.extend(self.arguments(column));
+            }
+        }
+        seen
     }
 
     /// Whether a column depends on any of `others`, itself included; `stored` columns are looked through.

@@ -98,6 +98,11 @@ impl RowKernel {
         both.filter(|(_, code)| matches!(code, Code::Gathered(_))).map(|(piece, _)| piece.rows).sum()
     }
 
+    /// Operations of one evaluation.
+    pub fn operations(&self) -> usize {
+        self.program.operations(self.parameters.len())
+    }
+
     /// The same kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
         RowKernel::bind(self.program.clone(), Arc::clone(&self.code), parameters)

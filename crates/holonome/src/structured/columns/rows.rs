@@ -1,0 +1,508 @@
+//! Steps of large models, over columns: what is stored, in which order it is computed, and sparse elimination of the
+//! equations.
+//!
+//! A column is stored where a function of the model is called with it, as the function may read it at several members;
+//! what is combined member by member on the way is computed where it is used.
+
+use super::symbols::{ColumnSymbols, Reduced};
+use crate::compiled::compile_rows;
+use crate::component_names::component_name;
+use crate::structured::first_same::FirstSame;
+use crate::structured::multipliers::Multipliers;
+use crate::structured::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
+use crate::structured::recorder::{System, Trace};
+use holonome_integrate::newton::Equations;
+use holonome_integrate::phase_space::{Equation, Watched};
+use holonome_linear::lu::Pivots;
+use holonome_linear::unpivoted::Unpivoted;
+use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, pieces};
+use holonome_model::elaborate::model::{Model, Quantity, Variable};
+use holonome_model::functional::Functional;
+use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Over columns.
+pub struct Rows;
+
+impl Lowering for Rows {
+    type Kernel = RowKernel;
+    type Equations = RowEquations;
+    type Names = Names;
+
+    fn name(names: &Names, equation: Equation, member: usize) -> String {
+        names.name(equation, member)
+    }
+}
+
+/// What is needed to name an equation.
+#[derive(Clone)]
+pub struct Names {
+    constraints: Vec<(Quantity, usize)>,
+    variables: Vec<Variable>,
+    state: Vec<Family>,
+}
+
+/// Rows that run side by side, about; an elimination goes through lists, number by number.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Equations of many members, with a sparse matrix.
+pub struct RowEquations {
+    /// How many there are.
+    count: usize,
+    /// What cancels in them.
+    sizes: Stage<RowKernel>,
+    /// What the residuals are computed from, and they.
+    stages: Vec<Stage<RowKernel>>,
+    residuals: Stage<RowKernel>,
+    jacobian: RowKernel,
+    solver: Unpivoted,
+}
+
+impl Equations for RowEquations {
+    fn measure(&self, registers: &mut [f64], work: &mut [f64]) {
+        self.sizes.run(registers, work);
+    }
+
+    fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
+        self.finish(registers, work);
+        self.residuals.run(registers, work);
+    }
+
+    fn split<'a>(&self, registers: &'a mut [f64], _: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+        let (before, residuals) = registers.split_at_mut(self.residuals.first);
+        (before, &mut residuals[..self.count])
+    }
+
+    fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots {
+        let (values, work) = work.split_at_mut(self.solver.values());
+        if self.solver.fills() {
+            values.fill(0.0);
+        }
+        let (before, residuals) = registers.split_at_mut(self.residuals.first);
+        self.jacobian.overwrite(0.0, before, values, work);
+        self.solver.solve(values, &mut residuals[..self.count], work)
+    }
+
+    fn weighs_rows(&self) -> bool {
+        false
+    }
+
+    fn finish(&self, registers: &mut [f64], work: &mut [f64]) {
+        for stage in &self.stages {
+            stage.run(registers, work);
+        }
+    }
+}
+
+impl LoweredEquations for RowEquations {
+    fn work_len(&self) -> usize {
+        let stages = self.stages.iter().chain([&self.sizes, &self.residuals]);
+        let kernels = stages.map(|stage| stage.kernel.work_len());
+        let beside = self.jacobian.work_len().max(self.solver.work_len());
+        kernels.fold(self.solver.values() + beside, usize::max)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> RowEquations {
+        RowEquations {
+            sizes: self.sizes.rebound(parameters),
+            stages: self.stages.iter().map(|stage| stage.rebound(parameters)).collect(),
+            residuals: self.residuals.rebound(parameters),
+            jacobian: self.jacobian.rebound(parameters),
+            solver: self.solver.clone(),
+            ..*self
+        }
+    }
+
+    fn operations(&self) -> (usize, usize) {
+        let residuals = self.stages.iter().chain([&self.residuals]).map(|stage| stage.kernel.operations());
+        let (sweep, jacobian) = (residuals.sum::<usize>(), self.jacobian.operations());
+        (sweep, sweep + jacobian + SIDE_BY_SIDE * self.solver.operations())
+    }
+
+    fn entries<'a>(&self, _: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
+        unreachable!("of large systems the sign of the determinant is watched")
+    }
+}
+
+/// Decides what is stored, in which order it is computed, and where it stands.
+struct Planner<'a> {
+    columns: Columns,
+    systems: &'a [System<ColumnSymbols>],
+    /// Columns to be stored, after what they are computed from, with the number of systems that have to be solved before.
+    stored: Vec<(Column, usize)>,
+    reduced: &'a [Reduced],
+    parameters: &'a [f64],
+    registers: usize,
+}
+
+impl Planner<'_> {
+    /// After how many solves a column can be computed.
+    fn level(&self, column: Column) -> usize {
+        let depends = |system: &System<ColumnSymbols>| self.columns.depends(column, &system.unknowns);
+        self.systems.iter().rposition(depends).map_or(0, |k| k + 1)
+    }
+
+    /// Whether a function has to be called for a column that is not stored.
+    fn calls(&self, column: Column) -> bool {
+        if self.columns.stored(column).is_some() || self.is_planned(column) {
+            return false;
+        }
+        match self.columns.definition(column) {
+            Definition::Input(_) => self.reduced(column).is_some(),
+            Definition::Call { .. } => true,
+            _ => self.columns.arguments(column).iter().any(|&a| self.calls(a)),
+        }
+    }
+
+    /// What an input is one number for.
+    fn reduced(&self, input: Column) -> Option<&Reduced> {
+        self.reduced.iter().find(|reduced| reduced.input == input)
+    }
+
+    fn is_planned(&self, column: Column) -> bool {
+        self.stored.iter().any(|(planned, _)| *planned == column)
+    }
+
+    /// Plans to store what is called with to compute a column.
+    fn need(&mut self, column: Column) {
+        if self.columns.stored(column).is_some() || self.is_planned(column) {
+            return;
+        }
+        if let Some(Reduced { over, .. }) = self.reduced(column).cloned() {
+            for &column in &over {
+                self.keep(column);
+            }
+            let level = over.iter().map(|&column| self.level(column)).max().unwrap_or(0);
+            self.stored.push((column, level));
+            return;
+        }
+        let is_call = matches!(self.columns.definition(column), Definition::Call { .. });
+        for argument in self.columns.arguments(column).to_vec() {
+            if is_call && self.calls(argument) { self.keep(argument) } else { self.need(argument) }
+        }
+    }
+
+    /// Plans to store a column.
+    fn keep(&mut self, column: Column) {
+        self.need(column);
+        if self.columns.stored(column).is_none() && !self.is_planned(column) {
+            debug_assert!(self.reduced(column).is_none(), "planned where it is needed");
+            self.stored.push((column, self.level(column)));
+        }
+    }
+
+    /// Registers for so many numbers.
+    fn room(&mut self, length: usize) -> usize {
+        self.registers += length;
+        self.registers - length
+    }
+
+    fn place(&mut self, column: Column) -> usize {
+        let length = self.columns.length(column);
+        let first = self.room(length as usize);
+        self.columns.store(column, Stored { first: first as u32, stride: u32::from(length > 1) });
+        first
+    }
+
+    /// A stage that computes columns of these lengths one behind the other.
+    fn stage(&mut self, outputs: &[(Column, usize)]) -> Stage<RowKernel> {
+        let length = outputs.iter().map(|(_, length)| length).sum();
+        let first = self.room(length);
+        self.stage_at(first, outputs)
+    }
+
+    fn stage_at(&self, first: usize, outputs: &[(Column, usize)]) -> Stage<RowKernel> {
+        let (mut all, mut behind): (Vec<Piece>, usize) = (Vec::new(), 0);
+        let mut rest = outputs;
+        // Columns of one length share their formulas.
+        while let Some(&(_, length)) = rest.first() {
+            let together = rest.iter().take_while(|(_, l)| *l == length).count().min(MOST_TOGETHER);
+            let (these, others) = rest.split_at(together);
+            let columns: Vec<Column> = these.iter().map(|&(column, _)| column).collect();
+            let place = |k: usize, member: u32| (behind + k * length) as u32 + member;
+            all.extend(pieces(&self.columns, &columns, length as u32, &place));
+            behind += together * length;
+            rest = others;
+        }
+        let program = RowProgram::new(first, behind, all);
+        Stage { kernel: compile_rows(&program, self.parameters), first, length: behind }
+    }
+
+    /// Actions that compute the planned columns of `level` for which `wanted` holds.
+    fn compute(&mut self, level: usize, wanted: impl Fn(&Planner, Column) -> bool) -> Vec<Action<Rows>> {
+        let mut actions = Vec::new();
+        let mut due: Vec<Column> =
+            self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
+        due.retain(|&column| self.columns.stored(column).is_none() && wanted(self, column));
+        while let Some(&first) = due.first() {
+            if let Some(Reduced { how, over, .. }) = self.reduced(first).cloned() {
+                let of = over.iter().map(|&c| {
+                    let at = self.columns.stored(c).expect("planned before");
+                    at.first as usize..at.first as usize + self.columns.length(c) as usize
+                });
+                let of = of.collect();
+                let to = self.place(first);
+                actions.push(Action::Reduce { how, of, to });
+                due.remove(0);
+                continue;
+            }
+            // All of its length that can be computed now: what stands before it in the plan is stored.
+            let length = self.columns.length(first);
+            let mut group: Vec<Column> = Vec::new();
+            for &column in &due {
+                let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
+                if ready && self.columns.length(column) == length && self.reduced(column).is_none() {
+                    group.push(column);
+                }
+            }
+            let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
+            let stage = self.stage(&outputs);
+            for (k, &column) in group.iter().enumerate() {
+                let at = (stage.first + k * length as usize) as u32;
+                self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
+            }
+            due.retain(|column| !group.contains(column));
+            actions.push(Action::Compute(stage));
+        }
+        actions
+    }
+
+    fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {
+        columns.iter().zip(like).map(|(&column, &like)| (column, self.columns.length(like) as usize)).collect()
+    }
+}
+
+/// Outputs that share one template at most.
+const MOST_TOGETHER: usize = 8;
+
+/// The program of a trace, made once for each of `substeps`, of a method with parameters of its `own`; the tolerance
+/// loosens that of the Newton iterations. Where the step takes something over, `find` finds it.
+pub fn lower(
+    trace: Trace<ColumnSymbols>,
+    find: Option<Trace<ColumnSymbols>>,
+    model: &Model,
+    substeps: Vec<f64>,
+    own: &[f64],
+    tolerance: f64,
+) -> Program<Rows> {
+    let parameters = [&model.parameter_values, own].concat();
+    let ColumnSymbols { mechanics, reduced, .. } = trace.symbols;
+    let mut planner = Planner {
+        columns: mechanics.columns,
+        systems: &trace.systems,
+        stored: Vec::new(),
+        reduced: &reduced,
+        parameters: &parameters,
+        registers: 0,
+    };
+    for &column in trace.x.iter().chain([&trace.t, &trace.h]) {
+        planner.place(column);
+    }
+    for &(input, _) in &trace.carried {
+        planner.place(input);
+    }
+    // Unknowns are no columns to be planned, wherever they will stand.
+    for system in &trace.systems {
+        for &column in system.sizes.iter().chain(&system.guesses).chain(&system.residuals) {
+            planner.need(column);
+        }
+    }
+    let next: Vec<Column> = trace.carried.iter().map(|&(_, next)| next).collect();
+    for &column in trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0) {
+        planner.need(column);
+    }
+    let (mut actions, mut watched) = (Vec::new(), 0);
+    for (level, system) in trace.systems.iter().enumerate() {
+        actions.extend(planner.compute(level, |_, _| true));
+        let watch = watching(system).map(|what| Watch { number: watched, what });
+        watched += usize::from(watch.is_some());
+        actions.extend(planner.solve(level, system, watch));
+    }
+    actions.extend(planner.compute(trace.systems.len(), |_, _| true));
+    let wanted: Vec<_> = trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
+    let stage = planner.stage(&wanted);
+    let result = stage.range();
+    actions.push(Action::Compute(stage));
+    let mut carried = Vec::new();
+    for &(input, next) in &trace.carried {
+        let length = planner.columns.length(input) as usize;
+        carried.push(planner.kept(&mut actions, next, length));
+    }
+    let (start, end) = &trace.multipliers;
+    let mut registers = Vec::new();
+    for &column in start {
+        let length = planner.columns.length(column) as usize;
+        registers.push(planner.kept(&mut actions, column, length));
+    }
+    let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
+    let places: Vec<_> = end.iter().map(|&k| number(k)..number(k) + carried[k].len()).collect();
+    let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
+    let names = Names::new(model, &mechanics.state);
+    Program {
+        dimension: mechanics.dimension,
+        layout: Some(Arc::clone(&mechanics.layout)),
+        registers: planner.registers,
+        actions,
+        result,
+        multipliers: Multipliers::new(names.scalars(&registers), names.scalars(&places), model),
+        carried,
+        calls: trace.calls,
+        substeps,
+        tolerance,
+        names,
+        own: own.to_vec(),
+        handover: find.map(|find| {
+            let find = lower(find, None, model, vec![1.0], own, tolerance);
+            FirstSame::new(find, watched_energy)
+        }),
+        repeated: None,
+    }
+}
+
+/// What of a system is watched. Fibres of large models are straight.
+fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
+    match system.watched {
+        Watched::Always => Some(Watching::Determinant { power: 1, curved: false }),
+        Watched::Definite => Some(Watching::Positive),
+        Watched::Never | Watched::OnCurves => None,
+    }
+}
+
+impl Planner<'_> {
+    /// Where a column stands, which an action computes now if it is not stored.
+    fn kept(&mut self, actions: &mut Vec<Action<Rows>>, column: Column, length: usize) -> Range<usize> {
+        if self.columns.stored(column).is_none() {
+            let stage = self.stage(&[(column, length)]);
+            let at = Stored { first: stage.first as u32, stride: u32::from(length > 1) };
+            self.columns.store(column, at);
+            actions.push(Action::Compute(stage));
+        }
+        let first = self.columns.stored(column).expect("stored above").first as usize;
+        first..first + length
+    }
+
+    /// The actions that make the guesses of a system, and solve it.
+    fn solve(&mut self, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) -> Vec<Action<Rows>> {
+        let lengths = self.lengths(&system.sizes, &system.unknowns);
+        let sizes = self.stage(&lengths);
+        let m = sizes.length;
+        let guesses = self.lengths(&system.guesses, &system.unknowns);
+        let guess = self.stage(&guesses);
+        let unknowns = guess.first..guess.first + m;
+        let mut first = unknowns.start;
+        let mut rows = Vec::new();
+        for (k, &unknown) in system.unknowns.iter().enumerate() {
+            let length = self.columns.length(unknown) as usize;
+            rows.push((first - unknowns.start, system.rows[k]));
+            self.columns.store(unknown, Stored { first: first as u32, stride: u32::from(length > 1) });
+            first += length;
+        }
+        let needed = |planner: &Planner, column: Column| {
+            system.residuals.iter().any(|&residual| planner.columns.depends(residual, &[column]))
+        };
+        let stages = self.compute(level + 1, needed).into_iter().filter_map(|action| match action {
+            Action::Compute(stage) => Some(stage),
+            _ => None,
+        });
+        let stages = stages.collect();
+        let residuals = self.lengths(&system.residuals, &system.unknowns);
+        let residual_stage = self.stage(&residuals);
+        let jacobians: Vec<Jacobian> = residuals
+            .iter()
+            .zip(&system.residuals)
+            .map(|(&(_, length), residual)| {
+                Jacobian::new(&self.columns, std::slice::from_ref(residual), &system.unknowns, length as u32)
+            })
+            .collect();
+        let at = |k: usize, member: u32, unknown: u32| (rows[k].0 as u32 + member, unknown - unknowns.start as u32);
+        let entries: Vec<(u32, u32)> = jacobians
+            .iter()
+            .enumerate()
+            .flat_map(|(k, jacobian)| jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown)))
+            .collect();
+        let solver = Unpivoted::new(m, &entries);
+        let pieces = jacobians.iter().enumerate().flat_map(|(k, jacobian)| {
+            jacobian.pieces(&|_, member, unknown| {
+                let (row, column) = at(k, member, unknown);
+                solver.place(row, column)
+            })
+        });
+        let all = pieces.collect();
+        let program = RowProgram::new(self.registers, solver.values(), all);
+        let task = system.task(unknowns, sizes.range());
+        let equations = RowEquations {
+            count: m,
+            sizes,
+            stages,
+            residuals: residual_stage,
+            jacobian: compile_rows(&program, self.parameters),
+            solver,
+        };
+        vec![
+            Action::Compute(guess),
+            Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })),
+        ]
+    }
+}
+
+impl Names {
+    fn new(model: &Model, state: &[Family]) -> Names {
+        // The names only, not the formulas.
+        let bare = |quantity: &Quantity| Quantity {
+            name: quantity.name.clone(),
+            span: quantity.span,
+            functional: Functional::default(),
+            shape: quantity.shape,
+            indices: quantity.indices.clone(),
+            member_indices: quantity.member_indices.clone(),
+            members: quantity.members,
+            components: quantity.components.clone(),
+            depends: quantity.depends,
+        };
+        let constraints =
+            model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
+        Names { constraints, variables: model.variables.clone(), state: state.to_vec() }
+    }
+
+    /// The constraint of a family of equations.
+    fn constraint(&self, mut family: usize) -> &Quantity {
+        for (quantity, width) in &self.constraints {
+            match family.checked_sub(*width) {
+                Some(rest) => family = rest,
+                None => return quantity,
+            }
+        }
+        unreachable!("there are as many families of equations as of constraints")
+    }
+
+    /// What an equation of this member says.
+    fn name(&self, equation: Equation, member: usize) -> String {
+        match equation {
+            Equation::Constraint(k) => self.constraint(k).member_name(member),
+            Equation::Hidden(k) => format!("{}.hidden", self.constraint(k).member_name(member)),
+            Equation::AngularMomentum(_) => unreachable!("methods of rigid bodies are refused for large models"),
+            Equation::Stage(k) => {
+                let family = self.state[k];
+                let place = family.first as usize + member * family.stride as usize;
+                let variable = self.variables.iter().rfind(|v| v.first <= place).expect("the first starts at 0");
+                component_name(variable, place - variable.first)
+            }
+        }
+    }
+
+    /// Columns of numbers, one for each family of scalar constraints, as one number for each scalar constraint, in the
+    /// model's order: member after member, and the components of each.
+    fn scalars(&self, columns: &[Range<usize>]) -> Vec<usize> {
+        let mut rest = columns;
+        let mut all = Vec::new();
+        for (quantity, width) in self.constraints.iter().filter(|_| !columns.is_empty()) {
+            let (these, others) = rest.split_at(*width);
+            for member in 0..quantity.members {
+                all.extend(these.iter().map(|column| column.start + member));
+            }
+            rest = others;
+        }
+        all
+    }
+}

@@ -1,0 +1,229 @@
+//! Numbers of a step as columns: what is done to one component of every member of a family.
+
+use crate::structured::program::Reduction;
+use crate::structured::recorder::Recorder;
+use crate::structured::symbols::{Asked, Symbols};
+use holonome_integrate::phase_space::{Body, Equation, Part, PhaseSpace, Value, Vector};
+use holonome_model::columns::{Column, Definition};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::RowMechanics;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The columns, over the functions of a large model.
+pub struct ColumnSymbols {
+    pub mechanics: RowMechanics,
+    /// Inputs that are one number for all members of some columns.
+    pub reduced: Vec<Reduced>,
+    /// The number of the method's own parameter.
+    beta: usize,
+}
+
+/// One number for all members of some columns.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reduced {
+    pub input: Column,
+    pub how: Reduction,
+    pub over: Vec<Column>,
+}
+
+impl ColumnSymbols {
+    /// None yet; the method's own parameter, if it has one, is number `beta`.
+    pub fn new(mechanics: RowMechanics, beta: usize) -> ColumnSymbols {
+        ColumnSymbols { mechanics, reduced: Vec::new(), beta }
+    }
+
+    fn reduce(&mut self, how: Reduction, over: Vec<Column>) -> Column {
+        let known = self.reduced.iter().find(|reduced| reduced.how == how && reduced.over == over);
+        if let Some(Reduced { input, .. }) = known {
+            return *input;
+        }
+        let input = self.mechanics.columns.input(1);
+        self.reduced.push(Reduced { input, how, over });
+        input
+    }
+
+    fn negative(&mut self, columns: Vec<Column>) -> Vec<Column> {
+        columns.into_iter().map(|column| self.unary(Unary::Neg, column)).collect()
+    }
+}
+
+/// Why some functions are never asked for here.
+const NO_BODY: &str = "methods of rigid bodies are refused for large models";
+
+impl Symbols for ColumnSymbols {
+    type Symbol = Column;
+    /// Taken once it is known what is stored.
+    type Jacobian = ();
+
+    fn symbol(value: Value) -> Column {
+        Column(value.0)
+    }
+
+    fn value(column: Column) -> Value {
+        Value(column.0)
+    }
+
+    fn lengths(&self) -> Vec<u32> {
+        self.mechanics.state.iter().map(|family| family.length).collect()
+    }
+
+    fn degrees(&self) -> usize {
+        self.mechanics.degrees()
+    }
+
+    fn equations(&self, equation: Equation) -> u32 {
+        match equation {
+            Equation::Constraint(k) | Equation::Hidden(k) => self.mechanics.constraints[k].length,
+            Equation::Stage(k) => self.mechanics.state[k].length,
+            Equation::AngularMomentum(_) => unreachable!("{NO_BODY}"),
+        }
+    }
+
+    fn autonomous(&self) -> bool {
+        self.mechanics.autonomous
+    }
+
+    fn input(&mut self, length: u32) -> Column {
+        self.mechanics.columns.input(length)
+    }
+
+    fn length(&self, column: Column) -> u32 {
+        self.mechanics.columns.length(column)
+    }
+
+    fn constant(&mut self, value: f64) -> Column {
+        self.mechanics.columns.constant(value)
+    }
+
+    fn known(&self, column: Column) -> Option<f64> {
+        self.mechanics.columns.value(column)
+    }
+
+    fn unary(&mut self, op: Unary, a: Column) -> Column {
+        self.mechanics.columns.unary(op, a)
+    }
+
+    fn binary(&mut self, op: Binary, a: Column, b: Column) -> Column {
+        self.mechanics.columns.binary(op, a, b)
+    }
+
+    fn largest(&mut self, of: &[Column]) -> Column {
+        self.reduce(Reduction::Largest, of.to_vec())
+    }
+
+    /// Columns of one length are added up member by member first.
+    fn total(&mut self, of: Vec<Column>) -> Column {
+        let mut over: Vec<Column> = Vec::new();
+        for column in of {
+            let length = self.length(column);
+            match over.iter().position(|&other| self.length(other) == length) {
+                Some(k) => over[k] = self.binary(Binary::Add, over[k], column),
+                None => over.push(column),
+            }
+        }
+        self.reduce(Reduction::Sum, over)
+    }
+
+    fn beta(&mut self) -> Column {
+        self.mechanics.columns.parameter(self.beta)
+    }
+
+    fn ask(&mut self, asked: Asked, t: Column, x: &[Column]) -> Vec<Column> {
+        let mechanics = &mut self.mechanics;
+        let (behind, degrees) = (x, mechanics.degrees());
+        let along = || behind.split_at(behind.len() - degrees);
+        match asked {
+            Asked::Field => {
+                let (rates, slopes) = (mechanics.gradient(t, x, true), mechanics.gradient(t, x, false));
+                let forces = self.negative(slopes);
+                [rates, forces].concat()
+            }
+            Asked::Slope => mechanics.gradient(t, x, false),
+            Asked::Velocity => mechanics.gradient(t, x, true),
+            Asked::Energy => mechanics.energies(t, x),
+            Asked::Constraints => mechanics.constraints(t, x),
+            Asked::Hidden => mechanics.hidden_constraints(t, x),
+            Asked::ConstraintSizes => mechanics.constraint_sizes(t, x, false),
+            Asked::HiddenSizes => mechanics.constraint_sizes(t, x, true),
+            Asked::Second | Asked::StiffSecond => {
+                let (x, v) = along();
+                mechanics.hessian_times(asked == Asked::StiffSecond, t, x, v)
+            }
+            Asked::Third => {
+                let (x, v) = along();
+                mechanics.third_times(t, x, v)
+            }
+        }
+    }
+
+    fn reached(&self, roots: &[Column]) -> FxHashSet<Column> {
+        self.mechanics.columns.reached(roots)
+    }
+
+    fn depends(&self, column: Column, others: &[Column]) -> bool {
+        self.mechanics.columns.depends(column, others)
+    }
+
+    /// A number for all members of some columns becomes one for others.
+    fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
+        let Some(Reduced { how, over, .. }) = self.reduced.iter().find(|reduced| reduced.input == column).cloned()
+        else {
+            return self.mechanics.columns.substituted(column, replaced);
+        };
+        let others: Vec<Column> =
+            over.iter().map(|&column| self.mechanics.columns.substituted(column, replaced)).collect();
+        if others == over { column } else { self.reduce(how, others) }
+    }
+
+    fn explicit(&mut self, residuals: &[Column], unknowns: &[Column]) -> Option<Vec<Column>> {
+        let columns = &self.mechanics.columns;
+        let mut solution = Vec::with_capacity(unknowns.len());
+        for (&residual, &unknown) in residuals.iter().zip(unknowns) {
+            let Definition::Binary(Binary::Add, a, b) = columns.definition(residual) else { return None };
+            if a != unknown || columns.depends(b, unknowns) {
+                return None;
+            }
+            solution.push(b);
+        }
+        Some(self.negative(solution))
+    }
+
+    fn differentiated(&mut self, residuals: &[Column], unknowns: &[Column]) -> ((), bool) {
+        let columns = &self.mechanics.columns;
+        ((), residuals.iter().all(|&residual| columns.is_linear(residual, unknowns)))
+    }
+
+    fn constraint_field(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        let columns = |values: &[Value]| values.iter().map(|&value| Self::symbol(value)).collect::<Vec<_>>();
+        let forces = space.symbols.mechanics.constraint_forces(Self::symbol(t), &columns(x), &columns(lambda));
+        let still = vec![space.symbols.constant(0.0); forces.len()];
+        let forces = space.symbols.negative(forces);
+        still.into_iter().chain(forces).map(Self::value).collect()
+    }
+
+    /// Constraints on positions only: a kick.
+    fn slide(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        let moved = Self::constraint_field(space, t, x, lambda);
+        x.iter().zip(moved).map(|(&x, step)| space.sum(x, step)).collect()
+    }
+
+    fn flow(_: &mut Recorder<Self>, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
+        unreachable!("methods that need flows are refused for large models")
+    }
+
+    fn body(_: &mut Recorder<Self>, _: &[Value]) -> Body {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn state_of(_: &mut Recorder<Self>, _: &Body) -> Vec<Value> {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn inertia(_: &mut Recorder<Self>, _: bool) -> [Vector; 3] {
+        unreachable!("{NO_BODY}")
+    }
+
+    fn torque(_: &mut Recorder<Self>, _: Value, _: &Body) -> Vector {
+        unreachable!("{NO_BODY}")
+    }
+}

@@ -1,0 +1,404 @@
+//! Steps of small models, written out: formulas as straight kernels, Newton matrices eliminated with pivoting.
+
+use super::first_same::FirstSame;
+use super::multipliers::Multipliers;
+use super::natural::diagonal_mass;
+use super::nodes::Nodes;
+use super::program::{Action, LoweredEquations, Lowering, PILOT_STEPS, Program, Solve, Stage, Taken, Watch, Watching};
+use super::recorder::{System, Trace};
+use super::repeated::{Ingredients, Repeated};
+use crate::compiled::Bound;
+use crate::component_names::component_names;
+use holonome_integrate::method::Treatment;
+use holonome_integrate::newton::{CLOSE, Equations};
+use holonome_integrate::phase_space::{Equation, Watched};
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_linear::least_eigenvalue::LeastEigenvalue;
+use holonome_linear::lu::{Elimination, Pivots};
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::fuse::fuse;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::treatment::Field;
+use holonome_model::treatment::mechanics::Mechanics;
+use holonome_model::treatment::structure::Kind;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// Iterations from which on a system is not solved in a loop, which does not see whether they contract: one whose second
+/// update is larger than half of the first, and which squares its error from there on, takes these at least.
+const DOUBTFUL_ITERATIONS: u32 = 5;
+
+/// Written out.
+pub struct Straight;
+
+/// A recording of nodes.
+pub type StraightTrace = Trace<Nodes>;
+
+impl Lowering for Straight {
+    type Kernel = Bound;
+    type Equations = StraightEquations;
+    type Names = Names;
+
+    fn name(names: &Names, equation: Equation, _: usize) -> String {
+        match equation {
+            Equation::Constraint(i) => names.constraints[i].clone(),
+            Equation::Hidden(i) => format!("{}.hidden", names.constraints[i]),
+            Equation::Stage(i) => names.components[i].clone(),
+            Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
+        }
+    }
+}
+
+/// What is needed to name an equation.
+#[derive(Clone)]
+pub struct Names {
+    constraints: Vec<String>,
+    components: Vec<String>,
+}
+
+/// Equations whose residuals and Jacobian come from one kernel.
+pub struct StraightEquations {
+    kernel: Bound,
+    /// The residuals alone, of equations that may be solved by fixed-point iteration.
+    residuals: Option<Bound>,
+    /// What a sweep takes, and an iteration of Newton's method.
+    operations: (usize, usize),
+    /// The kernels read all registers up to the end of the unknowns.
+    unknowns: Range<usize>,
+    sizes: Range<usize>,
+    elimination: Elimination,
+}
+
+impl Equations for StraightEquations {
+    fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
+        let Some(kernel) = &self.residuals else { return self.evaluate(registers, work) };
+        let (residuals, work) = work.split_at_mut(kernel.outputs());
+        kernel.run(0.0, &registers[..self.unknowns.end], residuals, work);
+    }
+
+    fn evaluate(&self, registers: &mut [f64], work: &mut [f64]) {
+        let (outputs, work) = work.split_at_mut(self.kernel.outputs());
+        self.kernel.run(0.0, &registers[..self.unknowns.end], outputs, work);
+    }
+
+    fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+        (registers, &mut work[..self.unknowns.len()])
+    }
+
+    fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots {
+        let (outputs, work) = work.split_at_mut(self.kernel.outputs());
+        let (residuals, jacobian) = outputs.split_at_mut(self.unknowns.len());
+        self.elimination.solve(jacobian, &registers[self.sizes.clone()], residuals, work)
+    }
+
+    fn weighs_rows(&self) -> bool {
+        true
+    }
+}
+
+impl LoweredEquations for StraightEquations {
+    fn work_len(&self) -> usize {
+        let residuals = self.residuals.as_ref().map_or(0, Bound::work_len);
+        self.kernel.outputs() + self.kernel.work_len().max(self.elimination.work_len()).max(residuals)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> StraightEquations {
+        StraightEquations {
+            kernel: self.kernel.rebound(parameters),
+            residuals: self.residuals.as_ref().map(|kernel| kernel.rebound(parameters)),
+            unknowns: self.unknowns.clone(),
+            sizes: self.sizes.clone(),
+            elimination: self.elimination.clone(),
+            ..*self
+        }
+    }
+
+    fn operations(&self) -> (usize, usize) {
+        self.operations
+    }
+
+    fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
+        let (outputs, work) = work.split_at_mut(self.kernel.outputs());
+        (&outputs[self.unknowns.len()..], work)
+    }
+}
+
+impl System<Nodes> {
+    /// Where the Jacobian has entries: row, unknown.
+    pub fn entries(&self) -> Vec<(u32, u32)> {
+        self.jacobian.iter().map(|&(i, j, _)| (i, j)).collect()
+    }
+}
+
+/// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations, and
+/// `own` are the parameters of the method. Where the step takes something over, `find` finds it.
+pub fn lower(
+    trace: &StraightTrace,
+    find: Option<&StraightTrace>,
+    (mechanics, model): (&Mechanics, &Model),
+    substeps: Vec<f64>,
+    own: &[f64],
+    tolerance: f64,
+) -> Program<Straight> {
+    let parameters = &[&model.parameter_values, own].concat();
+    let mut cut = Cut::new(trace);
+    let names = Names {
+        constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
+        components: component_names(model),
+    };
+    let (mut actions, mut registers, mut watched) = (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
+    let compute =
+        |cut: &Cut, actions: &mut Vec<Action<Straight>>, level: usize, outputs: &[Node], first: &mut usize| {
+            let stage =
+                Stage { kernel: cut.kernel(outputs, level, *first, parameters), first: *first, length: outputs.len() };
+            *first += stage.length;
+            actions.push(Action::Compute(stage));
+        };
+    for (level, system) in trace.systems.iter().enumerate() {
+        let (m, first) = (system.rows.len(), registers);
+        // What later kernels need first, then the sizes, then the unknowns, which start as the guesses.
+        let stored = cut.stored(level);
+        let outputs = [&stored[..], &system.sizes, &system.guesses].concat();
+        compute(&cut, &mut actions, level, &outputs, &mut registers);
+        let sizes = first + stored.len()..first + stored.len() + m;
+        cut.place(&stored, first);
+        let unknowns = sizes.end..sizes.end + m;
+        cut.place(&system.unknowns, unknowns.start);
+        let watch = watching(system, mechanics).map(|what| Watch { number: watched, what });
+        watched += usize::from(watch.is_some());
+        actions.push(Action::Solve(Box::new(solve(&cut, system, watch, unknowns, sizes, parameters))));
+    }
+    let next = trace.next();
+    let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
+    let result = registers..registers + wanted.len();
+    let (start, end) = &trace.multipliers;
+    // Multipliers that are unknowns stand among the registers already.
+    let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
+    compute(&cut, &mut actions, trace.systems.len(), &[&wanted[..], &next, &others].concat(), &mut registers);
+    cut.place(&others, result.end + next.len());
+    let start = start.iter().map(|node| cut.place[node]).collect();
+    Program {
+        dimension: trace.x.len(),
+        layout: None,
+        registers,
+        actions,
+        carried: (0..next.len()).map(|k| result.end + k..result.end + k + 1).collect(),
+        result,
+        multipliers: Multipliers::new(start, end.clone(), model),
+        calls: trace.calls,
+        substeps,
+        tolerance,
+        names,
+        own: own.to_vec(),
+        handover: find.map(|find| {
+            let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
+            FirstSame::new(find, trace.watched)
+        }),
+        repeated: None,
+    }
+}
+
+fn solve(
+    cut: &Cut,
+    system: &System<Nodes>,
+    watch: Option<Watch>,
+    unknowns: Range<usize>,
+    sizes: Range<usize>,
+    parameters: &[f64],
+) -> Solve<Straight> {
+    let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
+    let outputs = [&system.residuals[..], &values].concat();
+    let level = cut.level_of(system.unknowns[0]);
+    let elimination = Elimination::new(system.rows.len(), &system.entries());
+    let tape = cut.tape(&outputs, level, unknowns.end, parameters);
+    let task = system.task(unknowns.clone(), sizes.clone());
+    let residuals = task.local.then(|| cut.tape(&system.residuals, level, unknowns.end, parameters));
+    Solve {
+        equations: StraightEquations {
+            operations: (residuals.as_ref().map_or(0, Tape::operations), tape.operations() + elimination.operations()),
+            kernel: Bound::new(&tape, parameters),
+            residuals: residuals.map(|tape| Bound::new(&tape, parameters)),
+            unknowns,
+            sizes,
+            elimination,
+        },
+        task,
+        rows: system.rows.iter().copied().enumerate().collect(),
+        watch,
+        calls: system.calls,
+    }
+}
+
+/// What of a system is watched.
+fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
+    let curved = mechanics.kind == Kind::Coisotropic;
+    match system.watched {
+        Watched::Never => None,
+        Watched::Always => Some(Watching::Determinant { power: 1, curved }),
+        Watched::OnCurves => curved.then_some(Watching::Determinant { power: 2, curved }),
+        Watched::Definite => {
+            let least = LeastEigenvalue::new(system.rows.len(), &system.entries(), diagonal_mass(mechanics));
+            Some(Watching::LeastEigenvalue(Box::new(least)))
+        }
+    }
+}
+
+impl Program<Straight> {
+    /// Lets a run of `plan` from `start` take its steps in loops, if the step is small enough. `targets` are F₀ of the
+    /// rows of `field` that are no constraints.
+    pub fn repeat(
+        &mut self,
+        trace: &StraightTrace,
+        field: &Field,
+        plan: &Plan,
+        (parameters, targets): (&[f64], &[f64]),
+        start: &[f64],
+    ) {
+        let Stepping::Fixed(fixed) = &plan.stepping else { return };
+        let alone = self.solves().filter_map(|solve| solve.watch.as_ref()).any(Watch::wants_single_steps);
+        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
+            return;
+        }
+        let Some(pilot) = self.pilot(PILOT_STEPS, (plan.t0, fixed.h), start) else { return };
+        let doubtful = |(solve, most): (&Solve<Straight>, &Taken)| {
+            let mixed = solve.task.sweeps && most.iterations > 0;
+            mixed || (solve.task.local && most.iterations >= DOUBTFUL_ITERATIONS)
+        };
+        if self.solves().zip(&pilot.most).any(doubtful) {
+            return;
+        }
+        let all = [parameters, &self.own, targets, &[fixed.h, plan.t0]].concat();
+        self.repeated = Repeated::new(&Ingredients {
+            trace,
+            most: &pilot.most,
+            substeps: &self.substeps,
+            field,
+            parameters: &all,
+            own_parameters: parameters.len() + self.own.len(),
+            start: &pilot.x,
+            memory: &pilot.memory,
+            steps: PILOT_STEPS,
+            multipliers: &self.multipliers,
+        });
+    }
+}
+
+/// A trace on the way to its kernels: at which level each node is known, and where it stands.
+struct Cut<'a> {
+    graph: &'a Graph,
+    parameters_only: Vec<bool>,
+    /// After how many solves a node can be computed.
+    level: Vec<usize>,
+    /// What later kernels need of each level.
+    needed: Vec<Vec<Node>>,
+    /// Where nodes stand among the registers.
+    place: FxHashMap<Node, usize>,
+}
+
+impl<'a> Cut<'a> {
+    fn new(trace: &'a StraightTrace) -> Cut<'a> {
+        let graph = &trace.symbols.graph;
+        let mut solved: FxHashMap<Node, usize> = FxHashMap::default();
+        for (k, system) in trace.systems.iter().enumerate() {
+            solved.extend(system.unknowns.iter().map(|&unknown| (unknown, k + 1)));
+        }
+        let (mut level, mut parameters_only) = (Vec::with_capacity(graph.len()), Vec::with_capacity(graph.len()));
+        for k in 0..graph.len() {
+            let node = Node(k as u32);
+            let expression = graph.expression(node);
+            let of = |node: Node| level[node.0 as usize];
+            level.push(match solved.get(&node) {
+                Some(&level) => level,
+                None => expression.arguments().map(of).max().unwrap_or(0),
+            });
+            parameters_only.push(match expression {
+                Expression::Constant(_) | Expression::Input(Input::Parameter(_)) => true,
+                Expression::Input(_) => false,
+                _ => expression.arguments().all(|argument| parameters_only[argument.0 as usize]),
+            });
+        }
+        let mut place: FxHashMap<Node, usize> = FxHashMap::default();
+        let carried = trace.carried.iter().map(|(input, _)| input);
+        for (k, &input) in trace.x.iter().chain([&trace.t, &trace.h]).chain(carried).enumerate() {
+            place.insert(input, k);
+        }
+        let mut cut = Cut { graph, parameters_only, level, needed: vec![Vec::new(); trace.systems.len() + 1], place };
+        cut.find_needs(trace);
+        cut
+    }
+
+    /// After how many solves a node can be computed.
+    fn level_of(&self, node: Node) -> usize {
+        self.level[node.0 as usize]
+    }
+
+    /// Finds, from the last level to the first, what the kernels of a level need of earlier ones.
+    fn find_needs(&mut self, trace: &StraightTrace) {
+        let last = trace.systems.len();
+        let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
+        for level in (0..=last).rev() {
+            let mut roots: Vec<Node> = needed[level].iter().copied().collect();
+            match trace.systems.get(level) {
+                Some(system) => roots.extend(system.sizes.iter().chain(&system.guesses)),
+                None => {
+                    let next = trace.carried.iter().map(|(_, next)| next);
+                    let result = trace.result.iter().map(|(node, _)| node);
+                    roots.extend(result.chain(next).chain(&trace.multipliers.0));
+                }
+            }
+            // The residuals of the system before depend on its unknowns.
+            if level > 0 {
+                let system = &trace.systems[level - 1];
+                roots.extend(system.residuals.iter().chain(system.jacobian.iter().map(|(_, _, node)| node)));
+            }
+            let mut seen = FxHashSet::default();
+            while let Some(node) = roots.pop() {
+                if !seen.insert(node) || self.parameters_only[node.0 as usize] {
+                    continue;
+                }
+                let at = self.level_of(node);
+                if at == level {
+                    roots.extend(self.graph.expression(node).arguments());
+                } else if self.graph.expression(node).arguments().next().is_some() {
+                    needed[at].insert(node);
+                }
+            }
+        }
+        for (sorted, needed) in self.needed.iter_mut().zip(needed) {
+            sorted.extend(needed);
+            sorted.sort_unstable();
+        }
+    }
+
+    /// What later kernels need of a level.
+    fn stored(&self, level: usize) -> Vec<Node> {
+        self.needed[level].clone()
+    }
+
+    /// Notes where nodes stand.
+    fn place(&mut self, nodes: &[Node], first: usize) {
+        for (k, &node) in nodes.iter().enumerate() {
+            self.place.insert(node, first + k);
+        }
+    }
+
+    /// The kernel of some nodes of this level at most, which reads the first `registers` registers.
+    fn kernel(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Bound {
+        Bound::new(&self.tape(outputs, level, registers, parameters), parameters)
+    }
+
+    /// Its tape.
+    fn tape(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Tape {
+        debug_assert!(outputs.iter().all(|&node| self.level_of(node) <= level));
+        let mut g = Graph::new();
+        // In a fixed order: the order of nodes decides which products are fused.
+        let mut places: Vec<(usize, Node)> = self.place.iter().map(|(&node, &place)| (place, node)).collect();
+        places.sort_unstable();
+        let known = places.into_iter().filter(|&(place, _)| place < registers);
+        let known = known.map(|(place, node)| (node, g.state(place))).collect();
+        let roots = g.copy_from(self.graph, outputs, &known);
+        let (g, roots) = fuse(&g, &roots);
+        Tape::of_fused(&g, &roots, registers, parameters.len())
+    }
+}
