@@ -85,11 +85,6 @@ impl Lists {
     pub fn starts(&self) -> &[usize] {
         &self.start
     }
-
-    /// Where the lists start, and their numbers.
-    pub fn into_parts(self) -> (Vec<usize>, Vec<u32>) {
-        (self.start, self.all)
-    }
 }
 
 impl From<&[Vec<u32>]> for Lists {
@@ -110,6 +105,6 @@ mod tests {
         lists.sort();
         let all: Vec<&[u32]> = lists.iter().collect();
         assert_eq!(all, [&[0, 2][..], &[], &[], &[1, 7], &[5], &[]]);
-        assert_eq!(lists.into_parts(), (vec![0, 2, 2, 2, 4, 5, 5], vec![0, 2, 1, 7, 5]));
+        assert_eq!(lists.starts(), [0, 2, 2, 2, 4, 5, 5]);
     }
 }
