@@ -25,6 +25,7 @@ use domains::{field_is_finite, finite_values};
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
 use ranks::{irregular, redundancy};
 use std::cell::LazyCell;
+use std::sync::Mutex;
 
 /// Times in which claims are tested where no run is known: those of a run by default.
 pub const SPAN: (f64, f64) = (0.0, 100.0);
@@ -99,17 +100,21 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    finite_values(model, &mut found.diagnostics);
-    let undefined = !found.is_sound();
     let scales = LazyCell::new(|| Scales::new(model));
-    let off = constraints_met(model, &scales, &mut found.off_set);
-    if undefined {
-        return found; // derivatives of what does not exist say nothing
-    }
+    let mut values = || {
+        finite_values(model, &mut found.diagnostics);
+        let off = constraints_met(model, &scales, &mut found.off_set);
+        // Derivatives of what does not exist say nothing.
+        found.is_sound().then_some(off)
+    };
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &scales, &off, span, &mut found);
+        let (field, off) = beside(|| RowField::new(model), values);
+        if let Some(off) = off {
+            examine_rows(model, field, &scales, &off, span, &mut found);
+        }
         return found;
     }
+    let Some(off) = values() else { return found };
     let unrolled = match unroll(model) {
         Ok(unrolled) => unrolled,
         Err(too_large) => {
@@ -154,9 +159,35 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     found
 }
 
+/// The results of both: of the first on a thread of its own, where the system gives one.
+fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+    /// Enough for the formulas of the deepest model.
+    const STACK: usize = 256 << 20;
+    let first = Mutex::new(Some(first));
+    let run = || {
+        let first = first.lock().ok().and_then(|mut first| first.take());
+        first.map(|first| first())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let b = second();
+        let a = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => run(),
+        };
+        (a.expect("it runs once"), b)
+    })
+}
+
 /// Examines a model that is run row by row.
-fn examine_rows(model: &Model, scales: &Scales, off: &[String], span: (f64, f64), found: &mut Examined) {
-    let field = RowField::new(model);
+fn examine_rows(
+    model: &Model,
+    field: RowField,
+    scales: &Scales,
+    off: &[String],
+    span: (f64, f64),
+    found: &mut Examined,
+) {
     let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {

@@ -201,10 +201,15 @@ impl RowProgram {
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];
-        for output in pieces.iter().flat_map(Piece::written) {
-            rows[output as usize] = rows[output as usize].saturating_add(1);
+        for piece in &pieces {
+            piece.each_written(&mut |output| rows[output as usize] = rows[output as usize].saturating_add(1));
         }
-        let alone = pieces.iter().map(|piece| piece.written().all(|output| rows[output as usize] == 1)).collect();
+        let is_alone = |piece: &Piece| {
+            let mut alone = true;
+            piece.each_written(&mut |output| alone &= rows[output as usize] == 1);
+            alone
+        };
+        let alone = pieces.iter().map(is_alone).collect();
         RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None }
     }
 
@@ -433,13 +438,22 @@ impl Piece {
     }
 
     /// Where all rows add to.
-    fn written(&self) -> impl Iterator<Item = u32> {
+    fn each_written(&self, to: &mut impl FnMut(u32)) {
         let width = self.slots.len() + self.outputs.len();
-        let blocks = self.places.chunks_exact(width).zip(&self.blocks);
-        blocks.flat_map(move |(places, &rows)| {
-            let outputs = &places[self.slots.len()..];
-            outputs.iter().flat_map(move |to| (0..rows as usize).map(|row| to.entry(&self.listed, row)))
-        })
+        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
+            for places in &places[self.slots.len()..] {
+                match *places {
+                    Places::Even { first, step } => {
+                        let mut at = first;
+                        for _ in 0..rows {
+                            to(at);
+                            at = at.wrapping_add_signed(step);
+                        }
+                    }
+                    Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| to(at)),
+                }
+            }
+        }
     }
 
     /// The same over a state in columns.
