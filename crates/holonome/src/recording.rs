@@ -18,6 +18,7 @@ use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ pub(crate) fn look_every() -> u64 {
 }
 
 /// A variable, or anything recorded, with its place among the numbers and its labels.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VariableLayout {
     /// Its name.
     pub name: String,
@@ -64,21 +65,41 @@ impl VariableLayout {
 
     /// The numbers as nested arrays, family indices first.
     pub fn nested(&self, x: &[f64]) -> Value {
+        nest(x, &self.dimensions())
+    }
+
+    /// Numbers of family indices and of the components of a member.
+    pub(crate) fn dimensions(&self) -> Vec<usize> {
         let mut dimensions: Vec<usize> = self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
         dimensions.extend(self.shape.dimensions());
-        nest(x, &dimensions)
+        dimensions
     }
 }
 
-fn nest(x: &[f64], dimensions: &[usize]) -> Value {
-    match dimensions {
-        [] => json!(x[0]),
-        [_] => json!(x),
-        [_, rest @ ..] => {
-            let size: usize = rest.iter().product();
-            Value::Array(x.chunks(size.max(1)).map(|chunk| nest(chunk, rest)).collect())
+/// Numbers as nested arrays.
+pub(crate) struct Nested<'a> {
+    /// The numbers.
+    pub numbers: &'a [f64],
+    /// How many there are of each index.
+    pub dimensions: &'a [usize],
+}
+
+impl Serialize for Nested<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.dimensions {
+            [] => self.numbers[0].serialize(serializer),
+            [_] => self.numbers.serialize(serializer),
+            [_, rest @ ..] => {
+                let size: usize = rest.iter().product();
+                let inner = self.numbers.chunks(size.max(1));
+                serializer.collect_seq(inner.map(|numbers| Nested { numbers, dimensions: rest }))
+            }
         }
     }
+}
+
+fn nest(numbers: &[f64], dimensions: &[usize]) -> Value {
+    json!(Nested { numbers, dimensions })
 }
 
 /// How a run stands, for a progress bar.

@@ -15,7 +15,7 @@ use crate::recording::{
 };
 use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
 use crate::structured::{MethodSettings, Program};
-use crate::summary::{Summary, large_drifts};
+use crate::summary::{FinalState, Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::feedback_term::metric;
@@ -441,24 +441,20 @@ impl Simulation {
                 // What a later end goes on from.
                 store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
                 summary.warnings.extend(self.thin_samples(&mut store));
-                store.finish(Status::Finished, summary.to_json()).map_err(|error| unstored(error, store.stored()))?;
+                store.finish(Status::Finished, &summary).map_err(|error| unstored(error, store.stored()))?;
                 if self.options.error {
                     match orbit::measure(self, &path, watch) {
                         Ok(Some(error)) => summary.error = Some(error),
                         Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
                         Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
                     }
-                    store
-                        .finish(Status::Finished, summary.to_json())
-                        .map_err(|error| unstored(error, store.stored()))?;
+                    store.finish(Status::Finished, &summary).map_err(|error| unstored(error, store.stored()))?;
                 }
                 Ok(summary)
             }
             Ok(Outcome::Stopped | Outcome::ClaimFailed) => {
                 store.checkpoint(&self.state).map_err(|error| unstored(error, store.stored()))?;
-                store
-                    .finish(Status::Interrupted, summary.to_json())
-                    .map_err(|error| unstored(error, store.stored()))?;
+                store.finish(Status::Interrupted, &summary).map_err(|error| unstored(error, store.stored()))?;
                 Ok(summary)
             }
             Err(failure) => {
@@ -588,7 +584,7 @@ impl Simulation {
             method: self.options.method.clone(),
             t: self.state.t,
             steps: self.state.step,
-            state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
+            state: FinalState::new(variables(&self.problem.model), self.state.x.clone()),
             hamiltonian: self.problem.model.is_hamiltonian(),
             drift: Summary::drift_of(
                 &self.groups,

@@ -22,6 +22,7 @@ use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{Constraints, HiddenConstraints, Miss, Projection};
 use holonome_model::elaborate::expression::Draw;
 use holonome_model::elaborate::model::Model;
+use holonome_model::scales::Scales;
 use holonome_model::start::{CompiledStart, NoStart};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -151,14 +152,15 @@ impl Starts {
                 projection = Some(found);
                 model.start.state = vec![true; model.dimension()];
             }
-            checks = (!problem.settings.start_off_set).then(|| Checks {
-                constraints: Constraints::that_vary(&model, backend()),
-                hidden: problem
-                    .examined
-                    .field
-                    .as_ref()
-                    .filter(|(_, structure)| !structure.hidden.is_empty())
-                    .map(|(field, structure)| HiddenConstraints::new(&model, field, structure, backend())),
+            checks = (!problem.settings.start_off_set).then(|| {
+                let scales = Scales::new(&model);
+                let field = problem.examined.field.as_ref().filter(|(_, structure)| !structure.hidden.is_empty());
+                Checks {
+                    constraints: Constraints::that_vary(&model, &scales, backend()),
+                    hidden: field.map(|(field, structure)| {
+                        HiddenConstraints::new(&model, &scales, (field, structure), backend())
+                    }),
+                }
             });
         }
         let start = CompiledStart::new(&model, backend()).map_err(|diagnostic| Error::Model {

@@ -1,10 +1,12 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
 use crate::orbit::OrbitError;
-use crate::recording::VariableLayout;
+use crate::recording::{Nested, VariableLayout};
 pub use holonome_integrate::state::Cost;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -103,6 +105,41 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     drift.iter().filter_map(large).collect()
 }
 
+/// The state at the end of a run. In JSON it stands by variables, each with its indices; it becomes no tree, as it may
+/// have millions of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinalState {
+    variables: Vec<VariableLayout>,
+    x: Vec<f64>,
+}
+
+impl FinalState {
+    pub(crate) fn new(variables: Vec<VariableLayout>, x: Vec<f64>) -> FinalState {
+        FinalState { variables, x }
+    }
+
+    /// The numbers of all variables, in the model's order.
+    pub fn numbers(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// The names of the variables, in the model's order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|variable| variable.name.as_str())
+    }
+}
+
+impl Serialize for FinalState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.variables.len()))?;
+        for variable in &self.variables {
+            let numbers = &self.x[variable.first..variable.first + variable.len()];
+            map.serialize_entry(&variable.name, &Nested { numbers, dimensions: &variable.dimensions() })?;
+        }
+        map.end()
+    }
+}
+
 /// A run's result.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -114,8 +151,8 @@ pub struct Summary {
     pub t: f64,
     /// Accepted steps.
     pub steps: u64,
-    /// The state by variable.
-    pub state: Map<String, Value>,
+    /// The state.
+    pub state: FinalState,
     /// Whether the model is Hamiltonian.
     pub hamiltonian: bool,
     /// The drift of every invariant, in the model's order.
@@ -200,10 +237,6 @@ pub(crate) fn counts(cost: &Cost) -> [(&'static str, u64); 6] {
 }
 
 impl Summary {
-    pub(crate) fn state_of(variables: &[VariableLayout], x: &[f64]) -> Map<String, Value> {
-        variables.iter().map(|v| (v.name.clone(), v.nested(&x[v.first..v.first + v.len()]))).collect()
-    }
-
     /// The drifts of a run of the length `span`; `varying` names claims that were known to vary before it.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
@@ -239,34 +272,41 @@ impl Summary {
 
     /// The object that `run --json` prints.
     pub fn to_json(&self) -> Value {
-        let drift = drift_json(&self.drift, self.hamiltonian);
+        json!(self)
+    }
+}
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut cost: Map<String, Value> =
             counts(&self.cost).into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
         cost.insert("wall_seconds".to_string(), json!(self.wall_seconds));
-        let mut all = json!({
-            "model": self.model, "method": self.method, "t": self.t, "steps": self.steps,
-            "state": self.state, "drift": drift,
-            "cost": cost,
-        });
-        let object = all.as_object_mut().expect("an object was written");
-        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", &self.model)?;
+        map.serialize_entry("method", &self.method)?;
+        map.serialize_entry("t", &self.t)?;
+        map.serialize_entry("steps", &self.steps)?;
+        map.serialize_entry("state", &self.state)?;
+        map.serialize_entry("drift", &drift_json(&self.drift, self.hamiltonian))?;
+        map.serialize_entry("cost", &cost)?;
+        map.serialize_entry("out", &self.out.display().to_string())?;
         // What not every run has comes last.
         if let Some(gain) = &self.gain {
-            object.insert("gain".to_string(), json!(gain));
+            map.serialize_entry("gain", gain)?;
         }
         if let Some((omega, slow)) = self.penalty {
-            object.insert("penalty".to_string(), json!({"omega": omega, "slow_manifold": slow}));
+            map.serialize_entry("penalty", &json!({"omega": omega, "slow_manifold": slow}))?;
         }
         if let Some((max, mean)) = self.stability {
-            object.insert("stability".to_string(), json!({"max": max, "mean": mean}));
+            map.serialize_entry("stability", &json!({"max": max, "mean": mean}))?;
         }
         if let Some(error) = &self.error {
-            object.insert("orbit_error".to_string(), error.to_json());
+            map.serialize_entry("orbit_error", &error.to_json())?;
         }
         if self.interrupted {
-            object.insert("interrupted".to_string(), json!(true));
+            map.serialize_entry("interrupted", &true)?;
         }
-        object.insert("warnings".to_string(), json!(self.warnings));
-        all
+        map.serialize_entry("warnings", &self.warnings)?;
+        map.end()
     }
 }

@@ -64,7 +64,7 @@ fn states_after_some_steps_are_those_of_an_independent_program() {
         let plain = run(problem(case), off(with())).unwrap();
         assert_eq!(plain.summary.steps, count as u64);
         let first = |run: &Finished| -> Vec<f64> {
-            run.summary.state.keys().flat_map(|name| run.array(name).swap_remove(0)).collect()
+            run.summary.state.names().flat_map(|name| run.array(name).swap_remove(0)).collect()
         };
         let errors = [
             off_by(&first(&plain), &list(case, "initial")),

@@ -1,6 +1,8 @@
 //! The elimination tree of a sparse symmetric pattern, and with it the pattern of its factor (Liu, SIAM J. Matrix Anal.
 //! Appl. 11 (1990) 134; Davis, Direct Methods for Sparse Linear Systems, 2006, ch. 4).
 
+use crate::lists::Lists;
+
 /// Parent of a root, and mark of a node that no row has reached.
 pub const NONE: u32 = u32::MAX;
 
@@ -20,7 +22,7 @@ impl FactorPattern {
     /// elimination. Those that do not stand left of the diagonal are passed over.
     pub fn new<R: IntoIterator<Item = u32>>(n: usize, row: impl Fn(u32) -> R) -> FactorPattern {
         let (mut parent, mut mark) = (vec![NONE; n], vec![NONE; n]);
-        let mut columns: Vec<Vec<u32>> = vec![Vec::new(); n];
+        let mut start = vec![0; n + 1];
         for k in 0..n as u32 {
             // Column i of L has a nonzero in row k iff i lies on a path from an entry towards the root, below k.
             for mut i in row(k) {
@@ -28,29 +30,36 @@ impl FactorPattern {
                     if parent[i as usize] == NONE {
                         parent[i as usize] = k;
                     }
-                    columns[i as usize].push(k);
+                    start[i as usize + 1] += 1;
                     mark[i as usize] = k;
                     i = parent[i as usize];
                 }
             }
         }
-        let mut start = vec![0; n + 1];
-        for (k, column) in columns.iter().enumerate() {
-            start[k + 1] = start[k] + column.len();
+        for k in 0..n {
+            start[k + 1] += start[k];
         }
-        FactorPattern { parent, start, row: columns.concat() }
+        // The same way again, now that it is known how long the columns are.
+        let mut next = start[..n].to_vec();
+        let mut rows = vec![0; start[n]];
+        mark.fill(NONE);
+        for k in 0..n as u32 {
+            for mut i in row(k) {
+                while i < k && mark[i as usize] != k {
+                    rows[next[i as usize]] = k;
+                    next[i as usize] += 1;
+                    mark[i as usize] = k;
+                    i = parent[i as usize];
+                }
+            }
+        }
+        FactorPattern { parent, start, row: rows }
     }
 
     /// The columns of each row, increasing.
-    pub fn rows(&self) -> Vec<Vec<u32>> {
-        let n = self.parent.len();
-        let mut rows = vec![Vec::new(); n];
-        for column in 0..n {
-            for &row in &self.row[self.start[column]..self.start[column + 1]] {
-                rows[row as usize].push(column as u32);
-            }
-        }
-        rows
+    pub fn rows(&self) -> Lists {
+        let column = |k: usize| self.row[self.start[k]..self.start[k + 1]].iter().map(move |&row| (row, k as u32));
+        Lists::collect(self.parent.len(), || (0..self.parent.len()).flat_map(column))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Gram matrices of sparse rows: dependent rows, and least changes that alter the rows' products.
 
 use crate::elimination_tree::FactorPattern;
+use crate::lists::Lists;
 use crate::ordering::minimum_degree;
-use rustc_hash::FxHashMap;
 
 /// A sparse row: (column, value), columns increasing.
 pub type Row = Vec<(u32, f64)>;
@@ -30,8 +30,9 @@ pub struct Gram {
     scale: Vec<f64>,
     /// Which row is eliminated at each place.
     order: Vec<u32>,
-    /// Rows of L by place: (place, entry).
-    lower: Vec<Vec<(usize, f64)>>,
+    /// The columns of the rows of L by place, and their entries one behind the other.
+    pattern: Lists,
+    lower: Vec<f64>,
     pivots: Vec<f64>,
 }
 
@@ -41,12 +42,12 @@ pub const DEPENDENT: f64 = 1e-12;
 
 impl Gram {
     /// Factors the Gram matrix of `rows` in their own order, so that of dependent rows the later is found.
-    pub fn in_order(rows: &[Row]) -> Gram {
+    pub fn in_order<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Gram {
         Gram::factor((rows, rows), (0..rows.len() as u32).collect(), &neighbours(rows), 0.0)
     }
 
     /// Factors the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
-    pub fn new(rows: &[Row], shift: f64) -> Gram {
+    pub fn new<R: AsRef<[(u32, f64)]>>(rows: &[R], shift: f64) -> Gram {
         let neighbours = neighbours(rows);
         Gram::factor((rows, rows), minimum_degree(&neighbours), &neighbours, shift)
     }
@@ -63,47 +64,67 @@ impl Gram {
         Gram::factor((left, right), minimum_degree(&neighbours), &neighbours, 0.0)
     }
 
-    fn factor((left, right): (&[Row], &[Row]), order: Vec<u32>, neighbours: &[Vec<u32>], shift: f64) -> Gram {
+    fn factor<R: AsRef<[(u32, f64)]>>(
+        (left, right): (&[R], &[R]),
+        order: Vec<u32>,
+        neighbours: &Lists,
+        shift: f64,
+    ) -> Gram {
         let n = left.len();
-        let square = |(a, b): (&Row, &Row)| dot(a, b).sqrt();
-        let scale: Vec<f64> = left.iter().zip(right).map(square).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
+        let product = |i: usize, j: usize| dot(left[i].as_ref(), right[j].as_ref());
+        let scale = |i: usize| {
+            let square = product(i, i).sqrt();
+            if square > 0.0 { 1.0 / square } else { 0.0 }
+        };
+        let scale: Vec<f64> = (0..n).map(scale).collect();
         let mut place = vec![0u32; n];
         for (k, &row) in order.iter().enumerate() {
             place[row as usize] = k as u32;
         }
-        let around = |i: u32| neighbours[order[i as usize] as usize].iter();
+        let around = |i: u32| neighbours.of(order[i as usize] as usize).iter();
         let pattern = FactorPattern::new(n, |i| around(i).map(|&other| place[other as usize])).rows();
-        let mut lower: Vec<Vec<(usize, f64)>> = Vec::with_capacity(n);
+        // Entries of the rows of L, one behind the other, and where each row starts.
+        let (mut lower, mut start): (Vec<f64>, Vec<usize>) = (Vec::new(), vec![0]);
         let mut pivots: Vec<f64> = Vec::with_capacity(n);
         // Row i of the matrix by places; 0 between the rows.
         let mut products = vec![0.0; n];
         for (i, &row) in order.iter().enumerate() {
             let row = row as usize;
-            for &other in &neighbours[row] {
+            for &other in neighbours.of(row) {
                 let other = other as usize;
                 if (place[other] as usize) < i {
-                    products[place[other] as usize] = dot(&left[row], &right[other]) * scale[row] * scale[other];
+                    products[place[other] as usize] = product(row, other) * scale[row] * scale[other];
                 }
             }
             let mut diagonal = if scale[row] > 0.0 { 1.0 + shift } else { 0.0 };
-            let mut finished: Vec<(usize, f64)> = Vec::with_capacity(pattern[i].len());
+            let (columns, first) = (pattern.of(i), lower.len());
             // Up-looking: the columns before j are final.
-            for &j in &pattern[i] {
+            for (finished, &j) in columns.iter().enumerate() {
                 let j = j as usize;
                 let mut value = std::mem::take(&mut products[j]);
-                for &(k, l) in &lower[j] {
-                    if let Ok(at) = finished.binary_search_by_key(&k, |&(k, _)| k) {
-                        value -= finished[at].1 * pivots[k] * l;
+                for (&k, &l) in pattern.of(j).iter().zip(&lower[start[j]..]) {
+                    if let Ok(at) = columns[..finished].binary_search(&k) {
+                        value -= lower[first + at] * pivots[k as usize] * l;
                     }
                 }
                 let entry = if pivots[j] > DEPENDENT { value / pivots[j] } else { 0.0 };
                 diagonal -= entry * entry * pivots[j];
-                finished.push((j, entry));
+                lower.push(entry);
             }
-            lower.push(finished);
+            start.push(lower.len());
             pivots.push(diagonal);
         }
-        Gram { scale, order, lower, pivots }
+        Gram { scale, order, pattern, lower, pivots }
+    }
+
+    /// The first `count` rows of L by place: their entries with their columns.
+    fn rows(&self, count: usize) -> impl DoubleEndedIterator<Item = (usize, impl Iterator<Item = (usize, f64)>)> {
+        let starts = self.pattern.starts();
+        let row = move |i: usize| {
+            let entries = self.pattern.of(i).iter().zip(&self.lower[starts[i]..]);
+            (i, entries.map(|(&j, &l)| (j as usize, l)))
+        };
+        (0..count).map(row)
     }
 
     /// Rows that depend on the rows before them.
@@ -115,16 +136,16 @@ impl Gram {
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let n = right.len();
         let mut y: Vec<f64> = self.order.iter().map(|&row| right[row as usize] * self.scale[row as usize]).collect();
-        for i in 0..n {
-            for &(j, l) in &self.lower[i] {
+        for (i, row) in self.rows(n) {
+            for (j, l) in row {
                 y[i] -= l * y[j];
             }
         }
         for (y, &d) in y.iter_mut().zip(&self.pivots) {
             *y = if d > DEPENDENT { *y / d } else { 0.0 };
         }
-        for i in (0..n).rev() {
-            for &(j, l) in &self.lower[i] {
+        for (i, row) in self.rows(n).rev() {
+            for (j, l) in row {
                 y[j] -= l * y[i];
             }
         }
@@ -140,12 +161,9 @@ impl Gram {
     pub fn combination(&self, row: usize) -> Vec<(usize, f64)> {
         let i = self.order.iter().position(|&r| r as usize == row).expect("a row of this matrix");
         let mut c = vec![0.0; i];
-        for &(j, l) in &self.lower[i] {
-            c[j] = l;
-        }
-        for j in (0..i).rev() {
-            for &(k, l) in &self.lower[j] {
-                c[k] -= l * c[j];
+        for (j, row) in self.rows(i + 1).rev() {
+            for (k, l) in row {
+                if j == i { c[k] = l } else { c[k] -= l * c[j] }
             }
         }
         c.into_iter().enumerate().filter(|(_, v)| v.abs() > 1e-7).map(|(k, v)| (self.order[k] as usize, v)).collect()
@@ -154,21 +172,18 @@ impl Gram {
 
 /// For each row, the rows that share a column with it: the Gram matrix's entries that are not zero by
 /// structure.
-fn neighbours(rows: &[Row]) -> Vec<Vec<u32>> {
-    let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for (i, row) in rows.iter().enumerate() {
-        for &(column, _) in row {
-            holders.entry(column).or_default().push(i as u32);
-        }
-    }
-    let around = |(i, row): (usize, &Row)| {
-        let all = row.iter().flat_map(|(column, _)| &holders[column]);
-        let mut others: Vec<u32> = all.copied().filter(|&j| j as usize != i).collect();
+fn neighbours<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Lists {
+    let columns = || rows.iter().flat_map(|row| row.as_ref()).map(|&(column, _)| column as usize + 1);
+    let entries = || (0..).zip(rows).flat_map(|(i, row)| row.as_ref().iter().map(move |&(column, _)| (column, i)));
+    let holders = Lists::collect(columns().max().unwrap_or(0), entries);
+    let around = |(i, row): (u32, &R)| {
+        let all = row.as_ref().iter().flat_map(|&(column, _)| holders.of(column as usize));
+        let mut others: Vec<u32> = all.copied().filter(|&j| j != i).collect();
         others.sort_unstable();
         others.dedup();
         others
     };
-    rows.iter().enumerate().map(around).collect()
+    Lists::of_each((0..).zip(rows).map(around))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod eigen;
 pub mod elimination_tree;
 pub mod gram;
 pub mod least_eigenvalue;
+pub mod lists;
 pub mod lu;
 pub mod ordering;
 pub mod rank;

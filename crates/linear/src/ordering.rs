@@ -1,53 +1,86 @@
 //! Orderings of sparse symmetric patterns: for little fill, and for a narrow band.
 
-use std::collections::{BTreeSet, VecDeque};
+use crate::lists::Lists;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// The nodes joined to each of `n` nodes by these pairs, in either direction: increasing, each once and never itself.
-pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Vec<Vec<u32>> {
-    let mut neighbours = vec![Vec::new(); n];
-    for &(i, j) in pairs.iter().filter(|(i, j)| i != j) {
-        neighbours[i as usize].push(j);
-        neighbours[j as usize].push(i);
-    }
-    for list in &mut neighbours {
-        list.sort_unstable();
-        list.dedup();
-    }
+pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Lists {
+    let apart = || pairs.iter().copied().filter(|(i, j)| i != j);
+    let mut neighbours = Lists::collect(n, || apart().flat_map(|(i, j)| [(i, j), (j, i)]));
+    neighbours.sort();
     neighbours
 }
 
 /// A minimum-degree ordering: repeatedly eliminates a node of least degree and joins its neighbours.
 ///
-/// `neighbours[i]` lists the nodes joined to i, without i itself. Nodes of more than about 10√n neighbours come last,
-/// because eliminating one early joins everything. Returns the nodes in their new order; ties go to the lower number,
-/// so the result is reproducible.
-pub fn minimum_degree(neighbours: &[Vec<u32>]) -> Vec<u32> {
+/// `neighbours` lists for each node those joined to it, increasing, without itself. Nodes of more than about 10√n
+/// neighbours come last, because eliminating one early joins everything. Returns the nodes in their new order; ties go to
+/// the lower number, so the result is reproducible.
+pub fn minimum_degree(neighbours: &Lists) -> Vec<u32> {
     minimum_degree_after(neighbours, |_| false)
 }
 
+/// The lists of neighbours while nodes are eliminated: a list that grows moves behind the others.
+struct Graph {
+    /// Where the list of each node starts, and how long it is.
+    place: Vec<(usize, u32)>,
+    all: Vec<u32>,
+}
+
+impl Graph {
+    fn of(&self, node: u32) -> &[u32] {
+        let (first, length) = self.place[node as usize];
+        &self.all[first..first + length as usize]
+    }
+
+    fn replace(&mut self, node: u32, list: &[u32]) {
+        let (first, room) = &mut self.place[node as usize];
+        if list.len() > *room as usize {
+            *first = self.all.len();
+            self.all.extend_from_slice(list);
+        } else {
+            self.all[*first..*first + list.len()].copy_from_slice(list);
+        }
+        *room = list.len() as u32;
+    }
+}
+
 /// [`minimum_degree`] with the `late` nodes after all others that are not dense.
-pub fn minimum_degree_after(neighbours: &[Vec<u32>], late: impl Fn(u32) -> bool) -> Vec<u32> {
+pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> Vec<u32> {
     let n = neighbours.len();
     let dense = (10.0 * (n as f64).sqrt()).max(16.0) as usize;
     let is_dense: Vec<bool> = neighbours.iter().map(|list| list.len() > dense).collect();
-    let mut graph: Vec<BTreeSet<u32>> = (0..n)
-        .map(|i| {
-            let keep = |&&j: &&u32| !is_dense[i] && !is_dense[j as usize] && j as usize != i;
-            neighbours[i].iter().filter(keep).copied().collect()
-        })
-        .collect();
-    let mut queue: BTreeSet<(bool, usize, u32)> =
-        (0..n as u32).filter(|&i| !is_dense[i as usize]).map(|i| (late(i), graph[i as usize].len(), i)).collect();
+    let mut graph = Graph { place: Vec::with_capacity(n), all: Vec::new() };
+    for (i, list) in neighbours.iter().enumerate() {
+        let first = graph.all.len();
+        graph.all.extend(list.iter().filter(|&&j| !is_dense[i] && !is_dense[j as usize] && j as usize != i));
+        graph.place.push((first, (graph.all.len() - first) as u32));
+    }
+    // A node is queued again whenever its degree changes; what is queued with another degree than it has is passed over.
+    let key = |node: u32, degree: usize| Reverse((late(node), degree as u32, node));
+    let nodes = (0..n as u32).filter(|&i| !is_dense[i as usize]);
+    let mut queue: BinaryHeap<_> = nodes.map(|i| key(i, graph.of(i).len())).collect();
+    let mut eliminated = vec![false; n];
     let mut order = Vec::with_capacity(n);
-    while let Some((_, _, node)) = queue.pop_first() {
+    let (mut clique, mut joined) = (Vec::new(), Vec::new());
+    while let Some(Reverse((_, degree, node))) = queue.pop() {
+        if eliminated[node as usize] || degree as usize != graph.of(node).len() {
+            continue;
+        }
+        eliminated[node as usize] = true;
         order.push(node);
-        let clique: Vec<u32> = std::mem::take(&mut graph[node as usize]).into_iter().collect();
+        clique.clear();
+        clique.extend_from_slice(graph.of(node));
         for &i in &clique {
-            let neighbours = &mut graph[i as usize];
-            queue.remove(&(late(i), neighbours.len(), i));
-            neighbours.remove(&node);
-            neighbours.extend(clique.iter().filter(|&&j| j != i));
-            queue.insert((late(i), neighbours.len(), i));
+            joined.clear();
+            joined.extend(graph.of(i).iter().chain(&clique).filter(|&&j| j != node && j != i));
+            joined.sort_unstable();
+            joined.dedup();
+            if joined.len() != graph.of(i).len() {
+                queue.push(key(i, joined.len()));
+            }
+            graph.replace(i, &joined);
         }
     }
     order.extend((0..n as u32).filter(|&i| is_dense[i as usize]));
@@ -56,7 +89,7 @@ pub fn minimum_degree_after(neighbours: &[Vec<u32>], late: impl Fn(u32) -> bool)
 
 /// The reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near nodes of low degree
 /// first, and all of that backwards. Nodes that are joined end up near each other. `neighbours` as above.
-pub fn reverse_cuthill_mckee(neighbours: &[Vec<u32>]) -> Vec<u32> {
+pub fn reverse_cuthill_mckee(neighbours: &Lists) -> Vec<u32> {
     let n = neighbours.len();
     let mut order = Vec::with_capacity(n);
     let mut seen = vec![false; n];
@@ -76,14 +109,14 @@ pub fn reverse_cuthill_mckee(neighbours: &[Vec<u32>]) -> Vec<u32> {
 }
 
 /// The component of `start`, nearest first; marks it as seen.
-fn breadth_first(neighbours: &[Vec<u32>], start: u32, seen: &mut [bool]) -> Vec<u32> {
+fn breadth_first(neighbours: &Lists, start: u32, seen: &mut [bool]) -> Vec<u32> {
     let mut queue = VecDeque::from([start]);
     let mut order = Vec::new();
     seen[start as usize] = true;
     while let Some(node) = queue.pop_front() {
         order.push(node);
-        let mut next: Vec<u32> = neighbours[node as usize].iter().copied().filter(|&j| !seen[j as usize]).collect();
-        next.sort_by_key(|&j| (neighbours[j as usize].len(), j));
+        let mut next: Vec<u32> = neighbours.of(node as usize).iter().copied().filter(|&j| !seen[j as usize]).collect();
+        next.sort_by_key(|&j| (neighbours.of(j as usize).len(), j));
         for j in next {
             seen[j as usize] = true;
             queue.push_back(j);
@@ -108,7 +141,7 @@ mod tests {
         }
         // And a node of its own.
         neighbours.push(Vec::new());
-        let order = reverse_cuthill_mckee(&neighbours);
+        let order = reverse_cuthill_mckee(&Lists::from(&neighbours[..]));
         let place = |node: u32| order.iter().position(|&j| j == node).unwrap();
         assert!(chain.windows(2).all(|pair| place(pair[0]).abs_diff(place(pair[1])) == 1), "{order:?}");
         assert_eq!(order.len(), 12);
@@ -118,7 +151,7 @@ mod tests {
     fn a_star_is_eliminated_from_its_leaves() {
         let mut neighbours = vec![vec![0u32]; 6];
         neighbours[0] = (1..6).collect();
-        let order = minimum_degree(&neighbours);
+        let order = minimum_degree(&Lists::from(&neighbours[..]));
         // The centre has the largest degree until one leaf is left; then either may go.
         assert!(order.iter().position(|&node| node == 0).unwrap() >= 4);
     }
@@ -128,7 +161,7 @@ mod tests {
         let n = 2000;
         let mut neighbours = vec![vec![7u32]; n];
         neighbours[7] = (0..n as u32).filter(|&i| i != 7).collect();
-        assert_eq!(minimum_degree(&neighbours).last(), Some(&7));
+        assert_eq!(minimum_degree(&Lists::from(&neighbours[..])).last(), Some(&7));
     }
 
     #[test]
@@ -141,8 +174,38 @@ mod tests {
                     .collect()
             })
             .collect();
-        let mut order = minimum_degree(&symmetric);
+        let mut order = minimum_degree(&Lists::from(&symmetric[..]));
         order.sort();
         assert_eq!(order, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_order_is_that_of_sets() {
+        use crate::random::Random;
+        let mut random = Random::new(5);
+        for n in [1usize, 2, 10, 60, 300] {
+            for count in [0, n, 3 * n] {
+                let node = |random: &mut Random| ((random.draw() + 1.0) / 2.0 * n as f64) as u32 % n as u32;
+                let pairs: Vec<(u32, u32)> = (0..count).map(|_| (node(&mut random), node(&mut random))).collect();
+                let neighbours = neighbours(n, &pairs);
+                let late = |i: u32| i.is_multiple_of(3);
+                // By definition, with no nodes that count as dense.
+                let mut sets: Vec<std::collections::BTreeSet<u32>> =
+                    neighbours.iter().map(|list| list.iter().copied().collect()).collect();
+                assert!(sets.iter().all(|set| set.len() <= 16));
+                let mut rest: Vec<u32> = (0..n as u32).collect();
+                let mut expected = Vec::new();
+                while let Some(&node) = rest.iter().min_by_key(|&&i| (late(i), sets[i as usize].len(), i)) {
+                    rest.retain(|&i| i != node);
+                    expected.push(node);
+                    let clique = std::mem::take(&mut sets[node as usize]);
+                    for &i in &clique {
+                        sets[i as usize].remove(&node);
+                        sets[i as usize].extend(clique.iter().filter(|&&j| j != i));
+                    }
+                }
+                assert_eq!(minimum_degree_after(&neighbours, late), expected);
+            }
+        }
     }
 }

@@ -167,7 +167,7 @@ impl Pattern {
         for (new, &old) in order.iter().enumerate() {
             position[old as usize] = new as u32;
         }
-        let around = |k: u32| neighbours[order[k as usize] as usize].iter().map(|&other| position[other as usize]);
+        let around = |k: u32| neighbours.of(order[k as usize] as usize).iter().map(|&other| position[other as usize]);
         let factor = FactorPattern::new(n, around);
         let start = factor.start.iter().map(|&at| at as u32).collect();
         Pattern { start, row: factor.row, order, position }

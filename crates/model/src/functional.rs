@@ -5,6 +5,10 @@
 //! formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over rows
 //! ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
 
+mod evened;
+
+pub use evened::Evened;
+
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;

@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use crate::hold;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Temporary files of a run start with this; none has a meaning after the process that wrote it.
@@ -33,6 +33,59 @@ pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> 
     write().map_err(|error| {
         // Gives the space back; that this fails too would tell the user nothing new.
         let _ = fs::remove_file(temporary);
+        StoreError::write(target, error)
+    })
+}
+
+/// A file that is being written, with the checksum of what was.
+pub(super) struct Summed<'f> {
+    file: &'f File,
+    sum: u32,
+}
+
+impl Write for Summed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.sum = crc32c::crc32c_append(self.sum, &bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Where the content of a file goes, piece by piece.
+pub(super) type Sink<'f> = BufWriter<Summed<'f>>;
+
+/// The checksum (CRC-32C) of all that went into `sink`.
+pub(super) fn checksum(sink: &mut Sink) -> io::Result<u32> {
+    sink.flush()?;
+    Ok(sink.get_ref().sum)
+}
+
+/// [`replace`] by what `content` writes, for content that is not in one piece.
+pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Result<()>) -> Result<(), StoreError> {
+    const BUFFER: usize = 1 << 16;
+    let temporary = temporary(target);
+    let fill = |file: &File| {
+        let mut sink = BufWriter::with_capacity(BUFFER, Summed { file, sum: 0 });
+        content(&mut sink)?;
+        sink.flush()
+    };
+    let write = || {
+        let file = File::create(&temporary)?;
+        hold::writing(|| {
+            fill(&file)?;
+            file.set_len(file.metadata()?.len() / 2)
+        })?;
+        fill(&file)?;
+        drop(file);
+        fs::rename(&temporary, target)
+    };
+    write().map_err(|error| {
+        // Gives the space back; that this fails too would tell the user nothing new.
+        let _ = fs::remove_file(&temporary);
         StoreError::write(target, error)
     })
 }

@@ -6,7 +6,7 @@ use super::files;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const CHECKPOINT: &str = "checkpoint.bin";
@@ -52,14 +52,14 @@ impl Checkpoint {
 }
 
 /// Content of `status.json`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Progress {
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Progress<S = Value> {
     /// How the run stands.
     pub status: Status,
     /// Samples that are stored; while it runs, the checkpoint knows better.
     pub samples: usize,
     /// The results, by whoever ran it.
-    pub summary: Value,
+    pub summary: S,
 }
 
 impl Progress {
@@ -80,13 +80,21 @@ impl Progress {
         }
         serde_json::from_str(&format!("{content}}}")).map_err(|error| StoreError::damaged(&path, error))
     }
+}
 
+impl<S: Serialize> Progress<S> {
     /// Replaces `status.json`. Its last entry is the checksum of all before it.
     pub(super) fn write(&self, run: &Path) -> Result<(), StoreError> {
-        let path = run.join(STATUS);
-        let text = serde_json::to_string(self).map_err(|error| StoreError::write(&path, error.into()))?;
-        let content = text.strip_suffix('}').unwrap_or(&text);
-        files::replace(&path, format!("{content}{CHECKSUM}{}\"}}\n", checksum::of_text(content)).as_bytes())
+        let Progress { status, samples, summary } = self;
+        files::replace_by(&run.join(STATUS), |sink| {
+            sink.write_all(b"{\"status\":")?;
+            serde_json::to_writer(&mut *sink, status)?;
+            write!(sink, ",\"samples\":{samples},\"summary\":")?;
+            // The state in it may be large: it is no text in memory.
+            serde_json::to_writer(&mut *sink, summary)?;
+            let sum = files::checksum(sink)?;
+            writeln!(sink, "{CHECKSUM}{sum:08x}\"}}")
+        })
     }
 }
 
@@ -101,19 +109,17 @@ pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreErr
     Ok(Some(Checkpoint { path, file, samples }))
 }
 
-/// Replaces `checkpoint.bin`; `scratch` keeps its memory between calls.
-pub(super) fn write_checkpoint(
-    run: &Path,
-    samples: usize,
-    state: &impl Serialize,
-    scratch: &mut Vec<u8>,
-) -> Result<(), StoreError> {
-    let path = run.join(CHECKPOINT);
-    scratch.clear();
-    scratch.extend_from_slice(HEADER);
-    scratch.extend_from_slice(&(samples as u64).to_le_bytes());
-    rmp_serde::encode::write_named(scratch, state)
-        .map_err(|error| StoreError::write(&path, io::Error::other(error)))?;
-    scratch.extend_from_slice(&checksum::of(scratch));
-    files::replace(&path, scratch)
+/// Replaces `checkpoint.bin`.
+pub(super) fn write_checkpoint(run: &Path, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
+    files::replace_by(&run.join(CHECKPOINT), |sink| {
+        sink.write_all(HEADER)?;
+        sink.write_all(&(samples as u64).to_le_bytes())?;
+        if let Err(error) = rmp_serde::encode::write_named(sink, state) {
+            // What the file system said comes again, and not as text.
+            sink.flush()?;
+            return Err(io::Error::other(error));
+        }
+        let sum = files::checksum(sink)?;
+        sink.write_all(&sum.to_le_bytes())
+    })
 }

@@ -23,8 +23,6 @@ pub struct Store {
     samples: usize,
     /// Samples that are in files, all arrays alike.
     stored: usize,
-    /// Bytes of the checkpoint; kept for their memory.
-    scratch: Vec<u8>,
     _lock: Lock,
 }
 
@@ -86,7 +84,7 @@ impl Store {
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
         let path = path.to_path_buf();
-        let store = Store { path, schema, arrays, samples, stored: samples, scratch: Vec::new(), _lock: lock };
+        let store = Store { path, schema, arrays, samples, stored: samples, _lock: lock };
         Ok(Resumed::Continues { store: Box::new(store), state })
     }
 
@@ -147,7 +145,7 @@ impl Store {
         let path = shown.to_path_buf();
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(&path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
-        Ok(Store { path, schema, arrays, samples, stored: samples, scratch: Vec::new(), _lock: lock })
+        Ok(Store { path, schema, arrays, samples, stored: samples, _lock: lock })
     }
 
     fn into_lock(self) -> Lock {
@@ -156,7 +154,7 @@ impl Store {
 
     fn new(path: PathBuf, schema: Schema, lock: Lock) -> Store {
         let arrays = schema.arrays.iter().map(|series| ChunkWriter::new(&path, series)).collect();
-        Store { path, schema, arrays, samples: 0, stored: 0, scratch: Vec::new(), _lock: lock }
+        Store { path, schema, arrays, samples: 0, stored: 0, _lock: lock }
     }
 
     /// Takes one sample (of an ensemble, one trajectory): a row of each array, in the layout's order. Allocates nothing.
@@ -192,14 +190,14 @@ impl Store {
     /// Puts all samples into files and then records `state` as what they belong to.
     pub fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
-        progress::write_checkpoint(&self.path, self.samples, state, &mut self.scratch)
+        progress::write_checkpoint(&self.path, self.samples, state)
     }
 
     /// Goes back to the first `samples` samples, to which `state` belongs; the others come once more.
     pub fn rewind(&mut self, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
         // The checkpoint first: killed in between, the run is resumed from there, and the rows beyond go then.
-        progress::write_checkpoint(&self.path, samples, state, &mut self.scratch)?;
+        progress::write_checkpoint(&self.path, samples, state)?;
         Progress::running(samples).write(&self.path)?;
         let behind = self.schema.arrays.iter().map(|series| ChunkWriter::behind(&self.path, series, samples));
         self.arrays = behind.collect::<Result<_, _>>()?;
@@ -211,7 +209,7 @@ impl Store {
     /// an interrupted run is best given one before.
     ///
     /// If the samples cannot be stored, a run is not called finished, and a failed one counts the samples stored.
-    pub fn finish(&mut self, status: Status, summary: Value) -> Result<(), StoreError> {
+    pub fn finish(&mut self, status: Status, summary: impl Serialize) -> Result<(), StoreError> {
         let flushed = self.flush();
         if flushed.is_err() && status == Status::Finished {
             return flushed;

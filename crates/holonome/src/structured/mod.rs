@@ -143,9 +143,7 @@ pub fn program(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if let Some(facts) = by_columns(method, model)
-        && RowMechanics::new(model).is_some()
-    {
+    if let Some(facts) = by_columns(method, model) {
         suits(method, &facts).map_err(unsuitable)?;
         let program = column_program(method, model, settings).map_err(unsuitable)?;
         return Ok(Some(Program::Columns(Box::new(program))));
@@ -233,7 +231,7 @@ pub fn force_places(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if by_columns(method, model).is_some() && RowMechanics::new(model).is_some() {
+    if by_columns(method, model).is_some() {
         return column_places(method, model, h, settings).map_err(unsuitable);
     }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;

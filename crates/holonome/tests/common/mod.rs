@@ -47,7 +47,7 @@ impl Finished {
 
     /// The final state as one list, in the order of the model.
     pub fn state(&self) -> Vec<f64> {
-        self.summary.state.values().flat_map(numbers).collect()
+        self.summary.state.numbers().to_vec()
     }
 }
 

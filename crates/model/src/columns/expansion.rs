@@ -7,7 +7,7 @@
 //! Members in a row are mostly alike, so not each of them is looked at: with the form of a member it is found for how
 //! many of those behind it the form is the same and what they read moves on evenly ([`Expansion::alike`]).
 
-use super::function::{Contribution, Function};
+use super::function::{Contribution, Members};
 use super::{Call, Column, Columns, Definition};
 use crate::functional::Source;
 use crate::graph::op::{Binary, Unary};
@@ -301,43 +301,38 @@ impl<'a, B: Builder> Expansion<'a, B> {
         value
     }
 
-    /// The call that an element is of, and its output.
-    fn called(&self, element: Element) -> (&'a Call, u32) {
-        match self.columns.facts(element.column).definition {
-            Definition::Call { call, first, stride } => {
-                (&self.columns.calls[call as usize], first + element.member * stride)
-            }
+    /// The call that an element is of, with what adds to its members.
+    fn called(&self, element: Element) -> (&'a Call, &'a Members) {
+        let facts = self.columns.facts(element.column);
+        match (facts.definition, &facts.members) {
+            (Definition::Call { call, .. }, Some(members)) => (&self.columns.calls[call as usize], members),
             _ => unreachable!("only calls have contributions"),
         }
     }
 
     /// What adds to an element of a call. Only as long as that is alike the formulas are.
     fn contributions(&mut self, element: Element) -> impl Iterator<Item = Contribution> + use<'a, B> {
-        let (call, output) = self.called(element);
+        let (_, members) = self.called(element);
         if element.moves {
-            self.run = self.run.min(self.columns.facts(element.column).runs[element.member as usize]);
+            self.run = self.run.min(members.run(element.member));
         }
-        let function: &'a Function = &self.columns.functions[call.function];
-        function.contributions(output).iter().copied()
+        members.contributions(element.member)
     }
 
     /// How far a slot of a contribution to an element moves on with the next member.
     fn step(&self, element: Element, contribution: Contribution, slot: u32) -> u32 {
-        if !element.moves || self.columns.facts(element.column).runs[element.member as usize] == 1 {
-            return 0;
+        let (call, members) = self.called(element);
+        match element.moves && members.run(element.member) > 1 {
+            true => self.columns.functions[call.function].step(contribution, slot),
+            false => 0,
         }
-        let (call, output) = self.called(element);
-        let (_, next) = self.called(Element { member: element.member + 1, ..element });
-        let function = &self.columns.functions[call.function];
-        let k = function.contributions(output).iter().position(|&c| c == contribution).expect("it is one of these");
-        function.entry(&function.contributions(next)[k], slot).wrapping_sub(function.entry(&contribution, slot))
     }
 
     /// The element that an input of a contribution stands for.
     fn argument(&mut self, element: Element, contribution: Contribution, slot: u32) -> Element {
         let (call, _) = self.called(element);
         let step = self.step(element, contribution, slot);
-        let entry = self.columns.functions[call.function].entry(&contribution, slot);
+        let entry = self.columns.functions[call.function].entry(contribution, slot);
         let (column, member) = call.argument(entry);
         if step != 0 && call.argument(entry.wrapping_add(step)) != (column, member + 1) {
             self.run = 1;
@@ -350,23 +345,20 @@ impl<'a, B: Builder> Expansion<'a, B> {
         let (called, _) = self.called(element);
         let function = &self.columns.functions[called.function];
         let what = function.formula(contribution.part, formula);
-        let term = function.term(contribution.part);
         let mut slots = Vec::with_capacity(what.slots.len() + 1);
         for &slot in &what.slots {
-            let entry = function.entry(&contribution, slot);
-            let value = match term.slots[slot as usize] {
+            let value = match function.source(contribution, slot) {
                 Source::State => {
                     let argument = self.argument(element, contribution, slot);
                     self.value(argument)
                 }
                 Source::Parameter => {
-                    let step = self.step(element, contribution, slot);
+                    let (entry, step) = (function.entry(contribution, slot), self.step(element, contribution, slot));
                     self.leaf(Leaf { source: Source::Parameter, entry, number: 0.0, step })
                 }
                 Source::Number => {
-                    // The same in a whole run.
-                    let number = term.numbers[entry as usize];
-                    self.leaf(Leaf { source: Source::Number, entry, number, step: 0 })
+                    let number = function.number(contribution, slot);
+                    self.leaf(Leaf { source: Source::Number, entry: 0, number, step: 0 })
                 }
             };
             slots.push((Some(slot), value));

@@ -1,36 +1,121 @@
 //! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
 
-use super::expansion::mixed;
-use crate::functional::{Functional, Source, Term};
+use crate::functional::{Evened, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// A vector-valued function of a model, in the order of its outputs.
+/// A vector-valued function of a model.
 #[derive(Clone, Debug)]
 pub struct Function {
     parts: Vec<Part>,
-    /// The contributions to output o are `start[o]..start[o + 1]`.
-    start: Vec<u32>,
-    contributions: Vec<Contribution>,
+    strands: Vec<Strand>,
+    outputs: usize,
 }
 
-/// What a row of a template adds to an output.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a formula adds to outputs in the rows of a stretch: to `output` in the first, to `output + step` in the next.
+#[derive(Clone, Copy, Debug)]
+struct Strand {
+    output: u32,
+    step: i64,
+    rows: u32,
+    /// That of the first row.
+    contribution: Contribution,
+}
+
+/// What a row of a template adds to an output. In the order of these sums are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Contribution {
     /// Which part of the function.
     pub part: u32,
-    /// Which row of its table.
+    /// Which stretch of its rows.
+    pub stretch: u32,
+    /// Which row of that.
     pub row: u32,
     /// Which of its formulas.
     pub formula: u32,
 }
 
-/// The formulas of one template, with the table of its rows.
+impl Contribution {
+    /// The same formula so many rows on.
+    pub fn moved(self, rows: u32) -> Contribution {
+        Contribution { row: self.row + rows, ..self }
+    }
+}
+
+/// What adds to the members of a family of outputs. It is listed for the first of members in a row that are alike: what
+/// adds to them is the same but for the rows, which move on by one from member to member.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    /// The first of each such members, and the number of all.
+    starts: Vec<u32>,
+    /// What adds to the first of run i is `list[first[i]..first[i + 1]]`.
+    first: Vec<u32>,
+    list: Vec<Contribution>,
+}
+
+impl Members {
+    /// Of strands that lie in so many members from a first one on; those of one row may lie anywhere.
+    fn new(mut strands: Vec<(Range<u32>, Contribution)>, length: u32) -> Members {
+        strands.sort_unstable_by_key(|(members, contribution)| (members.start, *contribution));
+        let mut starts: Vec<u32> = strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
+        starts.extend([0, length]);
+        starts.sort_unstable();
+        starts.dedup();
+        let (mut first, mut list) = (vec![0], Vec::new());
+        let mut active: Vec<(Range<u32>, Contribution)> = Vec::new();
+        let mut next = strands.into_iter().peekable();
+        for &start in &starts[..starts.len() - 1] {
+            active.retain(|(members, _)| members.end > start);
+            while let Some(strand) = next.next_if(|(members, _)| members.start == start) {
+                active.push(strand);
+            }
+            let begin = list.len();
+            list.extend(active.iter().map(|(members, contribution)| contribution.moved(start - members.start)));
+            list[begin..].sort_unstable();
+            first.push(list.len() as u32);
+        }
+        Members { starts, first, list }
+    }
+
+    /// For how many members from this one on what adds to them is alike.
+    pub fn run(&self, member: u32) -> u32 {
+        self.starts[self.at(member) + 1] - member
+    }
+
+    fn at(&self, member: u32) -> usize {
+        self.starts.partition_point(|&start| start <= member) - 1
+    }
+
+    /// What adds to a member.
+    pub fn contributions(&self, member: u32) -> impl Iterator<Item = Contribution> {
+        let run = self.at(member);
+        let moved = member - self.starts[run];
+        self.of_first(run).iter().map(move |contribution| contribution.moved(moved))
+    }
+
+    fn of_first(&self, run: usize) -> &[Contribution] {
+        &self.list[self.first[run] as usize..self.first[run + 1] as usize]
+    }
+
+    /// What adds to the first of members in a row that are alike, with their number.
+    pub fn runs(&self) -> impl Iterator<Item = (&[Contribution], u32)> {
+        let lengths = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        lengths.enumerate().map(|(run, length)| (self.of_first(run), length))
+    }
+
+    /// Whether nothing adds to any.
+    pub fn is_zero(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+/// The formulas of one template, with the first two rows of each of its stretches.
 #[derive(Clone, Debug)]
 struct Part {
     graph: Graph,
     formulas: Vec<Formula>,
-    term: Arc<Term>,
+    kept: Arc<Term>,
 }
 
 /// A formula over the slots of a template.
@@ -61,11 +146,11 @@ impl Formula {
 
 impl Part {
     /// With formulas for `nodes`, and then for their derivatives, if they are `smooth`.
-    fn new(mut graph: Graph, nodes: &[Node], term: Arc<Term>, smooth: bool) -> Part {
+    fn new(mut graph: Graph, nodes: &[Node], kept: Arc<Term>, smooth: bool) -> Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         let differentiated = if smooth { nodes.len() } else { 0 };
         for k in 0..differentiated {
-            let is_state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
+            let is_state = |input: Input| matches!(input, Input::Slot(k) if kept.slots[k as usize] == Source::State);
             let partials = graph.adjoint(nodes[k], is_state);
             for (input, node) in partials {
                 if let Input::Slot(slot) = input {
@@ -75,80 +160,94 @@ impl Part {
                 }
             }
         }
-        Part { graph, formulas, term }
+        Part { graph, formulas, kept }
     }
 }
 
 impl Function {
-    fn new(parts: Vec<Part>, outputs: usize, mut list: Vec<(u32, Contribution)>) -> Function {
-        // In the order of parts and rows for every output: sums are made in that order.
-        list.sort_by_key(|&(output, _)| output);
-        let mut start = vec![0; outputs + 1];
-        for &(output, _) in &list {
-            start[output as usize + 1] += 1;
-        }
-        for o in 0..outputs {
-            start[o + 1] += start[o];
-        }
-        Function { parts, start, contributions: list.into_iter().map(|(_, contribution)| contribution).collect() }
-    }
-
     /// The values of a functional.
-    pub fn value(functional: &Functional) -> Function {
+    pub fn value(functional: &Evened) -> Function {
         Function::values(functional, true)
     }
 
     /// The values of a functional that nobody differentiates.
-    pub fn size(functional: &Functional) -> Function {
+    pub fn size(functional: &Evened) -> Function {
         Function::values(functional, false)
     }
 
-    fn values(functional: &Functional, smooth: bool) -> Function {
-        let (mut parts, mut list) = (Vec::new(), Vec::new());
-        for term in &functional.terms {
+    fn values(functional: &Evened, smooth: bool) -> Function {
+        let mut function = Function { parts: Vec::new(), strands: Vec::new(), outputs: functional.kept.outputs };
+        for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
             let part = Part::new(term.graph.clone(), &term.roots, Arc::new(term.clone()), smooth);
-            let number = parts.len() as u32;
-            for row in 0..term.rows() as u32 {
-                for (formula, &root) in term.roots.iter().enumerate() {
-                    if !term.graph.is_zero(root) {
-                        let output = term.first_output[row as usize] + formula as u32;
-                        list.push((output, Contribution { part: number, row, formula: formula as u32 }));
-                    }
-                }
+            for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
+                function.add(formula, lengths, &|row: usize| term.first_output[row] + formula as u32);
             }
-            parts.push(part);
+            function.parts.push(part);
         }
-        Function::new(parts, functional.outputs, list)
+        function
     }
 
     /// The gradient of a functional with one output with respect to its first `inputs` inputs.
-    pub fn gradient(functional: &Functional, inputs: usize) -> Function {
-        let (mut parts, mut list) = (Vec::new(), Vec::new());
-        for term in &functional.terms {
+    pub fn gradient(functional: &Evened, inputs: usize) -> Function {
+        let mut function = Function { parts: Vec::new(), strands: Vec::new(), outputs: inputs };
+        for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
             let (graph, gradients) = term.gradients();
             let gradient = &gradients[0];
             let nodes: Vec<Node> = gradient.iter().map(|&(_, node)| node).collect();
-            let number = parts.len() as u32;
-            for row in 0..term.rows() as u32 {
-                for (formula, &(slot, _)) in gradient.iter().enumerate() {
-                    let input = term.row(row as usize)[slot as usize];
-                    if (input as usize) < inputs {
-                        list.push((input, Contribution { part: number, row, formula: formula as u32 }));
-                    }
-                }
+            for (formula, &(slot, _)) in gradient.iter().enumerate() {
+                function.add(formula, lengths, &|row: usize| term.row(row)[slot as usize]);
             }
-            parts.push(Part::new(graph, &nodes, Arc::new(term.clone()), true));
+            function.parts.push(Part::new(graph, &nodes, Arc::new(term.clone()), true));
         }
-        Function::new(parts, inputs, list)
+        function
+    }
+
+    /// Adds what a formula of the next part adds in its stretches of these lengths, of which two rows each are kept.
+    fn add(&mut self, formula: usize, lengths: &[u32], output: &dyn Fn(usize) -> u32) {
+        let part = self.parts.len() as u32;
+        for (stretch, &rows) in lengths.iter().enumerate() {
+            let (first, second) = (output(2 * stretch), output(2 * stretch + 1));
+            let contribution = Contribution { part, stretch: stretch as u32, row: 0, formula: formula as u32 };
+            let step = i64::from(second) - i64::from(first);
+            self.strands.push(Strand { output: first, step, rows, contribution });
+        }
     }
 
     /// Number of outputs.
     pub fn outputs(&self) -> usize {
-        self.start.len() - 1
+        self.outputs
     }
 
-    pub(super) fn contributions(&self, output: u32) -> &[Contribution] {
-        &self.contributions[self.start[output as usize] as usize..self.start[output as usize + 1] as usize]
+    /// What adds to outputs `first + i * stride` for i below `length`.
+    pub(super) fn members(&self, first: u32, stride: u32, length: u32) -> Members {
+        let (first, stride) = (i64::from(first), i64::from(stride.max(1)));
+        let member = |output: i64| {
+            let offset = output - first;
+            (offset % stride == 0).then_some(offset / stride).filter(|member| (0..i64::from(length)).contains(member))
+        };
+        let mut strands = Vec::new();
+        for strand in &self.strands {
+            let (output, rows) = (i64::from(strand.output), i64::from(strand.rows));
+            if strand.step % stride == 0 && (output - first) % stride != 0 {
+                continue;
+            }
+            if strand.step == stride {
+                // Row k belongs to member start + k.
+                let start = (output - first) / stride;
+                let (from, to) = (start.max(0), (start + rows).min(i64::from(length)));
+                if from < to {
+                    strands.push((from as u32..to as u32, strand.contribution.moved((from - start) as u32)));
+                }
+                continue;
+            }
+            for row in 0..rows {
+                if let Some(member) = member(output + row * strand.step) {
+                    let member = member as u32;
+                    strands.push((member..member + 1, strand.contribution.moved(row as u32)));
+                }
+            }
+        }
+        Members::new(strands, length)
     }
 
     pub(super) fn formula(&self, part: u32, formula: u32) -> &Formula {
@@ -159,67 +258,35 @@ impl Function {
         &self.parts[part as usize].graph
     }
 
-    pub(super) fn term(&self, part: u32) -> &Term {
-        &self.parts[part as usize].term
+    /// What a slot of a contribution is bound to.
+    pub(super) fn source(&self, contribution: Contribution, slot: u32) -> Source {
+        self.parts[contribution.part as usize].kept.slots[slot as usize]
     }
 
     /// The input that a slot reads, if it reads one.
-    pub(super) fn input(&self, contribution: &Contribution, slot: u32) -> Option<u32> {
-        let reads_state = self.term(contribution.part).slots[slot as usize] == Source::State;
-        reads_state.then(|| self.entry(contribution, slot))
+    pub(super) fn input(&self, contribution: Contribution, slot: u32) -> Option<u32> {
+        (self.source(contribution, slot) == Source::State).then(|| self.entry(contribution, slot))
     }
 
-    /// What a slot is bound to.
-    pub(super) fn entry(&self, contribution: &Contribution, slot: u32) -> u32 {
-        self.term(contribution.part).row(contribution.row as usize)[slot as usize]
+    /// The place that a slot reads: an input or a parameter.
+    pub(super) fn entry(&self, contribution: Contribution, slot: u32) -> u32 {
+        let step = self.step(contribution, slot);
+        self.first_entry(contribution, slot).wrapping_add(contribution.row.wrapping_mul(step))
     }
 
-    /// For each member of a family of outputs how many members from it on are alike: what adds to them is the same but for
-    /// the inputs, each of which moves on by the same distance from one member to the next.
-    pub(super) fn runs(&self, first: u32, stride: u32, length: u32) -> Vec<u32> {
-        let mut runs = vec![1; length as usize];
-        let mut behind = None;
-        for i in (1..length).rev() {
-            let step = self.step(first + (i - 1) * stride, first + i * stride);
-            let member = i as usize - 1;
-            if step.is_some() {
-                runs[member] = if step == behind { runs[member + 1] + 1 } else { 2 };
-            }
-            behind = step;
-        }
-        runs
+    /// By how much that place moves on from row to row.
+    pub(super) fn step(&self, contribution: Contribution, slot: u32) -> u32 {
+        let kept = &self.parts[contribution.part as usize].kept;
+        let second = kept.row(2 * contribution.stretch as usize + 1)[slot as usize];
+        second.wrapping_sub(self.first_entry(contribution, slot))
     }
 
-    /// How the contributions to one output differ from those to another, as a hash; none if not by their inputs only.
-    fn step(&self, from: u32, to: u32) -> Option<u64> {
-        let (from, to) = (self.contributions(from), self.contributions(to));
-        if from.len() != to.len() {
-            return None;
-        }
-        let mut hash = from.len() as u64;
-        for (a, b) in from.iter().zip(to) {
-            if (a.part, a.formula) != (b.part, b.formula) {
-                return None;
-            }
-            hash = mixed(mixed(hash, u64::from(a.part)), u64::from(a.formula));
-            let part = &self.parts[a.part as usize];
-            for (slot, source) in part.term.slots.iter().enumerate() {
-                let [x, y] = [a, b].map(|c| part.term.row(c.row as usize)[slot]);
-                if *source == Source::Number {
-                    let [x, y] = [x, y].map(|at| part.term.numbers[at as usize].to_bits());
-                    if x != y {
-                        return None;
-                    }
-                } else {
-                    hash = mixed(hash, u64::from(y.wrapping_sub(x)));
-                }
-            }
-        }
-        Some(hash)
+    fn first_entry(&self, contribution: Contribution, slot: u32) -> u32 {
+        self.parts[contribution.part as usize].kept.row(2 * contribution.stretch as usize)[slot as usize]
     }
 
-    /// Whether nothing adds to a family of outputs.
-    pub(super) fn is_zero(&self, first: u32, stride: u32, length: u32) -> bool {
-        (0..length).all(|i| self.contributions(first + i * stride).is_empty())
+    /// The number that a slot for numbers reads, the same in all rows of a stretch.
+    pub(super) fn number(&self, contribution: Contribution, slot: u32) -> f64 {
+        self.parts[contribution.part as usize].kept.numbers[self.first_entry(contribution, slot) as usize]
     }
 }

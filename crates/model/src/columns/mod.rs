@@ -14,6 +14,7 @@ mod function;
 mod pieces;
 
 pub use function::Function;
+use function::{Contribution, Members};
 pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
@@ -88,6 +89,15 @@ impl Call {
         }
     }
 
+    /// Whether one column stands for `length` inputs, each by `step` from the one before.
+    fn reads_one(&self, input: u32, step: u32, length: u32) -> bool {
+        let last = input.wrapping_add((length - 1).wrapping_mul(step));
+        let segment = |input: u32| self.arguments.partition_point(|s| s.first <= input) - 1;
+        let width = self.arguments[segment(input)].columns.len() as u32;
+        // The step may be one back, modulo 2³².
+        segment(input) == segment(last) && (step.is_multiple_of(width) || step.wrapping_neg().is_multiple_of(width))
+    }
+
     /// The column and its member that stand for an input.
     fn argument(&self, input: u32) -> (Column, u32) {
         let segment = &self.arguments[self.arguments.partition_point(|s| s.first <= input) - 1];
@@ -106,8 +116,8 @@ struct Facts {
     arguments: Vec<Column>,
     /// Where it is found by those that use it.
     stored: Option<Stored>,
-    /// Of a call [`Function::runs`]; empty otherwise.
-    runs: Arc<[u32]>,
+    /// Of a call what adds to its members.
+    members: Option<Arc<Members>>,
 }
 
 /// Columns, and the functions that they use.
@@ -117,8 +127,8 @@ pub struct Columns {
     calls: Vec<Call>,
     list: Vec<Facts>,
     known: FxHashMap<Definition, Column>,
-    /// By function, first output and distance.
-    runs: FxHashMap<[u32; 3], Arc<[u32]>>,
+    /// What adds to outputs of functions: by function, first output, distance, number of outputs.
+    members: FxHashMap<[u32; 4], Arc<Members>>,
 }
 
 impl Columns {
@@ -135,8 +145,7 @@ impl Columns {
 
     fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
         *self.known.entry(definition).or_insert_with(|| {
-            let runs = Arc::from([]);
-            self.list.push(Facts { definition, length, arguments, stored, runs });
+            self.list.push(Facts { definition, length, arguments, stored, members: None });
             Column(self.list.len() as u32 - 1)
         })
     }
@@ -230,20 +239,27 @@ impl Columns {
         outputs: &[(u32, u32, u32)],
     ) -> Vec<Column> {
         let call = Call { function, arguments: arguments.to_vec(), time };
-        let used: Vec<Vec<Column>> = outputs.iter().map(|&family| self.used(&call, family)).collect();
+        let members: Vec<_> = outputs.iter().map(|&family| self.members(function, family)).collect();
+        let used: Vec<Vec<Column>> = members.iter().map(|members| self.used(&call, members)).collect();
         outputs.iter().zip(used).map(|(&family, used)| self.output(&call, family, used)).collect()
+    }
+
+    /// What adds to a family of outputs: first, distance, length.
+    fn members(&mut self, function: usize, (first, stride, length): (u32, u32, u32)) -> Arc<Members> {
+        let known = self.members.entry([function as u32, first, stride, length]);
+        Arc::clone(known.or_insert_with(|| Arc::new(self.functions[function].members(first, stride, length))))
     }
 
     /// One family of outputs of a call that reads only `used`. What is read decides which calls are the same: H_q of a
     /// separable Hamiltonian does not ask for p.
-    fn output(&mut self, call: &Call, (first, stride, length): (u32, u32, u32), used: Vec<Column>) -> Column {
-        if self.functions[call.function].is_zero(first, stride, length) {
+    fn output(&mut self, call: &Call, family: (u32, u32, u32), used: Vec<Column>) -> Column {
+        if self.members(call.function, family).is_zero() {
             return self.constant(0.0);
         }
         let blank = self.constant(f64::NAN);
         let visible = |column: &Column| if used.contains(column) { *column } else { blank };
         let reduced = call.mapped(visible);
-        self.put_call(reduced, (first, stride, length), used)
+        self.put_call(reduced, family, used)
     }
 
     fn put_call(&mut self, call: Call, (first, stride, length): (u32, u32, u32), used: Vec<Column>) -> Column {
@@ -251,11 +267,9 @@ impl Columns {
             self.calls.push(call);
             self.calls.len() - 1
         });
-        let function = self.calls[number].function;
-        let runs = self.runs.entry([function as u32, first, stride]);
-        let runs = Arc::clone(runs.or_insert_with(|| self.functions[function].runs(first, stride, length).into()));
+        let members = self.members(self.calls[number].function, (first, stride, length));
         let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
-        self.list[column.0 as usize].runs = runs;
+        self.list[column.0 as usize].members = Some(members);
         column
     }
 
@@ -285,26 +299,23 @@ impl Columns {
     }
 
     /// The columns that a family of outputs reads, increasing.
-    fn used(&self, call: &Call, (first, stride, length): (u32, u32, u32)) -> Vec<Column> {
+    fn used(&self, call: &Call, members: &Members) -> Vec<Column> {
         let function = &self.functions[call.function];
         let mut used = Vec::new();
-        let mut reads_time = false;
-        for i in 0..length {
-            for contribution in function.contributions(first + i * stride) {
+        for (contributions, length) in members.runs() {
+            for &contribution in contributions {
                 let formula = function.formula(contribution.part, contribution.formula);
-                reads_time |= formula.reads_time;
+                if formula.reads_time && !used.contains(&call.time) {
+                    used.push(call.time);
+                }
                 for &slot in &formula.slots {
-                    if let Some(input) = function.input(contribution, slot) {
-                        let (column, _) = call.argument(input);
+                    for column in self.read(call, contribution, slot, length) {
                         if !used.contains(&column) {
                             used.push(column);
                         }
                     }
                 }
             }
-        }
-        if reads_time && !used.contains(&call.time) {
-            used.push(call.time);
         }
         used.sort_unstable();
         used
@@ -319,6 +330,21 @@ impl Columns {
             }
         }
         seen
+    }
+
+    /// The columns that a slot of a contribution reads in so many rows from its own on: one, or the column of each row.
+    fn read<'a>(
+        &'a self,
+        call: &'a Call,
+        contribution: Contribution,
+        slot: u32,
+        length: u32,
+    ) -> impl Iterator<Item = Column> + use<'a> {
+        let function = &self.functions[call.function];
+        let input = function.input(contribution, slot);
+        let step = function.step(contribution, slot);
+        let rows = input.map_or(0, |input| if call.reads_one(input, step, length) { 1 } else { length });
+        (0..rows).map(move |row| call.argument(input.unwrap_or(0).wrapping_add(row.wrapping_mul(step))).0)
     }
 
     /// Whether a column depends on any of `others`, itself included; `stored` columns are looked through.
@@ -359,10 +385,9 @@ impl Columns {
                     Binary::Div => !varying[&b],
                     _ => false,
                 },
-                Definition::Call { call, first, stride } => {
-                    let outputs = (0..self.length(column)).map(|i| first + i * stride);
-                    let columns: Vec<Column> = varying.iter().filter(|(_, v)| **v).map(|(&c, _)| c).collect();
-                    self.is_call_linear(&self.calls[call as usize], outputs, &columns)
+                Definition::Call { call, .. } => {
+                    let members = self.facts(column).members.as_ref().expect("a call has them");
+                    self.is_call_linear(&self.calls[call as usize], members, &varying)
                 }
             };
             if !linear {
@@ -374,31 +399,39 @@ impl Columns {
     }
 
     /// Whether no derivative of these outputs with respect to a varying column reads a varying column.
-    fn is_call_linear(&self, call: &Call, mut outputs: impl Iterator<Item = u32>, varying: &[Column]) -> bool {
+    fn is_call_linear(&self, call: &Call, members: &Members, varying: &FxHashMap<Column, bool>) -> bool {
         let function = &self.functions[call.function];
         // What varies of what a formula reads decides; most members are alike in that.
         let mut known: FxHashMap<(u32, u32), Vec<Vec<bool>>> = FxHashMap::default();
-        outputs.all(|output| {
-            function.contributions(output).iter().all(|contribution| {
-                let formula = function.formula(contribution.part, contribution.formula);
-                let varies = |slot: &u32| {
-                    function.input(contribution, *slot).is_some_and(|input| varying.contains(&call.argument(input).0))
+        let mut is_linear = |contribution: Contribution| {
+            let formula = function.formula(contribution.part, contribution.formula);
+            let varies =
+                |slot: &u32| function.input(contribution, *slot).is_some_and(|input| varying[&call.argument(input).0]);
+            let reads: Vec<bool> = formula.slots.iter().map(varies).collect();
+            let known = known.entry((contribution.part, contribution.formula)).or_default();
+            if known.contains(&reads) {
+                return true;
+            }
+            let varies = |slot: &u32| formula.slots.binary_search(slot).is_ok_and(|k| reads[k]);
+            let linear = formula
+                .partials
+                .iter()
+                .filter(|(slot, _)| varies(slot))
+                .all(|&(_, partial)| !function.formula(contribution.part, partial).slots.iter().any(varies));
+            if linear {
+                known.push(reads);
+            }
+            linear
+        };
+        members.runs().all(|(contributions, length)| {
+            contributions.iter().all(|&contribution| {
+                let slots = &function.formula(contribution.part, contribution.formula).slots;
+                let one = |slot: &u32| {
+                    let input = function.input(contribution, *slot);
+                    input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), length))
                 };
-                let reads: Vec<bool> = formula.slots.iter().map(varies).collect();
-                let known = known.entry((contribution.part, contribution.formula)).or_default();
-                if known.contains(&reads) {
-                    return true;
-                }
-                let varies = |slot: &u32| formula.slots.binary_search(slot).is_ok_and(|k| reads[k]);
-                let linear = formula
-                    .partials
-                    .iter()
-                    .filter(|(slot, _)| varies(slot))
-                    .all(|&(_, partial)| !function.formula(contribution.part, partial).slots.iter().any(varies));
-                if linear {
-                    known.push(reads);
-                }
-                linear
+                let rows = if slots.iter().all(one) { 1 } else { length };
+                (0..rows).all(|row| is_linear(contribution.moved(row)))
             })
         })
     }

@@ -152,6 +152,12 @@ impl Group {
         })
     }
 
+    /// Number of rows of each run.
+    fn lengths(&self) -> impl Iterator<Item = u32> {
+        let ends = self.runs.iter().skip(1).map(|run| run.row).chain([self.count as u32]);
+        self.runs.iter().zip(ends).map(|(run, end)| end - run.row)
+    }
+
     fn piece(&self, columns: &Columns, what: What, place: &dyn Fn(usize, u32, u32) -> u32) -> Option<Piece> {
         let mut expansion = Expansion::new(columns, what.unknowns(), Graphs::default());
         let roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
@@ -189,9 +195,9 @@ impl GroupRows<'_> {
         (k, row - runs[k].row)
     }
 
-    fn leaf(&self, row: usize, slot: usize) -> (&Leaf, u32) {
-        let (run, offset) = self.run(row);
-        (&self.group.leaves[run * self.slots.len() + slot], offset)
+    fn leaf(&self, row: usize, slot: usize) -> &Leaf {
+        let (run, _) = self.run(row);
+        &self.group.leaves[run * self.slots.len() + slot]
     }
 }
 
@@ -204,25 +210,43 @@ impl Rows for GroupRows<'_> {
         self.slots
     }
 
-    fn entry(&self, row: usize, slot: usize) -> u32 {
-        match self.slots[slot] {
-            Source::Number => {
-                let before = self.slots[..slot].iter().filter(|&&source| source == Source::Number).count();
-                (before * self.group.count + row) as u32
+    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
+        if self.slots[slot] == Source::Number {
+            let before = self.slots[..slot].iter().filter(|&&source| source == Source::Number).count();
+            let start = (before * self.group.count + first) as u32;
+            entries.iter_mut().zip(start..).for_each(|(entry, place)| *entry = place);
+            return;
+        }
+        let (mut row, mut rest) = (first, entries);
+        while !rest.is_empty() {
+            let (run, offset) = self.run(row);
+            let leaf = &self.group.leaves[run * self.slots.len() + slot];
+            let end = self.group.runs.get(run + 1).map_or(self.group.count, |next| next.row as usize);
+            let (these, behind) = rest.split_at_mut(rest.len().min(end - row));
+            for (entry, offset) in these.iter_mut().zip(offset..) {
+                *entry = leaf.entry.wrapping_add(offset.wrapping_mul(leaf.step));
             }
-            _ => {
-                let (leaf, offset) = self.leaf(row, slot);
-                leaf.entry.wrapping_add(offset.wrapping_mul(leaf.step))
-            }
+            (row, rest) = (row + these.len(), behind);
         }
     }
 
-    fn number(&self, row: usize, slot: usize) -> f64 {
-        self.leaf(row, slot).0.number
+    fn number(&self, slot: usize) -> f64 {
+        self.group.leaves[slot].number
+    }
+
+    fn is_same(&self, slot: usize) -> bool {
+        let first = &self.group.leaves[slot];
+        let leaves = self.group.leaves.iter().skip(slot).step_by(self.slots.len());
+        let mut runs = leaves.zip(self.group.lengths());
+        runs.all(|(leaf, rows)| match self.slots[slot] {
+            Source::Number => leaf.number.to_bits() == first.number.to_bits(),
+            _ => leaf.entry == first.entry && (rows == 1 || leaf.step == 0),
+        })
     }
 
     fn numbers(&self) -> Vec<f64> {
         let slots = (0..self.slots.len()).filter(|&slot| self.slots[slot] == Source::Number);
-        slots.flat_map(|slot| (0..self.group.count).map(move |row| self.number(row, slot))).collect()
+        let of = |slot: usize| (0..self.group.count).map(move |row| self.leaf(row, slot).number);
+        slots.flat_map(of).collect()
     }
 }

@@ -9,12 +9,19 @@ use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::treatment::structure::Structure;
 use crate::treatment::{Field, InvariantKind};
-use holonome_linear::gram::Row;
+use std::cell::LazyCell;
 
 /// Reports every constraint that the initial state does not meet; returns their names.
-pub(super) fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
-    let check = Constraints::new(model, &Interpreter);
+pub(super) fn constraints_met(
+    model: &Model,
+    scales: &LazyCell<Scales, impl FnOnce() -> Scales>,
+    out: &mut Vec<Diagnostic>,
+) -> Vec<String> {
     let mut off = Vec::new();
+    if model.constraints.is_empty() {
+        return off;
+    }
+    let check = Constraints::new(model, scales, &Interpreter);
     check.misses(model, &model.parameter_values, &model.initial, &mut vec![0.0; check.work_len()], &mut |miss| {
         if miss.residual.is_undefined() {
             return; // reported already
@@ -32,31 +39,35 @@ pub(super) fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<S
 /// Reports every hidden constraint that the initial state does not meet; those of constraints in `off` follow from them.
 pub(super) fn hidden_met(
     model: &Model,
-    field: &Field,
-    structure: &Structure,
+    scales: &Scales,
+    (field, structure): (&Field, &Structure),
     off: &[String],
     out: &mut Vec<Diagnostic>,
 ) {
-    let check = HiddenConstraints::new(model, field, structure, &Interpreter);
+    let check = HiddenConstraints::new(model, scales, (field, structure), &Interpreter);
     let mut work = vec![0.0; check.work_len(model)];
     let mut found = |miss: Miss| out.extend(hidden_missed(model, &miss, off));
     check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut found);
 }
 
-/// [`hidden_met`] for a model that is run row by row: `values` are F at the initial state, `row` gives rows of DF.
+/// [`hidden_met`] for a model that is run row by row, with F and the entries of DF at the initial state.
 pub(super) fn row_hidden_met(
     model: &Model,
+    scales: &Scales,
     field: &RowField,
-    values: &[f64],
-    row: &dyn Fn(usize) -> Row,
+    (values, entries): (&[f64], &[f64]),
     off: &[String],
     out: &mut Vec<Diagnostic>,
 ) {
-    let scale = Scales::new(model).sizes(&model.initial);
+    let scale = scales.sizes(&model.initial);
+    let row = |i: usize| {
+        let range = field.row_start[i]..field.row_start[i + 1];
+        field.column[range.clone()].iter().zip(&entries[range])
+    };
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
         let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
         let missed = |row_number: usize| {
-            let size = || row(row_number).iter().map(|&(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            let size = || row(row_number).map(|(&i, d)| d.abs() * scale[i as usize]).sum::<f64>();
             values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
@@ -66,7 +77,7 @@ pub(super) fn row_hidden_met(
         let Some((member, row_number)) = worst else { continue };
         let member = model.constraints[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
-        let reads = row(row_number).iter().map(|&(i, _)| i).collect();
+        let reads = row(row_number).map(|(&i, _)| i).collect();
         out.extend(hidden_missed(model, &Miss { constraint, member, residual, reads }, off));
     }
 }

@@ -75,13 +75,13 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// All constraints of `model`.
-    pub fn new(model: &Model, backend: &dyn Backend) -> Constraints {
-        Constraints::of(model, (0..model.constraints.len()).collect(), backend)
+    /// All constraints of `model`, whose sizes are these.
+    pub fn new(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
+        Constraints::of(model, scales, (0..model.constraints.len()).collect(), backend)
     }
 
     /// Those that may be met in one trajectory of an ensemble and not in another.
-    pub fn that_vary(model: &Model, backend: &dyn Backend) -> Constraints {
+    pub fn that_vary(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
         let start = &model.start;
         let differs = |source, entry: u32| match source {
             Source::State => start.state.get(entry as usize) == Some(&true),
@@ -89,10 +89,10 @@ impl Constraints {
             Source::Number => false,
         };
         let varies = |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
-        Constraints::of(model, (0..model.constraints.len()).filter(varies).collect(), backend)
+        Constraints::of(model, scales, (0..model.constraints.len()).filter(varies).collect(), backend)
     }
 
-    fn of(model: &Model, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
+    fn of(model: &Model, scales: &Scales, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
         let template = |term: &Term| {
             let (graph, roots) = with_sizes(term);
             Template::new(&graph, &roots, 2 * term.slots.len(), backend)
@@ -102,7 +102,7 @@ impl Constraints {
             list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
         let outputs = |k: usize| model.constraints[k].functional.outputs;
         let work = list.iter().map(|(k, templates)| 2 * outputs(*k) + work_len(templates)).max().unwrap_or(0);
-        Constraints { list, scales: Scales::new(model), work: work + model.dimension() }
+        Constraints { list, scales: scales.clone(), work: work + model.dimension() }
     }
 
     /// Scratch needed by [`Constraints::misses`], in numbers.
@@ -178,8 +178,13 @@ pub struct HiddenConstraints {
 }
 
 impl HiddenConstraints {
-    /// The hidden constraints of `model`, whose field and structure these are.
-    pub fn new(model: &Model, field: &Field, structure: &Structure, backend: &dyn Backend) -> HiddenConstraints {
+    /// The hidden constraints of `model`, whose sizes, field and structure these are.
+    pub fn new(
+        model: &Model,
+        scales: &Scales,
+        (field, structure): (&Field, &Structure),
+        backend: &dyn Backend,
+    ) -> HiddenConstraints {
         let first = field.constraints / 2;
         let of_group = |group: &InvariantGroup| {
             let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
@@ -202,7 +207,7 @@ impl HiddenConstraints {
         let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         HiddenConstraints {
             list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
-            scales: Scales::new(model),
+            scales: scales.clone(),
             columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
                 (Kind::Holonomic, false) => VELOCITY_ALONG,

@@ -14,6 +14,7 @@ pub use projection::{Projected, Projection, project_initial};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::rows::{self, RowField};
+use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::treatment::dirac;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
@@ -21,9 +22,10 @@ use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
 use crate::treatment::{Field, watch_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
-use holonome_linear::gram::Row;
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
 use ranks::{irregular, redundancy};
+use std::cell::LazyCell;
+use std::sync::Mutex;
 
 /// Times in which claims are tested where no run is known: those of a run by default.
 pub const SPAN: (f64, f64) = (0.0, 100.0);
@@ -98,16 +100,21 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    finite_values(model, &mut found.diagnostics);
-    let undefined = !found.is_sound();
-    let off = constraints_met(model, &mut found.off_set);
-    if undefined {
-        return found; // derivatives of what does not exist say nothing
-    }
+    let scales = LazyCell::new(|| Scales::new(model));
+    let mut values = || {
+        finite_values(model, &mut found.diagnostics);
+        let off = constraints_met(model, &scales, &mut found.off_set);
+        // Derivatives of what does not exist say nothing.
+        found.is_sound().then_some(off)
+    };
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &off, span, &mut found);
+        let (field, off) = beside(|| RowField::new(model), values);
+        if let Some(off) = off {
+            examine_rows(model, field, &scales, &off, span, &mut found);
+        }
         return found;
     }
+    let Some(off) = values() else { return found };
     let unrolled = match unroll(model) {
         Ok(unrolled) => unrolled,
         Err(too_large) => {
@@ -123,8 +130,9 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
         &model.initial,
         &model.parameter_values,
     );
-    if model.is_hamiltonian() {
-        redundancy(model, &rows, off.is_empty(), &mut found.redundant);
+    // Ranks mean little off the set.
+    if model.is_hamiltonian() && off.is_empty() && !rows.is_empty() {
+        redundancy(model, &in_units(&rows, &scales.units(&model.initial)), &mut found.redundant);
     }
     let extended = match dirac::extend(model, unrolled) {
         Ok(extended) => extended,
@@ -136,7 +144,9 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
             return found;
         }
     };
-    hidden_met(model, &extended.0, &extended.1, &off, &mut found.off_set);
+    if !model.constraints.is_empty() {
+        hidden_met(model, &scales, (&extended.0, &extended.1), &off, &mut found.off_set);
+    }
     if found.is_sound() {
         let field = &extended.0;
         let values = evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
@@ -149,20 +159,49 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     found
 }
 
+/// The results of both: of the first on a thread of its own, where the system gives one.
+fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+    /// Enough for the formulas of the deepest model.
+    const STACK: usize = 256 << 20;
+    let first = Mutex::new(Some(first));
+    let run = || {
+        let first = first.lock().ok().and_then(|mut first| first.take());
+        first.map(|first| first())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let b = second();
+        let a = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => run(),
+        };
+        (a.expect("it runs once"), b)
+    })
+}
+
 /// Examines a model that is run row by row.
-fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
-    let field = RowField::new(model);
+fn examine_rows(
+    model: &Model,
+    field: RowField,
+    scales: &Scales,
+    off: &[String],
+    span: (f64, f64),
+    found: &mut Examined,
+) {
     let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
-        let row = |i: usize| -> Row {
-            let range = field.row_start[i]..field.row_start[i + 1];
-            field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
-        };
-        let gradients: Vec<Row> = (0..field.constraints / 2).map(row).collect();
-        redundancy(model, &gradients, off.is_empty(), &mut found.redundant);
-        row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
+        if off.is_empty() {
+            let units = scales.units(&model.initial);
+            let end = field.row_start[field.constraints / 2];
+            let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
+            let gradients: Vec<(u32, f64)> = field.column[..end].iter().zip(&entries).map(in_units).collect();
+            let rows = field.row_start[..=field.constraints / 2].windows(2);
+            let rows: Vec<&[(u32, f64)]> = rows.map(|ends| &gradients[ends[0]..ends[1]]).collect();
+            redundancy(model, &rows, &mut found.redundant);
+        }
+        row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
         rows_hold(model, &field, span, found);

@@ -1,29 +1,25 @@
 //! Constraints whose gradients or brackets have no full rank.
 
 use crate::elaborate::model::Model;
-use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use crate::treatment::structure::Irregular;
-use holonome_linear::gram::{Gram, Row};
+use holonome_linear::gram::Gram;
 
-/// Constraints whose gradients depend on those of the others.
-pub(super) fn redundancy(model: &Model, rows: &[Row], on_set: bool, out: &mut Vec<Diagnostic>) {
-    if !on_set {
-        return; // ranks mean little off the set
+/// Constraints whose gradients, in the units of the state's components, depend on those of the others at a state on the
+/// constraint set.
+pub(super) fn redundancy<R: AsRef<[(u32, f64)]>>(model: &Model, rows: &[R], out: &mut Vec<Diagnostic>) {
+    // In their own order, the constraints of a tree fill the factor.
+    if Gram::new(rows, 0.0).dependent().is_empty() {
+        return;
     }
+    let gram = Gram::in_order(rows);
     let owner: Vec<(usize, usize)> = model
         .constraints
         .iter()
         .enumerate()
         .flat_map(|(k, q)| (0..q.members).flat_map(move |m| std::iter::repeat_n((k, m), q.components.len())))
         .collect();
-    let rows = in_units(rows, &Scales::new(model).units(&model.initial));
-    // In their own order, the constraints of a tree fill the factor.
-    if Gram::new(&rows, 0.0).dependent().is_empty() {
-        return;
-    }
-    let gram = Gram::in_order(&rows);
     let mut named = Vec::new();
     for row in gram.dependent() {
         let (k, member) = owner[row];

@@ -9,6 +9,7 @@ use crate::functional::Functional;
 use crate::treatment::penalty::Watched;
 use crate::treatment::unrolled::MOST_CONSTRAINTS;
 use crate::treatment::{InvariantGroup, InvariantKind};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Operations of a model, derivatives not counted, up to which it is written out whatever its form: straight-line code
@@ -149,7 +150,7 @@ impl Derived {
 
     fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Derived {
         let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
-        let (row_start, column) = pattern(parts, &derivatives, count);
+        let (row_start, column) = pattern(dimension, parts, &derivatives, count);
         let position = |row: u32, component: u32| {
             let first = row_start[row as usize];
             let columns = &column[first..row_start[row as usize + 1]];
@@ -309,39 +310,74 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
 }
 
 /// The sparsity of DF by rows: where the entries of each row start, and their columns.
-fn pattern(parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> (Vec<usize>, Vec<u32>) {
-    // Entries as row · 2³² + column. Many of them coincide, so they are thinned out whenever they have doubled.
-    const ROOM: usize = 1 << 20;
-    let mut entries: Vec<u64> = Vec::new();
-    let mut limit = ROOM;
-    let thin_out = |entries: &mut Vec<u64>| {
-        entries.sort_unstable();
-        entries.dedup();
-    };
-    for part in parts.iter().filter(|part| !part.watched) {
-        for term in &part.functional.terms {
-            let (_, gradients) = term.gradients();
-            for row in 0..term.rows() {
-                for (output, gradient) in term.outputs(row).zip(&gradients) {
-                    if let Some(f) = (part.rows)(output) {
-                        let key =
-                            |&(slot, _): &(u32, _)| (u64::from(f) << 32) | u64::from(term.row(row)[slot as usize]);
-                        entries.extend(gradient.iter().map(key));
+fn pattern(
+    dimension: usize,
+    parts: &[Part],
+    hidden: &[((u32, u32), Jacobian)],
+    count: usize,
+) -> (Vec<usize>, Vec<u32>) {
+    let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
+    let gradients: Vec<_> = parts.iter().filter(|part| !part.watched).map(|part| (part, terms(part))).collect();
+    // Every entry, some of them more than once.
+    let each = |entry: &mut dyn FnMut(u32, u32)| {
+        for (part, gradients) in &gradients {
+            for (term, gradients) in part.functional.terms.iter().zip(gradients) {
+                for row in 0..term.rows() {
+                    for (output, gradient) in term.outputs(row).zip(gradients) {
+                        if let Some(f) = (part.rows)(output) {
+                            gradient.iter().for_each(|&(slot, _)| entry(f, term.row(row)[slot as usize]));
+                        }
                     }
-                }
-                if entries.len() > limit {
-                    thin_out(&mut entries);
-                    limit = 2 * entries.len().max(ROOM);
                 }
             }
         }
+        for ((first, step), derivatives) in hidden {
+            derivatives.entries().for_each(|(_, member, component)| entry(first + member * step, component));
+        }
+    };
+    let mut counts = vec![0usize; count];
+    each(&mut |row, _| counts[row as usize] += 1);
+    // A row that meets more entries than it has columns, like that of a sum over all pairs, only marks them.
+    let mut marked: FxHashMap<u32, Vec<bool>> = FxHashMap::default();
+    for (row, count) in (0..).zip(&mut counts) {
+        if *count > dimension {
+            marked.insert(row, vec![false; dimension]);
+            *count = 0;
+        }
     }
-    for ((first, step), derivatives) in hidden {
-        let key =
-            |(_, member, component): (usize, u32, u32)| (u64::from(first + member * step) << 32) | u64::from(component);
-        entries.extend(derivatives.entries().map(key));
+    let mut start = vec![0; count + 1];
+    for (row, count) in counts.iter().enumerate() {
+        start[row + 1] = start[row] + count;
     }
-    thin_out(&mut entries);
-    let row_start = (0..=count).map(|row| entries.partition_point(|&e| e >> 32 < row as u64)).collect();
-    (row_start, entries.into_iter().map(|e| e as u32).collect())
+    let mut columns = vec![0; start[count]];
+    let mut next = start.clone();
+    each(&mut |row, column| match marked.get_mut(&row) {
+        Some(marks) => marks[column as usize] = true,
+        None => {
+            columns[next[row as usize]] = column;
+            next[row as usize] += 1;
+        }
+    });
+    let (mut row_start, mut column) = (vec![0], Vec::with_capacity(columns.len()));
+    for row in 0..count {
+        let own = &mut columns[start[row]..start[row + 1]];
+        own.sort_unstable();
+        let first = column.len();
+        match marked.get(&(row as u32)) {
+            Some(marks) => column.extend((0..).zip(marks).filter(|(_, marked)| **marked).map(|(k, _): (u32, _)| k)),
+            None => column.extend_from_slice(own),
+        }
+        // Of equal ones the first is kept.
+        let mut kept = first;
+        for k in first..column.len() {
+            if k == first || column[k] != column[kept - 1] {
+                column[kept] = column[k];
+                kept += 1;
+            }
+        }
+        column.truncate(kept);
+        row_start.push(kept);
+    }
+    column.shrink_to_fit();
+    (row_start, column)
 }

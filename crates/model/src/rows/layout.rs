@@ -65,6 +65,18 @@ impl Layout {
         (v.first + c * v.count + member) as u32
     }
 
+    /// Where the components `first`, `first + step` and so on, so many of them, stand among the columns, with the step
+    /// there; `None` if they are not one component of members of one variable.
+    pub(super) fn line(&self, first: u32, step: i32, count: u32) -> Option<(u32, i32)> {
+        let last = i64::from(first) + i64::from(step) * i64::from(count.max(1) - 1);
+        let k = self.variables.partition_point(|v| v.first <= first as usize) - 1;
+        let v = self.variables[k];
+        let inside = (v.first as i64..(v.first + v.width * v.count) as i64).contains(&last);
+        // The step of a single row is 0.
+        let width = i32::try_from(v.width).ok()?;
+        (inside && step % width == 0).then(|| (self.place(first), step / width))
+    }
+
     /// Copies a state into columns.
     pub fn split(&self, x: &[f64], columns: &mut [f64]) {
         for v in &self.variables {

@@ -5,7 +5,7 @@ use super::Layout;
 use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
-use crate::functional::{Functional, Source, Term};
+use crate::functional::{Evened, Functional, Source, Term};
 use crate::graph::op::Unary;
 use crate::graph::{Graph, Input, Node};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl RowMechanics {
         let variables = model.variables.iter().map(|v| (v.first as u32, v.family.shape.len())).collect();
         let layout = Layout::new(model);
         let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
-        let mut all = Functional::default();
+        let mut all = Evened::default();
         for quantity in &model.constraints {
             let width = quantity.shape.len();
             quantities.push((outputs as u32, width));
@@ -72,20 +72,24 @@ impl RowMechanics {
                 stride: width as u32,
                 length: quantity.members as u32,
             }));
-            for term in &quantity.functional.terms {
-                let first_output = term.first_output.iter().map(|&o| o + outputs as u32).collect();
-                all.terms.push(Term { first_output, ..term.clone() });
+            let Evened { kept, lengths } = Evened::new(&quantity.functional);
+            for mut term in kept.terms {
+                term.first_output.iter_mut().for_each(|output| *output += outputs as u32);
+                all.kept.terms.push(term);
             }
+            all.lengths.extend(lengths);
             outputs += quantity.functional.outputs;
         }
-        all.outputs = outputs;
+        all.kept.outputs = outputs;
         let dimension = model.dimension();
         let mut columns = Columns::new();
-        let hidden = along(&all, dimension + outputs, 1, true);
-        let gradient = columns.function(Function::gradient(hamiltonian, dimension));
-        let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
-        let sizes =
-            [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional, model.degrees()))));
+        let hidden = all.with(along(&all.kept, dimension + outputs, 1, true));
+        let hamiltonian = Evened::new(hamiltonian);
+        let gradient = columns.function(Function::gradient(&hamiltonian, dimension));
+        let forces = columns.function(Function::gradient(&all.with(weighted(&all.kept, dimension)), dimension));
+        let sizes = [&all, &hidden].map(|functional| {
+            columns.function(Function::size(&functional.with(sized(&functional.kept, model.degrees()))))
+        });
         let hidden = columns.function(Function::value(&hidden));
         let g = columns.function(Function::value(&all));
         Some(RowMechanics {
@@ -127,12 +131,14 @@ impl RowMechanics {
             return Err("its kinetic energy is not quadratic in the momenta".into());
         }
         let (degrees, behind) = (model.degrees(), self.dimension + self.outputs);
-        let mut of = |functional: &Functional, order: usize| {
-            let derivative = along(functional, behind, order, false);
-            self.columns.function(Function::gradient(&derivative, degrees))
+        let mut of = |functional: &Evened, order: usize| {
+            let derivative = along(&functional.kept, behind, order, false);
+            self.columns.function(Function::gradient(&functional.with(derivative), degrees))
         };
-        let stiff = model.stiff.as_ref().unwrap_or(hamiltonian);
-        self.curvature = Some([of(hamiltonian, 1), of(hamiltonian, 2), of(stiff, 1)]);
+        let hamiltonian = Evened::new(hamiltonian);
+        let stiff = model.stiff.as_ref().map(Evened::new);
+        let stiff = stiff.as_ref().unwrap_or(&hamiltonian);
+        self.curvature = Some([of(&hamiltonian, 1), of(&hamiltonian, 2), of(stiff, 1)]);
         let (rows, families) = by_rows(hamiltonian);
         self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
@@ -275,15 +281,18 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
 }
 
 /// A functional of one output with an output for every row of its terms; and which belong to each term.
-fn by_rows(functional: &Functional) -> (Functional, Vec<Family>) {
-    let (mut rows, mut families) = (Functional::default(), Vec::new());
-    for term in &functional.terms {
-        let (first, length) = (rows.outputs as u32, term.rows() as u32);
-        families.push(Family { first, stride: 1, length });
-        rows.terms.push(Term { first_output: (first..first + length).collect(), ..term.clone() });
-        rows.outputs += term.rows();
+fn by_rows(mut functional: Evened) -> (Evened, Vec<Family>) {
+    let (mut families, mut next) = (Vec::new(), 0);
+    for (term, lengths) in functional.kept.terms.iter_mut().zip(&functional.lengths) {
+        let first = next;
+        for (outputs, &length) in term.first_output.chunks_exact_mut(2).zip(lengths) {
+            outputs.copy_from_slice(&[next, next + u32::from(length > 1)]);
+            next += length;
+        }
+        families.push(Family { first, stride: 1, length: next - first });
     }
-    (rows, families)
+    functional.kept.outputs = next as usize;
+    (functional, families)
 }
 
 /// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state component i

@@ -201,10 +201,15 @@ impl RowProgram {
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];
-        for output in pieces.iter().flat_map(Piece::written) {
-            rows[output as usize] = rows[output as usize].saturating_add(1);
+        for piece in &pieces {
+            piece.each_written(&mut |output| rows[output as usize] = rows[output as usize].saturating_add(1));
         }
-        let alone = pieces.iter().map(|piece| piece.written().all(|output| rows[output as usize] == 1)).collect();
+        let is_alone = |piece: &Piece| {
+            let mut alone = true;
+            piece.each_written(&mut |output| alone &= rows[output as usize] == 1);
+            alone
+        };
+        let alone = pieces.iter().map(is_alone).collect();
         RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None }
     }
 
@@ -256,10 +261,15 @@ impl Term {
 fn alike(term: &Term, key_of: impl Fn(usize, &mut Vec<bool>)) -> Vec<(Vec<bool>, Vec<u32>)> {
     let mut groups: Vec<(Vec<bool>, Vec<u32>)> = Vec::new();
     let mut known: FxHashMap<Vec<bool>, usize> = FxHashMap::default();
-    let mut key = Vec::new();
+    let (mut key, mut last) = (Vec::new(), 0);
     for row in 0..term.rows() {
         key.clear();
         key_of(row, &mut key);
+        // Mostly a row is like the one before.
+        if let Some((_, rows)) = groups.get_mut(last).filter(|(like, _)| *like == key) {
+            rows.push(row as u32);
+            continue;
+        }
         let group = match known.get(&key) {
             Some(&group) => group,
             None => {
@@ -269,21 +279,21 @@ fn alike(term: &Term, key_of: impl Fn(usize, &mut Vec<bool>)) -> Vec<(Vec<bool>,
             }
         };
         groups[group].1.push(row as u32);
+        last = group;
     }
     groups
 }
 
-/// The first entry, and the step from there to the second.
-fn first_step(mut entries: impl Iterator<Item = u32>) -> (u32, i64) {
-    let first = entries.next().unwrap_or(0);
-    (first, entries.next().map_or(0, |second| i64::from(second) - i64::from(first)))
+/// The step from the first entry to the second.
+fn first_step(entries: &[u32]) -> i64 {
+    entries.get(1).map_or(0, |&second| i64::from(second) - i64::from(entries[0]))
 }
 
 /// How many entries from the first on follow each other in equal steps.
-fn even_length(entries: impl Iterator<Item = u32> + Clone) -> usize {
-    let (first, step) = first_step(entries.clone());
-    let even = |&(k, entry): &(usize, u32)| i64::from(entry) == i64::from(first) + step * k as i64;
-    entries.enumerate().take_while(even).count()
+fn even_length(entries: &[u32]) -> usize {
+    let step = first_step(entries);
+    let uneven = entries.windows(2).position(|pair| i64::from(pair[1]) - i64::from(pair[0]) != step);
+    uneven.map_or(entries.len(), |k| k + 1)
 }
 
 /// Rows of a template: what each of them reads.
@@ -292,10 +302,12 @@ pub(crate) trait Rows {
     fn count(&self) -> usize;
     /// What the slots read.
     fn slots(&self) -> &[Source];
-    /// Where a slot of a row reads it.
-    fn entry(&self, row: usize, slot: usize) -> u32;
-    /// The number that a slot for numbers reads.
-    fn number(&self, row: usize, slot: usize) -> f64;
+    /// Where a slot reads it, in the rows from `first` on, as many as there is room for.
+    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]);
+    /// The number that a slot for numbers reads in the first row.
+    fn number(&self, slot: usize) -> f64;
+    /// Whether a slot for parameters or numbers reads the same in all rows.
+    fn is_same(&self, slot: usize) -> bool;
     /// All numbers, as the entries of slots for numbers count them.
     fn numbers(&self) -> Vec<f64>;
 }
@@ -304,6 +316,12 @@ pub(crate) trait Rows {
 struct TermRows<'a> {
     term: &'a Term,
     rows: &'a [u32],
+}
+
+impl TermRows<'_> {
+    fn entry(&self, row: usize, slot: usize) -> u32 {
+        self.term.row(self.rows[row] as usize)[slot]
+    }
 }
 
 impl Rows for TermRows<'_> {
@@ -315,12 +333,22 @@ impl Rows for TermRows<'_> {
         &self.term.slots
     }
 
-    fn entry(&self, row: usize, slot: usize) -> u32 {
-        self.term.row(self.rows[row] as usize)[slot]
+    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
+        for (entry, &row) in entries.iter_mut().zip(&self.rows[first..]) {
+            *entry = self.term.row(row as usize)[slot];
+        }
     }
 
-    fn number(&self, row: usize, slot: usize) -> f64 {
-        self.term.numbers[self.entry(row, slot) as usize]
+    fn number(&self, slot: usize) -> f64 {
+        self.term.numbers[self.entry(0, slot) as usize]
+    }
+
+    fn is_same(&self, slot: usize) -> bool {
+        let number = |row: usize| self.term.numbers[self.entry(row, slot) as usize].to_bits();
+        (1..self.rows.len()).all(|row| match self.term.slots[slot] {
+            Source::Number => number(row) == number(0),
+            _ => self.entry(row, slot) == self.entry(0, slot),
+        })
     }
 
     fn numbers(&self) -> Vec<f64> {
@@ -343,17 +371,16 @@ impl Piece {
         }
         // What is the same in all rows belongs into the formula: constants fold, and products of parameters are
         // computed once for a run.
-        let value = |row: usize, slot: usize| rows.number(row, slot).to_bits();
-        let same = |slot: usize| match sources[slot] {
-            Source::State => false,
-            Source::Parameter => (0..count).all(|row| rows.entry(row, slot) == rows.entry(0, slot)),
-            Source::Number => (0..count).all(|row| value(row, slot) == value(0, slot)),
-        };
+        let same = |slot: usize| sources[slot] != Source::State && rows.is_same(slot);
         let mut folded = Graph::new();
         let outputs = folded.instantiate(graph, &outputs, |g, input| match input {
             Input::Slot(k) if same(k as usize) => match sources[k as usize] {
-                Source::Number => g.constant(f64::from_bits(value(0, k as usize))),
-                _ => g.parameter(rows.entry(0, k as usize) as usize),
+                Source::Number => g.constant(rows.number(k as usize)),
+                _ => {
+                    let mut entry = [0];
+                    rows.entries(k as usize, 0, &mut entry);
+                    g.parameter(entry[0] as usize)
+                }
             },
             other => g.input(other),
         });
@@ -383,19 +410,25 @@ impl Piece {
             line: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
-        let entry = |row: usize, k: usize| match k.checked_sub(reads.len()) {
-            None => rows.entry(row, reads[k]),
-            Some(k) => target(row, kept[k]),
-        };
+        let width = reads.len() + kept.len();
+        let mut entries = vec![[0; BLOCK]; width];
         let mut first = 0;
         while first < count {
-            let most = first..count.min(first + BLOCK);
-            let columns = 0..reads.len() + kept.len();
-            let even = columns.clone().map(|k| even_length(most.clone().map(|row| entry(row, k)))).min();
+            let most = BLOCK.min(count - first);
+            for (k, entries) in entries.iter_mut().enumerate() {
+                match k.checked_sub(reads.len()) {
+                    None => rows.entries(reads[k], first, &mut entries[..most]),
+                    Some(k) => {
+                        let target = |(row, entry): (usize, &mut u32)| *entry = target(row, kept[k]);
+                        (first..).zip(&mut entries[..most]).for_each(target);
+                    }
+                }
+            }
+            let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
             // A block may as well end where a line of a grid ends, if that leaves it long enough.
-            let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most.len());
-            for k in columns {
-                piece.place((first..first + length).map(|row| entry(row, k)));
+            let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most);
+            for entries in &entries {
+                piece.place(&entries[..length]);
             }
             piece.blocks.push(length as u32);
             first += length;
@@ -405,27 +438,45 @@ impl Piece {
     }
 
     /// Where all rows add to.
-    fn written(&self) -> impl Iterator<Item = u32> {
+    fn each_written(&self, to: &mut impl FnMut(u32)) {
         let width = self.slots.len() + self.outputs.len();
-        let blocks = self.places.chunks_exact(width).zip(&self.blocks);
-        blocks.flat_map(move |(places, &rows)| {
-            let outputs = &places[self.slots.len()..];
-            outputs.iter().flat_map(move |to| (0..rows as usize).map(|row| to.entry(&self.listed, row)))
-        })
+        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
+            for places in &places[self.slots.len()..] {
+                match *places {
+                    Places::Even { first, step } => {
+                        let mut at = first;
+                        for _ in 0..rows {
+                            to(at);
+                            at = at.wrapping_add_signed(step);
+                        }
+                    }
+                    Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| to(at)),
+                }
+            }
+        }
     }
 
     /// The same over a state in columns.
     fn in_columns(&self, layout: &Layout) -> Piece {
         let mut piece = Piece { places: Vec::new(), listed: Vec::new(), ..self.clone() };
         let width = self.slots.len() + self.outputs.len();
+        let mut entries = [0; BLOCK];
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
-            for (k, places) in places.iter().enumerate() {
+            for (k, &places) in places.iter().enumerate() {
                 let is_state = self.slots.get(k).is_some_and(|&(_, source)| source == Source::State);
-                let entry = |row: usize| match places.entry(&self.listed, row) {
-                    component if is_state => layout.place(component),
-                    other => other,
-                };
-                piece.place((0..rows as usize).map(entry));
+                match places {
+                    Places::Even { .. } if !is_state => piece.places.push(places),
+                    Places::Even { first, step } if let Some((first, step)) = layout.line(first, step, rows) => {
+                        piece.places.push(Places::Even { first, step });
+                    }
+                    _ => {
+                        for (row, entry) in entries[..rows as usize].iter_mut().enumerate() {
+                            let component = places.entry(&self.listed, row);
+                            *entry = if is_state { layout.place(component) } else { component };
+                        }
+                        piece.place(&entries[..rows as usize]);
+                    }
+                }
             }
         }
         piece.line = Line::of(&piece);
@@ -433,13 +484,12 @@ impl Piece {
     }
 
     /// Adds the places of one slot or output in a block.
-    fn place(&mut self, entries: impl ExactSizeIterator<Item = u32> + Clone) {
-        let (first, step) = first_step(entries.clone());
-        let places = match i32::try_from(step) {
-            Ok(step) if even_length(entries.clone()) == entries.len() => Places::Even { first, step },
+    fn place(&mut self, entries: &[u32]) {
+        let places = match i32::try_from(first_step(entries)) {
+            Ok(step) if even_length(entries) == entries.len() => Places::Even { first: entries[0], step },
             _ => {
                 let start = self.listed.len();
-                self.listed.extend(entries);
+                self.listed.extend_from_slice(entries);
                 Places::Listed(start)
             }
         };

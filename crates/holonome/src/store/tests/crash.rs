@@ -31,7 +31,7 @@ fn resumed_runs_have_the_bytes_of_uninterrupted_ones() {
             assert_eq!(store.samples(), reached);
             assert_eq!(state, (checkpoint < cut).then(|| json!({"t": checkpoint})));
             append_all(&mut store, &layout);
-            store.finish(Status::Finished, "done".into()).unwrap();
+            store.finish(Status::Finished, "done").unwrap();
             drop(store);
             assert_eq!(files_of(&path), expected, "cut at {cut}, checkpoint at {checkpoint}");
             fs::remove_dir_all(&path).unwrap();
@@ -134,7 +134,7 @@ fn killed_writers_leave_readable_runs() {
             let (mut store, state) = resume(&path);
             assert_eq!(state.unwrap_or(json!(0)), store.samples());
             append_all(&mut store, &layout);
-            store.finish(Status::Finished, "done".into()).unwrap();
+            store.finish(Status::Finished, "done").unwrap();
             drop(store);
             assert_eq!(files_of(&path), expected, "killed in write {write}");
             fs::remove_dir_all(&path).unwrap();
@@ -161,5 +161,5 @@ fn child_writes() {
             store.checkpoint(&json!(number + 1)).unwrap();
         }
     }
-    store.finish(Status::Finished, "done".into()).unwrap();
+    store.finish(Status::Finished, "done").unwrap();
 }

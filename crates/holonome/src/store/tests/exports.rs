@@ -39,7 +39,7 @@ fn numbers_read_back_as_the_same_bits() {
     for number in numbers {
         store.append(&[&[number]]).unwrap();
     }
-    store.finish(Status::Interrupted, ().into()).unwrap();
+    store.finish(Status::Interrupted, ()).unwrap();
     let text = text(&path);
     let rows: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(rows.len(), numbers.len(), "only the samples stored");

@@ -36,7 +36,7 @@ fn a_full_disk_loses_nothing() {
     fill_disk_for(&path.join("checkpoint.bin"));
     assert!(matches!(store.checkpoint(&json!(5)), Err(StoreError::Full { .. })));
     assert!(!path.join("checkpoint.bin").exists());
-    store.finish(Status::Finished, "done".into()).unwrap();
+    store.finish(Status::Finished, "done").unwrap();
     assert_eq!(files_of(&path), expected);
 }
 

@@ -11,7 +11,7 @@ fn what_is_written_is_read() {
         let _ = fs::remove_dir_all(&path);
         let mut store = Store::create(&path, &layout).unwrap();
         append_all(&mut store, &layout);
-        store.finish(Status::Finished, 3.into()).unwrap();
+        store.finish(Status::Finished, 3).unwrap();
 
         let run = StoredRun::open(&path).unwrap();
         assert_eq!((run.status(), run.summary()), (Status::Finished, &3.into()));
@@ -37,7 +37,7 @@ fn every_bit_of_a_number_is_kept() {
     for number in numbers {
         store.append(&[&[number]]).unwrap();
     }
-    store.finish(Status::Finished, ().into()).unwrap();
+    store.finish(Status::Finished, ()).unwrap();
     let read = StoredRun::open(&path).unwrap().read("a").unwrap();
     assert_eq!(read.map_bits(), numbers.to_vec().map_bits());
 }
@@ -51,7 +51,7 @@ fn one_nan_is_stored_for_all() {
     for number in [-f64::NAN, f64::from_bits(f64::NAN.to_bits() | 5)] {
         store.append(&[&[number]]).unwrap();
     }
-    store.finish(Status::Finished, ().into()).unwrap();
+    store.finish(Status::Finished, ()).unwrap();
     let read = StoredRun::open(&path).unwrap().read("a").unwrap();
     assert_eq!(read.map_bits(), vec![f64::NAN; 2].map_bits());
 }

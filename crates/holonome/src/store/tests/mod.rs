@@ -108,7 +108,7 @@ fn append_all(store: &mut Store, layout: &Layout) {
 fn uninterrupted(path: &Path, layout: &Layout) -> BTreeMap<String, Vec<u8>> {
     let mut store = Store::create(path, layout).unwrap();
     append_all(&mut store, layout);
-    store.finish(Status::Finished, "done".into()).unwrap();
+    store.finish(Status::Finished, "done").unwrap();
     files_of(path)
 }
 

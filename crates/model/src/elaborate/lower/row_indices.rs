@@ -11,6 +11,7 @@ use crate::graph::{Expression as GraphExpression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// Index expressions of one piece: a graph whose state are the row's index values.
@@ -296,7 +297,13 @@ impl<'a> RowIndices<'a> {
         self.check_whole(value, e.span, row, what)
     }
 
-    pub(super) fn check_whole(&self, value: f64, span: Span, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
+    pub(super) fn check_whole(
+        &self,
+        value: f64,
+        span: Span,
+        row: &[f64],
+        what: impl Display,
+    ) -> Result<f64, Diagnostic> {
         if value.fract() == 0.0 && value.abs() <= LARGEST_INDEX {
             return Ok(value);
         }

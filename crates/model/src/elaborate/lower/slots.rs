@@ -64,8 +64,8 @@ impl Slot {
                 let mut values = Vec::with_capacity(indices.len());
                 for &node in indices {
                     let value = names.evaluate_node(node, row);
-                    let what = format!("an index of '{}'", quantity.name);
-                    values.push(names.check_whole(value, span, row, &what)? as i64);
+                    let what = format_args!("an index of '{}'", quantity.name);
+                    values.push(names.check_whole(value, span, row, what)? as i64);
                 }
                 let Some(member) = quantity.member(&values) else {
                     let list: Vec<String> = values.iter().map(i64::to_string).collect();
@@ -113,7 +113,7 @@ fn member(
     for (k, &node) in indices.iter().enumerate() {
         let (low, high) = family.bounds[k];
         let value = names.evaluate_node(node, row);
-        let value = names.check_whole(value, span, row, &format!("an index of '{}'", family.name))? as i64;
+        let value = names.check_whole(value, span, row, format_args!("an index of '{}'", family.name))? as i64;
         if value < low || value > high {
             let message = format!("index {value} of '{}' is outside {low}..{high}{}", family.name, names.with(row));
             return Err(Diagnostic::error(message, span, format!("{} = {value} does not exist", family.indices[k])));

@@ -1,0 +1,110 @@
+//! Many short lists of numbers, one behind the other: patterns of sparse matrices by rows.
+
+/// Lists of numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Where each list starts, and the end of the last. Length n + 1.
+    start: Vec<usize>,
+    all: Vec<u32>,
+}
+
+impl Lists {
+    /// The second numbers of `pairs` by the first, which are below `n`; each list in the order of the pairs, which are
+    /// gone through twice.
+    pub fn collect<I: Iterator<Item = (u32, u32)>>(n: usize, pairs: impl Fn() -> I) -> Lists {
+        let mut start = vec![0; n + 1];
+        for (i, _) in pairs() {
+            start[i as usize + 1] += 1;
+        }
+        for i in 0..n {
+            start[i + 1] += start[i];
+        }
+        let mut next = start.clone();
+        let mut all = vec![0; start[n]];
+        for (i, j) in pairs() {
+            let next = &mut next[i as usize];
+            all[*next] = j;
+            *next += 1;
+        }
+        Lists { start, all }
+    }
+
+    /// One list after the other.
+    pub fn of_each(lists: impl Iterator<Item = Vec<u32>>) -> Lists {
+        let mut all = Lists { start: vec![0], all: Vec::new() };
+        for list in lists {
+            all.all.extend(list);
+            all.start.push(all.all.len());
+        }
+        all
+    }
+
+    /// Sorts every list, and keeps of equal numbers one.
+    pub fn sort(&mut self) {
+        let mut kept = 0;
+        for i in 0..self.len() {
+            let (from, to) = (self.start[i], self.start[i + 1]);
+            self.start[i] = kept;
+            self.all[from..to].sort_unstable();
+            let mut last = None;
+            for k in from..to {
+                let number = self.all[k];
+                if last.replace(number) != Some(number) {
+                    self.all[kept] = number;
+                    kept += 1;
+                }
+            }
+        }
+        if let Some(end) = self.start.last_mut() {
+            *end = kept;
+        }
+        self.all.truncate(kept);
+    }
+
+    /// How many lists there are.
+    pub fn len(&self) -> usize {
+        self.start.len().saturating_sub(1)
+    }
+
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// List number `i`.
+    pub fn of(&self, i: usize) -> &[u32] {
+        &self.all[self.start[i]..self.start[i + 1]]
+    }
+
+    /// All lists, one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.len()).map(|i| self.of(i))
+    }
+
+    /// Where each list starts, counted in numbers, and the end of the last.
+    pub fn starts(&self) -> &[usize] {
+        &self.start
+    }
+}
+
+impl From<&[Vec<u32>]> for Lists {
+    fn from(lists: &[Vec<u32>]) -> Lists {
+        Lists::of_each(lists.iter().cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_become_sorted_lists() {
+        let pairs = [(3, 7), (0, 2), (3, 1), (3, 7), (0, 0), (4, 5), (3, 1)];
+        let mut lists = Lists::collect(6, || pairs.iter().copied());
+        assert_eq!(lists.of(3), [7, 1, 7, 1]);
+        lists.sort();
+        let all: Vec<&[u32]> = lists.iter().collect();
+        assert_eq!(all, [&[0, 2][..], &[], &[], &[1, 7], &[5], &[]]);
+        assert_eq!(lists.starts(), [0, 2, 2, 2, 4, 5, 5]);
+    }
+}
