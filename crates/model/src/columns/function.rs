@@ -29,7 +29,9 @@ pub(super) struct Contribution {
 #[derive(Clone, Debug)]
 struct Part {
     graph: Graph,
+    /// Those that are values, then their derivatives.
     formulas: Vec<Formula>,
+    values: usize,
     term: Arc<Term>,
 }
 
@@ -75,9 +77,13 @@ impl Part {
                 }
             }
         }
-        Part { graph, formulas, term }
+        Part { graph, formulas, values: nodes.len(), term }
     }
 }
+
+/// Contributions of one formula to one output from which on the output is accumulated. Fewer are added up in a register,
+/// in a formula that equal members share; nodes of a net have up to six.
+const PILE: usize = 8;
 
 impl Function {
     fn new(parts: Vec<Part>, outputs: usize, mut list: Vec<(u32, Contribution)>) -> Function {
@@ -172,6 +178,35 @@ impl Function {
     /// What a slot is bound to.
     pub(super) fn entry(&self, contribution: &Contribution, slot: u32) -> u32 {
         self.term(contribution.part).row(contribution.row as usize)[slot as usize]
+    }
+
+    /// Whether one formula adds so often to a member of a family of outputs that writing it out for each member is too long.
+    pub(super) fn piles_up(&self, first: u32, stride: u32, length: u32) -> bool {
+        let mut counts: Vec<((u32, u32), usize)> = Vec::new();
+        (0..length).any(|i| {
+            let contributions = self.contributions(first + i * stride);
+            counts.clear();
+            contributions.len() >= PILE
+                && contributions.iter().any(|c| {
+                    let formula = (c.part, c.formula);
+                    let known = counts.iter().position(|(known, _)| *known == formula).unwrap_or_else(|| {
+                        counts.push((formula, 0));
+                        counts.len() - 1
+                    });
+                    counts[known].1 += 1;
+                    counts[known].1 >= PILE
+                })
+        })
+    }
+
+    /// Number of formulas of a part that are values of the function, not derivatives of them.
+    pub(super) fn values_of(&self, part: u32) -> usize {
+        self.parts[part as usize].values
+    }
+
+    /// Number of parts.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
     }
 
     /// For each member of a family of outputs how many members from it on are alike: what adds to them is the same but for

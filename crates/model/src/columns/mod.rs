@@ -8,11 +8,17 @@
 //! but for where their inputs stand share one template, which becomes a [`Piece`](crate::rows::Piece) over their rows.
 //! Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are sums of templates
 //! too: a chain of a million links has those of one link, and of its ends.
+//!
+//! A sum over pairs is the exception: the formula of one body would hold all others. Outputs of a function to which one
+//! template adds many times are *accumulated* ([`Columns::is_accumulated`]): the template is evaluated over its rows, each
+//! of which adds to the members that it is about.
 
+mod accumulated;
 mod expansion;
 mod function;
 mod pieces;
 
+pub use accumulated::accumulated;
 pub use function::Function;
 pub use pieces::{Jacobian, pieces};
 
@@ -108,6 +114,8 @@ struct Facts {
     stored: Option<Stored>,
     /// Of a call [`Function::runs`]; empty otherwise.
     runs: Arc<[u32]>,
+    /// Whether it is a call that is accumulated.
+    accumulated: bool,
 }
 
 /// Columns, and the functions that they use.
@@ -117,8 +125,8 @@ pub struct Columns {
     calls: Vec<Call>,
     list: Vec<Facts>,
     known: FxHashMap<Definition, Column>,
-    /// By function, first output and distance.
-    runs: FxHashMap<[u32; 3], Arc<[u32]>>,
+    /// By function, first output and distance: its runs, and whether it is accumulated.
+    runs: FxHashMap<[u32; 3], (Arc<[u32]>, bool)>,
 }
 
 impl Columns {
@@ -136,7 +144,7 @@ impl Columns {
     fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
         *self.known.entry(definition).or_insert_with(|| {
             let runs = Arc::from([]);
-            self.list.push(Facts { definition, length, arguments, stored, runs });
+            self.list.push(Facts { definition, length, arguments, stored, runs, accumulated: false });
             Column(self.list.len() as u32 - 1)
         })
     }
@@ -252,11 +260,27 @@ impl Columns {
             self.calls.len() - 1
         });
         let function = self.calls[number].function;
-        let runs = self.runs.entry([function as u32, first, stride]);
-        let runs = Arc::clone(runs.or_insert_with(|| self.functions[function].runs(first, stride, length).into()));
+        let known = self.runs.entry([function as u32, first, stride]);
+        let (runs, accumulated) = known
+            .or_insert_with(|| {
+                let function = &self.functions[function];
+                if function.piles_up(first, stride, length) {
+                    // No two bodies of a sum over pairs have the same partners.
+                    return (vec![1; length as usize].into(), true);
+                }
+                (function.runs(first, stride, length).into(), false)
+            })
+            .clone();
         let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
-        self.list[column.0 as usize].runs = runs;
+        let facts = &mut self.list[column.0 as usize];
+        (facts.runs, facts.accumulated) = (runs, accumulated);
         column
+    }
+
+    /// Whether a column is made by adding up the rows of templates, not member by member. It has to be stored to be used,
+    /// and so have the columns that it is computed from; see [`accumulated`].
+    pub fn is_accumulated(&self, column: Column) -> bool {
+        self.facts(column).accumulated
     }
 
     /// A column with others in place of some that it depends on; `replaced` is added to.
