@@ -65,6 +65,16 @@ impl Layout {
         (v.first + c * v.count + member) as u32
     }
 
+    /// Where so many components in equal steps stand among the columns: the first place and the step, if all belong to one
+    /// component of a variable.
+    pub fn even_places(&self, first: u32, step: i32, rows: u32) -> Option<(u32, i32)> {
+        let last = u32::try_from(i64::from(first) + i64::from(step) * i64::from(rows.max(1) - 1)).ok()?;
+        let of = |component: u32| self.variables.partition_point(|v| v.first <= component as usize) - 1;
+        let v = self.variables[of(first)];
+        let width = i32::try_from(v.width).ok()?;
+        (of(first) == of(last) && step % width == 0).then(|| (self.place(first), step / width))
+    }
+
     /// Copies a state into columns.
     pub fn split(&self, x: &[f64], columns: &mut [f64]) {
         for v in &self.variables {
@@ -158,6 +168,11 @@ mod tests {
             }
         }
         assert_eq!(next as usize, first);
+        // Second components of the 3-vectors from the first to the third, backwards too; across two variables.
+        assert_eq!(layout.even_places(19, 3, 3), Some((layout.place(19), 1)));
+        assert_eq!(layout.even_places(25, -6, 2), Some((layout.place(25), -2)));
+        assert_eq!(layout.even_places(19, 2, 2), None);
+        assert_eq!(layout.even_places(19, 12, 2), None);
         assert!(!layout.is_plain());
     }
 }

@@ -23,6 +23,7 @@ use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
+use holonome_model::graph::interpret::SEGMENT_LANES;
 use holonome_model::rows::{Family, Layout, Piece, RowKernel, RowProgram};
 use std::ops::Range;
 use std::sync::Arc;
@@ -277,6 +278,8 @@ impl Planner<'_> {
     /// A stage that adds up columns of one call and length over the rows of its templates.
     fn accumulated_stage(&mut self, columns: &[Column], length: u32) -> Stage {
         let all = columns.len() * length as usize;
+        // Behind what is read there is room for the last vector of a loop.
+        self.room(SEGMENT_LANES);
         let first = self.room(all);
         let place = |k: usize, member: u32| k as u32 * length + member;
         let program = RowProgram::new(first, all, accumulated(&self.columns, columns, &place));
