@@ -128,13 +128,28 @@ pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
 }
 
 /// Code for `count` > 0 times as many rows of a segment as are computed side by side, [`SEGMENT_LANES`]. Pointers are as for
-/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what stays, the sums of the outputs, the last rows' outputs,
-/// and spilled values. Outputs are added up where they belong; of the `last` rows, which may be fewer, they are put into the
+/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what stays, given in the first of them; the sums of the
+/// outputs, which begin with 0 here; the last rows' outputs; and spilled values. Outputs are added up where they belong; of the `last` rows, which may be fewer, they are put into the
 /// scratch.
 pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last: bool) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
     let mut e = Emitter::new(steps, shape, false);
     e.places = Places::Segments(places.clone(), last);
+    let scratch =
+        |e: &Emitter, number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - e.shape.bias() };
+    let vectors = (0..SEGMENT_LANES).step_by(shape.width.numbers());
+    // A vector that is read was stored as one: else reading it would wait.
+    let stays = stays(places);
+    for k in 0..stays {
+        e.assembler.spread(0, scratch(&e, k * SEGMENT_LANES));
+        vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, k * SEGMENT_LANES + lane), 0));
+    }
+    if !last {
+        e.assembler.zero(0);
+        for k in (0..places.outputs.len()).filter(|&k| places.outputs[k].is_none()) {
+            vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, (stays + k) * SEGMENT_LANES + lane), 0));
+        }
+    }
     let head = e.assembler.label();
     e.steps(&steps.list);
     for pointer in [General::Rdi, General::Rsi, General::Rcx] {

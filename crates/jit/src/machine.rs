@@ -424,7 +424,11 @@ impl RowLoop for CompiledRows {
 /// A tape as machine code that runs over segments of rows.
 struct CompiledSegments {
     prologue: Prologue,
-    places: SegmentPlaces,
+    /// How many numbers stay, and where the outputs go.
+    stays: usize,
+    outputs: Vec<Option<u32>>,
+    /// Numbers of scratch in front of what is spilled.
+    scratch: usize,
     /// The last places in the states, the table and the outputs, behind which the first rows stand.
     last: [Option<u32>; 3],
     /// For whole vectors of rows, and for the last rows.
@@ -465,13 +469,22 @@ impl CompiledSegments {
             Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })
         };
         let memory = [code(false)?, code(true)?];
-        Ok(CompiledSegments { prologue, places: places.clone(), last, memory, shape, spills })
+        Ok(CompiledSegments {
+            prologue,
+            stays: emit::stays(places),
+            outputs: places.outputs.clone(),
+            scratch: emit::segment_scratch(places),
+            last,
+            memory,
+            shape,
+            spills,
+        })
     }
 }
 
 impl SegmentLoop for CompiledSegments {
     fn work_len(&self) -> usize {
-        emit::segment_scratch(&self.places) + self.spills + LINE
+        self.scratch + self.spills + LINE
     }
 
     fn bind(&self, parameters: &[f64]) -> Aligned {
@@ -490,7 +503,7 @@ impl SegmentLoop for CompiledSegments {
         let read = rows.next_multiple_of(SEGMENT_LANES);
         let [of_x, of_table, _] = self.last.map(|last| last.map_or(0, |last| last as usize + read));
         let of_out = self.last[2].map_or(0, |last| last as usize + rows);
-        let (stays, outputs) = (emit::stays(&self.places), self.places.outputs.len());
+        let (stays, outputs) = (self.stays, self.outputs.len());
         assert!(bound.len() >= self.prologue.bound().len() * SEGMENT_LANES, "bound values are missing");
         assert!(x.len() >= of_x, "the state is too short");
         assert!(table.len() >= of_table, "the table is too short");
@@ -501,10 +514,12 @@ impl SegmentLoop for CompiledSegments {
         let scratch = &mut work[first..];
         let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
         for (lanes, value) in all.iter_mut().zip(&still[..stays]) {
-            *lanes = [*value; SEGMENT_LANES];
+            lanes[0] = *value;
         }
-        all[stays..stays + outputs].fill([0.0; SEGMENT_LANES]);
         let whole = rows / SEGMENT_LANES;
+        if whole == 0 {
+            all[stays..stays + outputs].fill([0.0; SEGMENT_LANES]);
+        }
         let rest = rows - whole * SEGMENT_LANES;
         let bias = self.shape.bias() as usize;
         for (which, first, count) in [(0, 0, whole), (1, rows - rest, usize::from(rest > 0))] {
@@ -524,7 +539,7 @@ impl SegmentLoop for CompiledSegments {
         let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
         let (summed, last) = all[stays..stays + 2 * outputs].split_at_mut(outputs);
         for (k, (lanes, last)) in summed.iter_mut().zip(last).enumerate() {
-            match self.places.outputs[k] {
+            match self.outputs[k] {
                 Some(first) => {
                     let out = &mut out[first as usize + rows - rest..][..rest];
                     out.iter_mut().zip(last).for_each(|(out, value)| *out += *value);
