@@ -35,6 +35,21 @@ struct Part {
     term: Arc<Term>,
 }
 
+/// What a family of outputs reads.
+pub(super) struct Reads {
+    /// A bit for every input.
+    inputs: Vec<u64>,
+    pub time: bool,
+}
+
+impl Reads {
+    /// The inputs, increasing.
+    pub fn inputs(&self) -> impl Iterator<Item = u32> {
+        let words = self.inputs.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(k, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * k as u32 + bit))
+    }
+}
+
 /// A formula over the slots of a template.
 #[derive(Clone, Debug)]
 pub(super) struct Formula {
@@ -173,6 +188,25 @@ impl Function {
     pub(super) fn input(&self, contribution: &Contribution, slot: u32) -> Option<u32> {
         let reads_state = self.term(contribution.part).slots[slot as usize] == Source::State;
         reads_state.then(|| self.entry(contribution, slot))
+    }
+
+    /// What a family of outputs reads.
+    pub(super) fn reads(&self, first: u32, stride: u32, length: u32) -> Reads {
+        let mut reads = Reads { inputs: Vec::new(), time: false };
+        for i in 0..length {
+            for contribution in self.contributions(first + i * stride) {
+                let formula = self.formula(contribution.part, contribution.formula);
+                reads.time |= formula.reads_time;
+                for input in formula.slots.iter().filter_map(|&slot| self.input(contribution, slot)) {
+                    let (word, bit) = (input as usize / 64, input % 64);
+                    if reads.inputs.len() <= word {
+                        reads.inputs.resize(word + 1, 0);
+                    }
+                    reads.inputs[word] |= 1 << bit;
+                }
+            }
+        }
+        reads
     }
 
     /// What a slot is bound to.

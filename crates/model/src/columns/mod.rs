@@ -20,6 +20,7 @@ mod pieces;
 
 pub use accumulated::accumulated;
 pub use function::Function;
+use function::Reads;
 pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
@@ -127,6 +128,8 @@ pub struct Columns {
     known: FxHashMap<Definition, Column>,
     /// By function, first output and distance: its runs, and whether it is accumulated.
     runs: FxHashMap<[u32; 3], (Arc<[u32]>, bool)>,
+    /// Likewise: what it reads.
+    reads: FxHashMap<[u32; 3], Reads>,
 }
 
 impl Columns {
@@ -309,25 +312,18 @@ impl Columns {
     }
 
     /// The columns that a family of outputs reads, increasing.
-    fn used(&self, call: &Call, (first, stride, length): (u32, u32, u32)) -> Vec<Column> {
+    fn used(&mut self, call: &Call, (first, stride, length): (u32, u32, u32)) -> Vec<Column> {
         let function = &self.functions[call.function];
+        let known = self.reads.entry([call.function as u32, first, stride]);
+        let reads = known.or_insert_with(|| function.reads(first, stride, length));
         let mut used = Vec::new();
-        let mut reads_time = false;
-        for i in 0..length {
-            for contribution in function.contributions(first + i * stride) {
-                let formula = function.formula(contribution.part, contribution.formula);
-                reads_time |= formula.reads_time;
-                for &slot in &formula.slots {
-                    if let Some(input) = function.input(contribution, slot) {
-                        let (column, _) = call.argument(input);
-                        if !used.contains(&column) {
-                            used.push(column);
-                        }
-                    }
-                }
+        for input in reads.inputs() {
+            let (column, _) = call.argument(input);
+            if !used.contains(&column) {
+                used.push(column);
             }
         }
-        if reads_time && !used.contains(&call.time) {
+        if reads.time && !used.contains(&call.time) {
             used.push(call.time);
         }
         used.sort_unstable();

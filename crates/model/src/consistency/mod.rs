@@ -13,6 +13,7 @@ pub use projection::{Projected, Projection, project_initial};
 
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter};
 use crate::rows::{self, RowField};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::treatment::dirac;
@@ -87,6 +88,11 @@ pub fn examine(model: &Model) -> Examined {
 /// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
 /// from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
+    examine_by(&Interpreter, model, span)
+}
+
+/// [`examine_during`] with a backend, which runs the rows of a large model.
+pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Examined {
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
@@ -105,7 +111,7 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
         return found; // derivatives of what does not exist say nothing
     }
     if rows::suits(model, LARGEST_UNROLLED) {
-        examine_rows(model, &off, span, &mut found);
+        examine_rows(model, &off, span, backend, &mut found);
         return found;
     }
     let unrolled = match unroll(model) {
@@ -150,9 +156,10 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
 }
 
 /// Examines a model that is run row by row.
-fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Examined) {
+fn examine_rows(model: &Model, off: &[String], span: (f64, f64), backend: &dyn Backend, found: &mut Examined) {
     let field = RowField::new(model);
-    let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
+    let at =
+        |program: &rows::RowProgram| program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
@@ -165,7 +172,7 @@ fn examine_rows(model: &Model, off: &[String], span: (f64, f64), found: &mut Exa
         row_hidden_met(model, &field, &at(&field.invariants), &row, off, &mut found.off_set);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
-        rows_hold(model, &field, span, found);
+        rows_hold(model, &field, span, backend, found);
     }
     found.rows = Some(field);
 }

@@ -448,7 +448,12 @@ impl Places {
 impl RowProgram {
     /// The outputs at (t, x), interpreted: for looking at a model.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
-        let kernel = RowKernel::new(self, parameters, &Interpreter, 1);
+        self.evaluate_by(&Interpreter, t, x, parameters)
+    }
+
+    /// The same with another backend, which gives the same bits.
+    pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+        let kernel = RowKernel::new(self, parameters, backend, BLOCK);
         let mut out = vec![0.0; self.outputs];
         kernel.run(t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
         out
