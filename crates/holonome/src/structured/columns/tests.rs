@@ -193,6 +193,22 @@ fn sums_over_pairs() {
         compare(text, &methods, 0.05);
         compare(text, &implicit, 0.05);
     }
+    // Forces of pairs are opposite: what the bodies have together stays.
+    let problem = problem(CLUSTER, &Settings::default());
+    let (model, settings) = (&problem.model, MethodSettings { newton_tolerance: None, beta: 0.3 });
+    let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings).unwrap();
+    let (x, ..) = run(&program, &model.initial, 0.05, 100);
+    let kept = |x: &[f64]| -> Vec<f64> {
+        let (q, p) = x.split_at(x.len() / 2);
+        let spin = |(q, p): (&[f64], &[f64])| q[0] * p[1] - q[1] * p[0];
+        let total = (0..3).map(|c| p.iter().skip(c).step_by(3).sum());
+        total.chain([q.chunks(3).zip(p.chunks(3)).map(spin).sum()]).collect()
+    };
+    let moved = x.iter().zip(&model.initial).fold(0.0f64, |far, (a, b)| far.max((a - b).abs()));
+    assert!(moved > 0.5, "{moved}");
+    for (after, before) in kept(&x).iter().zip(kept(&model.initial)) {
+        assert!((after - before).abs() < 1e-12, "{after} {before}");
+    }
     compare(&IONS.replace("*cos(3*t)", ""), &["zhang-skeel", "newmark"], 0.1);
     compare(DUMBBELLS, &["rattle", "rattle:stormer-verlet-b", "suzuki4(rattle)"], 0.02);
 }
