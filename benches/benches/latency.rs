@@ -51,7 +51,9 @@ fn stages(criterion: &mut Criterion) {
     let targets = problem.model.parameter_values.len();
     let weights: Vec<_> = (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
     let vector_of: Vec<usize> = (0..field.dimension).collect();
-    let scales = CorrectionScales { vector_of: &vector_of, weights: &weights, largest_innovation: 10.0 };
+    let families: Vec<_> = (0..field.dimension).map(|k| k..k + 1).collect();
+    let (vector_of, families) = (&vector_of[..], &families[..]);
+    let scales = CorrectionScales { vector_of, weights: &weights, families, largest_innovation: 10.0 };
     let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
     let roots = corrected(&mut correction, &scales, target).x;
     let parameters = targets + field.invariants.len() - field.constraints;

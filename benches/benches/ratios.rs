@@ -106,6 +106,49 @@ fn penalised_chain(links: u64) -> f64 {
     ours / rattle
 }
 
+/// Bodies that attract each other softly; the start of `limits/nbody.c`.
+const BODIES: &str = "\
+size n = 100
+parameter m[i in 1..n] = (1 + 0.5*sin(3*i))/n
+coordinate q[i in 1..n] : R^3 = (cos(2.4*i)*sqrt(i/n), sin(2.4*i)*sqrt(i/n), 0.3*sin(7*i))
+momentum   p[i] of q = m[i]*(-0.5*sin(2.4*i), 0.5*cos(2.4*i), 0)
+hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - \
+    sum(i in 1..n, j in i+1..n : m[i]*m[j]/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.01))
+";
+
+fn run_bodies(n: u64, options: &RunOptions) -> serde_json::Value {
+    let problem = Problem::from_text("bodies", BODIES, &BTreeMap::new(), &of_links(n)).expect("a sound model");
+    run_problem(problem, options)
+}
+
+/// So many steps take some hundredths of a second.
+fn steps_of_bodies(n: u64, evaluations: u64) -> u64 {
+    (20_000_000 / (n * n * evaluations)).max(10)
+}
+
+/// Time per step of so many bodies over that of vectorised C with fixed steps, the energy watched by both.
+fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
+    let Some(limit) = Limit::compile_with("nbody", &["-ffast-math"]) else { return f64::NAN };
+    let (h, steps) = (1e-4, steps_of_bodies(n, evaluations));
+    let arguments = [kernel.to_string(), n.to_string(), h.to_string(), steps.to_string()];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let options = fixed(method, h, h * steps as f64);
+    let (c, ours) =
+        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run_bodies(n, &options)) / steps as f64);
+    ours / c
+}
+
+/// Time per step and pair of so many bodies over that of 600.
+fn flatness(n: u64, method: &str, evaluations: u64) -> f64 {
+    let of = |n: u64| {
+        let (h, steps) = (1e-4, steps_of_bodies(n, evaluations));
+        let options = fixed(method, h, h * steps as f64);
+        move || wall(&run_bodies(n, &options)) / (steps * n * (n - 1)) as f64
+    };
+    let (many, few) = in_turns(3, of(600), of(n));
+    few / many
+}
+
 const PENDULUM: &str = "spherical-pendulum";
 
 /// Time per step of a fixed-step run over that of a kernel.
@@ -234,6 +277,66 @@ const ROWS: &[Row] = &[
         name: "zhang-skeel on a penalised chain of 1000 links, over rattle",
         target: f64::INFINITY,
         measure: |_| penalised_chain(1000),
+    },
+    Row {
+        name: "stormer-verlet-a on 100 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(100, "stormer-verlet-a", "verlet", 1),
+    },
+    Row {
+        name: "plain:dop853 on 100 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(100, "plain:dop853", "dop853", 12),
+    },
+    Row {
+        name: "stormer-verlet-a on 300 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(300, "stormer-verlet-a", "verlet", 1),
+    },
+    Row {
+        name: "plain:dop853 on 300 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(300, "plain:dop853", "dop853", 12),
+    },
+    Row {
+        name: "stormer-verlet-a on 600 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(600, "stormer-verlet-a", "verlet", 1),
+    },
+    Row {
+        name: "plain:dop853 on 600 bodies, watched, over vectorised C that watches",
+        target: 2.0,
+        measure: |_| bodies(600, "plain:dop853", "dop853", 12),
+    },
+    Row {
+        name: "stormer-verlet-a, a pair of 8 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(8, "stormer-verlet-a", 1),
+    },
+    Row {
+        name: "stormer-verlet-a, a pair of 30 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(30, "stormer-verlet-a", 1),
+    },
+    Row {
+        name: "stormer-verlet-a, a pair of 100 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(100, "stormer-verlet-a", 1),
+    },
+    Row {
+        name: "plain:dop853, a pair of 8 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(8, "plain:dop853", 12),
+    },
+    Row {
+        name: "plain:dop853, a pair of 30 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(30, "plain:dop853", 12),
+    },
+    Row {
+        name: "plain:dop853, a pair of 100 bodies over one of 600",
+        target: 1.5,
+        measure: |_| flatness(100, "plain:dop853", 12),
     },
     Row {
         name: "plain:dop853 at 1e-10, per evaluation, over C's rk4",

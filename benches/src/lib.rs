@@ -17,12 +17,19 @@ impl Limit {
     /// Compiles `limits/NAME.c` for this processor, as a person would who wants it fast. None where there is no C
     /// compiler, with the reason on stderr.
     pub fn compile(name: &str) -> Option<Limit> {
+        Limit::compile_with(name, &[])
+    }
+
+    /// The same with more flags.
+    pub fn compile_with(name: &str, flags: &[&str]) -> Option<Limit> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("limits").join(format!("{name}.c"));
         let folder = tempfile::tempdir().ok()?;
         let program = folder.path().join(name);
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
         let compiled = Command::new(&compiler)
-            .args(["-O3", "-march=native", "-mprefer-vector-width=512", "-w", "-o"])
+            .args(["-O3", "-march=native", "-mprefer-vector-width=512", "-w"])
+            .args(flags)
+            .arg("-o")
             .arg(&program)
             .arg(&source)
             .arg("-lm")

@@ -1,5 +1,6 @@
 //! A model with its numbers, checked and ready to be compiled for a method.
 
+use crate::backend::backend;
 use crate::error::Error;
 use crate::options::Settings;
 use crate::source::Source;
@@ -243,7 +244,7 @@ impl Problem {
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
-        let mut examined = consistency::examine_during(&model, settings.span());
+        let mut examined = consistency::examine_by(backend(), &model, settings.span());
         if settings.allow_unverified {
             examined.leave_out_unverified();
         }
@@ -280,7 +281,7 @@ impl Problem {
             if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
                 continue;
             }
-            let examined = consistency::examine_during(&model, self.settings.span());
+            let examined = consistency::examine_by(backend(), &model, self.settings.span());
             for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
                 if !self.examined.varying.contains(&name) {
                     let message = format!("in trajectory {i}, {}", finding.message);

@@ -1,5 +1,6 @@
 //! What the engine derived from a model: the content of `holonome check`.
 
+use crate::backend::backend;
 use crate::compiled::Formula;
 use crate::gain::is_imposed;
 use crate::problem::Problem;
@@ -525,7 +526,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
         std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
     let scales = Scales::new(model);
     let rank = |x: &Vec<f64>| {
-        let values = field.jacobian.evaluate(0.0, x, &model.parameter_values);
+        let values = field.jacobian.evaluate_by(backend(), 0.0, x, &model.parameter_values);
         let row = |i: usize| {
             let range = field.row_start[i]..field.row_start[i + 1];
             field.column[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()

@@ -8,7 +8,7 @@ use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, 
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
-use holonome_model::graph::interpret::{RowPlace, RowPlaces};
+use holonome_model::graph::interpret::{RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces};
 use holonome_model::graph::primitive::{One, Three, Two};
 
 /// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
@@ -117,7 +117,7 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
 /// other code finds the time.
 pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
     let mut e = Emitter::new(steps, shape, false);
-    e.rows = Some(places.clone());
+    e.places = Places::Rows(places.clone());
     let head = e.assembler.label();
     e.steps(&steps.list);
     for pointer in [General::Rdi, General::Rsi, General::Rcx] {
@@ -125,6 +125,58 @@ pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
     }
     e.assembler.count_down(General::R9, head);
     e.leave(Vec::new())
+}
+
+/// Code for `count` > 0 times as many rows of a segment as are computed side by side, [`SEGMENT_LANES`]. Pointers are as for
+/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what stays, given in the first of them; the sums of the
+/// outputs, which begin with 0 here; the last rows' outputs; and spilled values. Outputs are added up where they belong; of the `last` rows, which may be fewer, they are put into the
+/// scratch.
+pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last: bool) -> Emitted {
+    debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
+    let mut e = Emitter::new(steps, shape, false);
+    e.places = Places::Segments(places.clone(), last);
+    let scratch =
+        |e: &Emitter, number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - e.shape.bias() };
+    let vectors = (0..SEGMENT_LANES).step_by(shape.width.numbers());
+    // A vector that is read was stored as one: else reading it would wait.
+    let stays = stays(places);
+    for k in 0..stays {
+        e.assembler.spread(0, scratch(&e, k * SEGMENT_LANES));
+        vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, k * SEGMENT_LANES + lane), 0));
+    }
+    if !last {
+        e.assembler.zero(0);
+        for k in (0..places.outputs.len()).filter(|&k| places.outputs[k].is_none()) {
+            vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, (stays + k) * SEGMENT_LANES + lane), 0));
+        }
+    }
+    let head = e.assembler.label();
+    e.steps(&steps.list);
+    for pointer in [General::Rdi, General::Rsi, General::Rcx] {
+        e.assembler.advance(pointer, 8 * shape.together() as u32);
+    }
+    e.assembler.count_down(General::R9, head);
+    e.leave(Vec::new())
+}
+
+/// Numbers of scratch in front of the spilled values of a loop over segments.
+pub(crate) fn segment_scratch(places: &SegmentPlaces) -> usize {
+    SEGMENT_LANES * (stays(places) + 2 * places.outputs.len())
+}
+
+/// How many numbers stay in a segment.
+pub(crate) fn stays(places: &SegmentPlaces) -> usize {
+    let stays = |place: &SegmentPlace| if let SegmentPlace::Still(k) = *place { k as usize + 1 } else { 0 };
+    places.states.iter().map(stays).max().unwrap_or(0)
+}
+
+/// Where states and outputs stand.
+enum Places {
+    /// In arrays of lanes.
+    Lanes,
+    Rows(RowPlaces),
+    /// For the last rows the outputs go into the scratch.
+    Segments(SegmentPlaces, bool),
 }
 
 /// Where an argument of the step at hand is.
@@ -160,8 +212,7 @@ struct Emitter {
     free_spills: Vec<u32>,
     spills: u32,
     in_place: bool,
-    /// Where states and outputs stand that are not in arrays of lanes.
-    rows: Option<RowPlaces>,
+    places: Places,
 }
 
 /// In [`Emitter::wanted`].
@@ -179,7 +230,7 @@ impl Emitter {
             free_spills: Vec::new(),
             spills: 0,
             in_place,
-            rows: None,
+            places: Places::Lanes,
         }
     }
 
@@ -198,34 +249,69 @@ impl Emitter {
         Emitted { bytes: self.assembler.finish(), spills: self.spills as usize }
     }
 
-    /// Whether vector `k` of the states is read from the table.
-    fn is_in_table(&self, k: u32) -> bool {
-        let variable = k as usize / self.shape.vectors;
-        self.rows.as_ref().is_some_and(|rows| matches!(rows.states[variable], RowPlace::Table(_)))
+    /// The array of a state, and the place of a vector of it there if that is not in lanes.
+    fn state(&self, variable: usize) -> (General, Option<usize>) {
+        match &self.places {
+            Places::Lanes => (General::Rdi, None),
+            Places::Rows(rows) => match rows.states[variable] {
+                RowPlace::State(first) => (General::Rdi, Some(first as usize)),
+                RowPlace::Table(first) => (General::Rsi, Some(first as usize)),
+            },
+            Places::Segments(segments, _) => match segments.states[variable] {
+                SegmentPlace::State(first) => (General::Rdi, Some(first as usize)),
+                SegmentPlace::Table(first) => (General::Rsi, Some(first as usize)),
+                // In lanes, at the start of the scratch.
+                SegmentPlace::Still(_) => (General::R8, None),
+            },
+        }
     }
 
     fn address(&self, home: Home) -> Memory {
-        let (base, index) = match home {
-            Home::State(k) if self.is_in_table(k) => (General::Rsi, k),
-            Home::State(k) => (General::Rdi, k),
-            Home::Time(k) => (General::Rsi, k),
-            Home::Bound(k) => (General::Rdx, k),
-            Home::Output(k) if self.in_place => (General::Rdi, k),
-            Home::Output(k) => (General::Rcx, k),
-            Home::Spilled(k) => (General::R8, k),
+        let (vectors, width, lanes) = (self.shape.vectors, self.shape.width.numbers(), self.shape.lanes);
+        let split = |index: u32| (index as usize / vectors, index as usize % vectors * width);
+        let in_lanes = |base: General, k: u32| {
+            let (variable, vector) = split(k);
+            (base, variable * lanes + vector, true)
+        };
+        // The array, the number in it, and whether its pointer comes with a bias.
+        let (base, number, biased) = match home {
+            Home::State(k) => {
+                let (variable, vector) = split(k);
+                match (self.state(variable), &self.places) {
+                    ((base, Some(first)), _) => (base, first + vector, false),
+                    ((base, None), Places::Segments(segments, _)) => {
+                        let SegmentPlace::Still(still) = segments.states[variable] else {
+                            unreachable!("others have a place of their own")
+                        };
+                        (base, still as usize * lanes + vector, true)
+                    }
+                    ((base, None), _) => in_lanes(base, k),
+                }
+            }
+            Home::Time(k) => in_lanes(General::Rsi, k),
+            Home::Bound(k) => in_lanes(General::Rdx, k),
+            Home::Output(k) if self.in_place => in_lanes(General::Rdi, k),
+            Home::Output(k) => {
+                let (variable, vector) = split(k);
+                match &self.places {
+                    Places::Lanes => in_lanes(General::Rcx, k),
+                    Places::Rows(rows) => (General::Rcx, rows.outputs[variable] as usize + vector, false),
+                    Places::Segments(segments, last) => match segments.outputs[variable] {
+                        Some(first) if !last => (General::Rcx, first as usize + vector, false),
+                        _ => {
+                            let behind = stays(segments) + if *last { segments.outputs.len() } else { 0 };
+                            (General::R8, (behind + variable) * lanes + vector, true)
+                        }
+                    },
+                }
+            }
+            Home::Spilled(k) => {
+                let before = if let Places::Segments(places, _) = &self.places { segment_scratch(places) } else { 0 };
+                (General::R8, before + k as usize * width, true)
+            }
             Home::Nowhere => unreachable!("a value that is needed is somewhere"),
         };
-        let (index, vectors, width) = (index as usize, self.shape.vectors, self.shape.width.numbers());
-        let (variable, vector) = (index / vectors, index % vectors * width);
-        let bias = self.shape.bias() as i64;
-        let (number, bias) = match (home, &self.rows) {
-            (Home::Spilled(_), _) => (index * width, bias),
-            (Home::State(_), Some(rows)) => match rows.states[variable] {
-                RowPlace::State(first) | RowPlace::Table(first) => (first as usize + vector, 0),
-            },
-            (Home::Output(_), Some(rows)) => (rows.outputs[variable] as usize + vector, 0),
-            _ => (variable * self.shape.lanes + vector, bias),
-        };
+        let bias = if biased { self.shape.bias() as i64 } else { 0 };
         let bytes = 8 * number as i64 - bias;
         Memory { base, displacement: i32::try_from(bytes).expect("arrays are within reach") }
     }
@@ -360,7 +446,15 @@ impl Emitter {
     fn store(&mut self, step: &Step, k: u32, now: u32) {
         let value = step.arguments[0];
         let r = self.in_register(value, step.next[0], now);
-        self.assembler.store(self.address(Home::Output(k)), r);
+        let place = self.address(Home::Output(k));
+        if let Places::Segments(_, false) = self.places {
+            let sum = self.vacate(now);
+            self.assembler.two(Code::ADD, sum, r, Operand::Memory(place));
+            self.assembler.store(place, sum);
+            self.forget(step);
+            return;
+        }
+        self.assembler.store(place, r);
         if self.homes[value as usize] == Home::Nowhere {
             self.homes[value as usize] = Home::Output(k);
         }

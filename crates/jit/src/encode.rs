@@ -79,6 +79,8 @@ impl Code {
     pub const COMPARE: Code = Code::arithmetic(0xc2);
     const LOAD: Code = Code::arithmetic(0x10);
     const STORE: Code = Code::arithmetic(0x11);
+    /// One number of memory in all places of a vector.
+    const SPREAD: Code = Code::bits(2, 0x19);
     const MOVE: Code = Code::bits(1, 0x28);
     pub const AND: Code = Code::bits(1, 0x54);
     pub const OR: Code = Code::bits(1, 0x56);
@@ -204,6 +206,17 @@ impl Assembler {
 
     pub(crate) fn store(&mut self, destination: Memory, source: Vector) {
         self.put(Code::STORE, source, 0, Operand::Memory(destination));
+    }
+
+    /// All places of a vector, not of one number, get the number in memory.
+    pub(crate) fn spread(&mut self, destination: Vector, source: Memory) {
+        debug_assert!(self.width != Width::One);
+        self.put(Code::SPREAD, destination, 0, Operand::Memory(source));
+    }
+
+    /// All bits of a register 0.
+    pub(crate) fn zero(&mut self, destination: Vector) {
+        self.two(Code::XOR, destination, destination, Operand::Register(destination));
     }
 
     /// destination = a `code` b
@@ -373,7 +386,9 @@ impl Assembler {
             self.vex(code, prefix, length, register, second, operand);
         }
         self.bytes.push(opcode);
-        self.operand(register, operand);
+        // Short displacements of EVEX count in operands.
+        let numbers = if code.opcode == Code::SPREAD.opcode && code.map == 2 { 1 } else { self.width.numbers() as i32 };
+        self.operand(register, operand, if self.is_evex() { 8 * numbers } else { 1 });
     }
 
     fn vex(&mut self, code: Code, prefix: u8, length: u8, register: Vector, second: Vector, operand: Operand) {
@@ -415,14 +430,12 @@ impl Assembler {
         self.width == Width::One && !code.scalar
     }
 
-    fn operand(&mut self, register: Vector, operand: Operand) {
+    fn operand(&mut self, register: Vector, operand: Operand, scale: i32) {
         let register = (register & 7) << 3;
         match operand {
             Operand::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
             Operand::Memory(Memory { base, displacement }) => {
                 let base = base as u8 & 7;
-                // Short displacements of EVEX count in operands.
-                let scale = if self.is_evex() { 8 * self.width.numbers() as i32 } else { 1 };
                 let short = i8::try_from(displacement / scale).ok().filter(|_| displacement % scale == 0);
                 match short {
                     Some(0) => self.bytes.push(register | base),

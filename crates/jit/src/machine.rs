@@ -6,7 +6,10 @@ use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
-use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused, RowLoop, RowPlaces};
+use holonome_model::graph::interpret::{
+    Backend, Kernel, Prologue, Refused, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace,
+    SegmentPlaces, sum_of_lanes,
+};
 use holonome_model::graph::tape::Tape;
 
 /// Compiles tapes to the instructions of the processor at hand.
@@ -79,6 +82,13 @@ impl Backend for MachineCode {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
             None => Ok(Box::new(CompiledRows::new(tape, places, self.isa, self.preferred_lanes())?)),
+        }
+    }
+
+    fn compile_segments(&self, tape: &Tape, places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(CompiledSegments::new(tape, places, self.isa)?)),
         }
     }
 }
@@ -407,6 +417,138 @@ impl RowLoop for CompiledRows {
             // place, one row at a time for single rows, and these exist by the lengths checked above; bound values for all
             // lanes and scratch for all spills are there too.
             unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
+        }
+    }
+}
+
+/// A tape as machine code that runs over segments of rows.
+struct CompiledSegments {
+    prologue: Prologue,
+    /// How many numbers stay, and where the outputs go.
+    stays: usize,
+    outputs: Vec<Option<u32>>,
+    /// Numbers of scratch in front of what is spilled.
+    scratch: usize,
+    /// The last places in the states, the table and the outputs, behind which the first rows stand.
+    last: [Option<u32>; 3],
+    /// For whole vectors of rows, and for the last rows.
+    memory: [Executable; 2],
+    shape: Shape,
+    spills: usize,
+}
+
+impl CompiledSegments {
+    fn new(tape: &Tape, places: &SegmentPlaces, isa: Isa) -> Result<CompiledSegments, Refused> {
+        let refused = |reason: &str| Refused { reason: reason.to_string() };
+        assert_eq!(tape.states, places.states.len(), "every state has a place");
+        assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
+        let width = isa.width(SEGMENT_LANES);
+        let shape = Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES };
+        let of = |pick: fn(SegmentPlace) -> Option<u32>| places.states.iter().filter_map(|&place| pick(place)).max();
+        let state = of(|place| if let SegmentPlace::State(first) = place { Some(first) } else { None });
+        let table = of(|place| if let SegmentPlace::Table(first) = place { Some(first) } else { None });
+        let last = [state, table, places.outputs.iter().flatten().copied().max()];
+        let farthest = last.iter().flatten().max().map_or(0, |&last| last as usize) + SEGMENT_LANES;
+        let prologue = Prologue::new(tape);
+        let scratch = emit::segment_scratch(places) / SEGMENT_LANES;
+        let longest = tape.instructions.len().max(prologue.bound().len()) + scratch;
+        if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
+            return Err(refused("the formulas are too long for machine code"));
+        }
+        if tape.reads_time() {
+            return Err(refused("loops over rows are not told the time"));
+        }
+        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+        if analysis.repairs() {
+            return Err(refused("loops over rows repeat nothing"));
+        }
+        let mut spills = 0;
+        let mut code = |last: bool| {
+            let emitted = emit::segments(&analysis.run(), shape, places, last);
+            spills = spills.max(emitted.spills * shape.width.numbers());
+            Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })
+        };
+        let memory = [code(false)?, code(true)?];
+        Ok(CompiledSegments {
+            prologue,
+            stays: emit::stays(places),
+            outputs: places.outputs.clone(),
+            scratch: emit::segment_scratch(places),
+            last,
+            memory,
+            shape,
+            spills,
+        })
+    }
+}
+
+impl SegmentLoop for CompiledSegments {
+    fn work_len(&self) -> usize {
+        self.scratch + self.spills + LINE
+    }
+
+    fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.prologue.bind(parameters, SEGMENT_LANES)
+    }
+
+    fn run(
+        &self,
+        rows: usize,
+        bound: &[f64],
+        Segment { x, table, still }: Segment,
+        out: &mut [f64],
+        sums: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let read = rows.next_multiple_of(SEGMENT_LANES);
+        let [of_x, of_table, _] = self.last.map(|last| last.map_or(0, |last| last as usize + read));
+        let of_out = self.last[2].map_or(0, |last| last as usize + rows);
+        let (stays, outputs) = (self.stays, self.outputs.len());
+        assert!(bound.len() >= self.prologue.bound().len() * SEGMENT_LANES, "bound values are missing");
+        assert!(x.len() >= of_x, "the state is too short");
+        assert!(table.len() >= of_table, "the table is too short");
+        assert!(out.len() >= of_out, "no room for the outputs");
+        assert!(still.len() >= stays && sums.len() >= outputs, "what stays, or room for sums, is missing");
+        assert!(work.len() >= self.work_len(), "the scratch is too short");
+        let first = first_aligned(work);
+        let scratch = &mut work[first..];
+        let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
+        for (lanes, value) in all.iter_mut().zip(&still[..stays]) {
+            lanes[0] = *value;
+        }
+        let whole = rows / SEGMENT_LANES;
+        if whole == 0 {
+            all[stays..stays + outputs].fill([0.0; SEGMENT_LANES]);
+        }
+        let rest = rows - whole * SEGMENT_LANES;
+        let bias = self.shape.bias() as usize;
+        for (which, first, count) in [(0, 0, whole), (1, rows - rest, usize::from(rest > 0))] {
+            if count == 0 {
+                continue;
+            }
+            let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
+            let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
+            let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.as_mut_ptr().wrapping_byte_add(bias)];
+            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
+            // reads elements `place + first` to `place + first + count * SEGMENT_LANES` of x and the table for every
+            // place, which exist by the lengths checked above. The code for whole vectors reads and writes as many elements
+            // of `out`, all within `rows`; that for the last rows none. Bound values for all lanes and scratch for what
+            // stays, sums, results and spills are there too.
+            unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
+        }
+        let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
+        let (summed, last) = all[stays..stays + 2 * outputs].split_at_mut(outputs);
+        for (k, (lanes, last)) in summed.iter_mut().zip(last).enumerate() {
+            match self.outputs[k] {
+                Some(first) => {
+                    let out = &mut out[first as usize + rows - rest..][..rest];
+                    out.iter_mut().zip(last).for_each(|(out, value)| *out += *value);
+                }
+                None => {
+                    lanes.iter_mut().zip(last).take(rest).for_each(|(sum, value)| *sum += *value);
+                    sums[k] = sum_of_lanes(*lanes);
+                }
+            }
         }
     }
 }

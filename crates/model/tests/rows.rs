@@ -98,6 +98,18 @@ fn only_large_models_are_run_by_rows() {
         let (size, by_rows) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
         assert_eq!((by_rows, size > LARGEST_STRAIGHT), (expected, expected), "{n}: {size}");
     }
+    // A sum over pairs sooner; one over what all share, as a sun, does not.
+    let bodies = "size n = 30\ncoordinate q[i in 1..n] : R^3 = (i, cos(i), sin(i))\nmomentum p of q\nlet d(a, b) = \
+                  dot(q[a] - q[b], q[a] - q[b])\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - sum(PAIRS)\n";
+    let pairs = bodies.replace("PAIRS", "i in 1..n, j in i+1..n : 1/sqrt(d(i, j))");
+    for (n, expected) in [(6, false), (16, false), (60, true), (90, true)] {
+        let (size, by_rows) = suits(&pairs.replace("size n = 30", &format!("size n = {n}")));
+        assert_eq!((by_rows, size > 10_000), (expected, expected), "{n}: {size}");
+        assert!(size < LARGEST_STRAIGHT);
+    }
+    let sun = bodies.replace("PAIRS", "j in 2..n : 1/sqrt(d(1, j))").replace("size n = 30", "size n = 700");
+    let (size, by_rows) = suits(&sun);
+    assert!(size > 10_000 && !by_rows, "{size}");
     let constrained = support::file("models/chain.holo").replace("size n = 10", "size n = 100000");
     assert!(suits(&constrained).1);
     // Constraints on momenta have to be written out.

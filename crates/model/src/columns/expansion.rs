@@ -272,8 +272,13 @@ impl<'a, B: Builder> Expansion<'a, B> {
             return known;
         }
         let argument = |column: Column| Element { column, ..element };
-        let value = match self.columns.facts(element.column).definition {
+        let facts = self.columns.facts(element.column);
+        let value = match facts.definition {
             Definition::Input(_) => return self.value(element),
+            // The formula of one member would hold all rows.
+            Definition::Call { .. } if facts.stored.is_some() && self.columns.is_accumulated(element.column) => {
+                return self.value(element);
+            }
             Definition::Time => return self.builder.time(),
             Definition::Parameter(number) => return self.builder.parameter(number),
             Definition::Constant(bits) => return self.builder.constant(f64::from_bits(bits)),

@@ -104,17 +104,33 @@ impl Members {
         lengths.enumerate().map(|(run, length)| (self.of_first(run), length))
     }
 
+    /// Whether one formula adds so often to a member that writing it out for each member is too long.
+    pub fn piles_up(&self) -> bool {
+        let most = |contributions: &[Contribution]| {
+            let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
+            formulas.sort_unstable();
+            formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0)
+        };
+        self.runs().any(|(contributions, _)| contributions.len() >= PILE && most(contributions) >= PILE)
+    }
+
     /// Whether nothing adds to any.
     pub fn is_zero(&self) -> bool {
         self.list.is_empty()
     }
 }
 
+/// Contributions of one formula to one output from which on the output is accumulated. Fewer are added up in a register,
+/// in a formula that equal members share; nodes of a net have up to six.
+const PILE: usize = 8;
+
 /// The formulas of one template, with the first two rows of each of its stretches.
 #[derive(Clone, Debug)]
 struct Part {
     graph: Graph,
+    /// Those that are values, then their derivatives.
     formulas: Vec<Formula>,
+    values: usize,
     kept: Arc<Term>,
 }
 
@@ -160,7 +176,7 @@ impl Part {
                 }
             }
         }
-        Part { graph, formulas, kept }
+        Part { graph, formulas, values: nodes.len(), kept }
     }
 }
 
@@ -266,6 +282,26 @@ impl Function {
     /// The input that a slot reads, if it reads one.
     pub(super) fn input(&self, contribution: Contribution, slot: u32) -> Option<u32> {
         (self.source(contribution, slot) == Source::State).then(|| self.entry(contribution, slot))
+    }
+
+    /// Number of formulas of a part that are values of the function, not derivatives of them.
+    pub(super) fn values_of(&self, part: u32) -> usize {
+        self.parts[part as usize].values
+    }
+
+    /// Number of parts.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What the slots of a part are bound to.
+    pub(super) fn slots(&self, part: u32) -> &[Source] {
+        &self.parts[part as usize].kept.slots
+    }
+
+    /// The numbers of a part.
+    pub(super) fn numbers(&self, part: u32) -> &[f64] {
+        &self.parts[part as usize].kept.numbers
     }
 
     /// The place that a slot reads: an input or a parameter.

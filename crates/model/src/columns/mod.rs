@@ -8,11 +8,17 @@
 //! but for where their inputs stand share one template, which becomes a [`Piece`](crate::rows::Piece) over their rows.
 //! Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are sums of templates
 //! too: a chain of a million links has those of one link, and of its ends.
+//!
+//! A sum over pairs is the exception: the formula of one body would hold all others. Outputs of a function to which one
+//! template adds many times are *accumulated* ([`Columns::is_accumulated`]): the template is evaluated over its rows, each
+//! of which adds to the members that it is about.
 
+mod accumulated;
 mod expansion;
 mod function;
 mod pieces;
 
+pub use accumulated::accumulated;
 pub use function::Function;
 use function::{Contribution, Members};
 pub use pieces::{Jacobian, pieces};
@@ -118,6 +124,8 @@ struct Facts {
     stored: Option<Stored>,
     /// Of a call what adds to its members.
     members: Option<Arc<Members>>,
+    /// Whether it is a call that is accumulated.
+    accumulated: bool,
 }
 
 /// Columns, and the functions that they use.
@@ -145,7 +153,7 @@ impl Columns {
 
     fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
         *self.known.entry(definition).or_insert_with(|| {
-            self.list.push(Facts { definition, length, arguments, stored, members: None });
+            self.list.push(Facts { definition, length, arguments, stored, members: None, accumulated: false });
             Column(self.list.len() as u32 - 1)
         })
     }
@@ -269,8 +277,18 @@ impl Columns {
         });
         let members = self.members(self.calls[number].function, (first, stride, length));
         let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
-        self.list[column.0 as usize].members = Some(members);
+        let facts = &mut self.list[column.0 as usize];
+        if facts.members.is_none() {
+            facts.accumulated = members.piles_up();
+            facts.members = Some(members);
+        }
         column
+    }
+
+    /// Whether a column is made by adding up the rows of templates, not member by member. It has to be stored to be used,
+    /// and so have the columns that it is computed from; see [`accumulated`].
+    pub fn is_accumulated(&self, column: Column) -> bool {
+        self.facts(column).accumulated
     }
 
     /// A column with others in place of some that it depends on; `replaced` is added to.

@@ -5,6 +5,7 @@ use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Model, Quantity};
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::Backend;
 use crate::points::Points;
 use crate::rows::{self, RowField};
 use crate::scales::Scales;
@@ -66,7 +67,13 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
 }
 
 /// [`integrals_hold`] for a model that is run row by row.
-pub(super) fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found: &mut Examined) {
+pub(super) fn rows_hold(
+    model: &Model,
+    field: &RowField,
+    span: (f64, f64),
+    backend: &dyn Backend,
+    found: &mut Examined,
+) {
     // Newton's method towards random points of the set takes a factorisation in each of its steps.
     const MOST_CONSTRAINTS: usize = 2_000;
     // Hidden constraints that move have rates which rows do not know.
@@ -93,13 +100,13 @@ pub(super) fn rows_hold(model: &Model, field: &RowField, span: (f64, f64), found
         field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
     };
     let constraints = |t: f64, x: &[f64]| {
-        let mut values = field.invariants.evaluate(t, x, parameters);
+        let mut values = field.invariants.evaluate_by(backend, t, x, parameters);
         values.truncate(field.constraints);
-        let entries = field.jacobian.evaluate(t, x, parameters);
+        let entries = field.jacobian.evaluate_by(backend, t, x, parameters);
         (values, (0..field.constraints).map(|i| row(&entries, i)).collect::<Vec<Row>>())
     };
     let rates = |(t, x): &(f64, Vec<f64>)| -> Vec<Rate> {
-        let at = |program: &rows::RowProgram| program.evaluate(*t, x, parameters);
+        let at = |program: &rows::RowProgram| program.evaluate_by(backend, *t, x, parameters);
         let (mut v, values, explicit, entries) =
             (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
         let half = field.constraints / 2;

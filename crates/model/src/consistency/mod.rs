@@ -13,6 +13,7 @@ pub use projection::{Projected, Projection, project_initial};
 
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter};
 use crate::rows::{self, RowField};
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
@@ -89,6 +90,11 @@ pub fn examine(model: &Model) -> Examined {
 /// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
 /// from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
+    examine_by(&Interpreter, model, span)
+}
+
+/// [`examine_during`] with a backend, which runs the rows of a large model.
+pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Examined {
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
@@ -110,7 +116,7 @@ pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     if rows::suits(model, LARGEST_UNROLLED) {
         let (field, off) = beside(|| RowField::new(model), values);
         if let Some(off) = off {
-            examine_rows(model, field, &scales, &off, span, &mut found);
+            examine_rows((model, field), &scales, &off, span, backend, &mut found);
         }
         return found;
     }
@@ -181,14 +187,15 @@ fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() ->
 
 /// Examines a model that is run row by row.
 fn examine_rows(
-    model: &Model,
-    field: RowField,
+    (model, field): (&Model, RowField),
     scales: &Scales,
     off: &[String],
     span: (f64, f64),
+    backend: &dyn Backend,
     found: &mut Examined,
 ) {
-    let at = |program: &rows::RowProgram| program.evaluate(model.t0, &model.initial, &model.parameter_values);
+    let at =
+        |program: &rows::RowProgram| program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
@@ -204,7 +211,7 @@ fn examine_rows(
         row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
-        rows_hold(model, &field, span, found);
+        rows_hold(model, &field, span, backend, found);
     }
     found.rows = Some(field);
 }

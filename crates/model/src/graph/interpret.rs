@@ -25,6 +25,67 @@ pub trait Backend: Send + Sync {
     fn compile_rows(&self, _tape: &Tape, _places: &RowPlaces) -> Result<Box<dyn RowLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
+
+    /// Compiles `tape` to be run over segments of rows.
+    ///
+    /// # Errors
+    /// As [`Backend::compile_rows`].
+    fn compile_segments(&self, _tape: &Tape, _places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
+        Err(Refused { reason: "this backend gathers".to_string() })
+    }
+}
+
+/// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, whatever the backend.
+pub const SEGMENT_LANES: usize = 8;
+
+/// Where the rows of a segment read and add: for one body of a sum over pairs, those of its partners. A segment begins at
+/// places of its own in the arrays; the places here are those behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentPlaces {
+    /// One place for every state.
+    pub states: Vec<SegmentPlace>,
+    /// For every output where the first row adds it, and the next behind it; none of an output that is summed up.
+    pub outputs: Vec<Option<u32>>,
+}
+
+/// Where the first row of a segment reads a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentPlace {
+    /// In the array of states; the next row reads behind it.
+    State(u32),
+    /// In the table; the next row reads behind it.
+    Table(u32),
+    /// The same number in all rows: which of those that are given with the segment.
+    Still(u32),
+}
+
+/// A tape compiled to be run over segments of rows.
+pub trait SegmentLoop: Send + Sync {
+    /// Scratch needed by [`SegmentLoop::run`], in numbers.
+    fn work_len(&self) -> usize;
+
+    /// Runs the prologue for these parameters.
+    fn bind(&self, parameters: &[f64]) -> Aligned;
+
+    /// Adds what a segment of so many rows contributes to `out`, and puts the sums over its rows into `sums`, which has a
+    /// number for every output. Up to [`SEGMENT_LANES`] − 1 numbers behind the last row's are read as well, and ignored.
+    fn run(&self, rows: usize, bound: &[f64], arrays: Segment, out: &mut [f64], sums: &mut [f64], work: &mut [f64]);
+}
+
+/// What the rows of a segment read: the arrays from where the segment begins in them, and what is the same for all rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// The states.
+    pub x: &'a [f64],
+    /// The table, an array that no run changes.
+    pub table: &'a [f64],
+    /// What stays.
+    pub still: &'a [f64],
+}
+
+/// The sum of eight sums side by side.
+pub fn sum_of_lanes([a, b, c, d, e, f, g, h]: [f64; SEGMENT_LANES]) -> f64 {
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
 /// Where the numbers of row r stand in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.

@@ -1,9 +1,12 @@
 //! A row program that runs: gather, compute, add.
 
+use super::segments::Segments;
 use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::Source;
 use crate::graph::aligned::{Aligned, first_aligned};
-use crate::graph::interpret::{Backend, Interpreter, Kernel, RowLoop, RowPlaces};
+use crate::graph::interpret::{
+    Backend, Interpreter, Kernel, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, sum_of_lanes,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +23,7 @@ const FEWEST_LANES: usize = 16;
 pub struct RowKernel {
     program: RowProgram,
     code: Arc<[Code]>,
+    /// With room behind them for the last vector of a loop.
     parameters: Vec<f64>,
     /// What each kernel computes from the parameters once; where it reads components of the state that are the same for
     /// all rows, the parameters, and room for those.
@@ -37,6 +41,8 @@ enum Code {
     Rows(Box<dyn RowLoop>),
     /// Over rows where they stand, so many at once, into arrays that are added to the outputs.
     Added(Box<dyn RowLoop>, usize),
+    /// Over the segments of a sum over pairs.
+    Segments(Box<dyn SegmentLoop>, Segments),
 }
 
 impl RowKernel {
@@ -56,7 +62,14 @@ impl RowKernel {
                     Err(_) => {}
                 }
             }
+            // Columns have room for the last vector.
+            let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
             let (tape, lanes) = (piece.tape(parameters.len()), suitable_lanes(piece, lanes));
+            if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
+                && let Ok(rows) = backend.compile_segments(&tape, &segments.places)
+            {
+                return Code::Segments(rows, segments);
+            }
             let kernel = backend.compile(&tape, lanes);
             Code::Gathered(
                 kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"),
@@ -69,6 +82,7 @@ impl RowKernel {
     fn bind(program: RowProgram, code: Arc<[Code]>, parameters: &[f64]) -> RowKernel {
         let bound = program.pieces.iter().zip(code.iter()).map(|(piece, code)| match code {
             Code::Gathered(kernel) => kernel.bind(parameters),
+            Code::Segments(rows, _) => rows.bind(parameters),
             Code::Rows(rows) | Code::Added(rows, _) => {
                 let line = piece.line.as_ref().expect("it was compiled for one");
                 let mut known: Vec<f64> = line.parameters.iter().map(|&p| parameters[p as usize]).collect();
@@ -88,7 +102,8 @@ impl RowKernel {
         let straight = code.iter().all(|code| matches!(code, Code::Rows(_)));
         let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
         let complete = straight && written == program.outputs;
-        RowKernel { program, code, parameters: parameters.to_vec(), bound, straight, complete }
+        let parameters = [parameters, &[0.0; SEGMENT_LANES]].concat();
+        RowKernel { program, code, parameters, bound, straight, complete }
     }
 
     /// How many rows are gathered, rather than read where they stand.
@@ -123,13 +138,16 @@ impl RowKernel {
             }
             Code::Rows(rows) => loop_len(piece, &**rows),
             Code::Added(rows, together) => piece.outputs.len() * together + loop_len(piece, &**rows),
+            Code::Segments(rows, segments) => {
+                segments.still.len() + piece.outputs.len() + segments.order.len() + rows.work_len()
+            }
         });
         self.columns() + of_piece.max().unwrap_or(0)
     }
 
     /// Length of the columns into which the state is split.
     fn columns(&self) -> usize {
-        self.program.layout.as_ref().map_or(0, |layout| layout.len())
+        self.program.layout.as_ref().map_or(0, |layout| layout.len() + SEGMENT_LANES)
     }
 
     /// Evaluates the outputs at (t, x).
@@ -184,6 +202,9 @@ impl RowKernel {
                         }
                     });
                 }
+                Code::Segments(rows, segments) => {
+                    self.add_segments(piece, (&**rows, segments), bound, x, out, work);
+                }
             }
         }
     }
@@ -212,6 +233,44 @@ impl RowKernel {
         let (bound, work) = work[start..].split_at_mut(rows.bound_len());
         rows.rebind(bound, known, work);
         run(bound, arrays, work);
+    }
+
+    /// Adds what the segments of a piece contribute.
+    fn add_segments(
+        &self,
+        piece: &Piece,
+        (rows, segments): (&dyn SegmentLoop, &Segments),
+        bound: &[f64],
+        x: &[f64],
+        out: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let array = |source: Source| match source {
+            Source::State => x,
+            Source::Parameter => &self.parameters,
+            Source::Number => &piece.numbers,
+        };
+        let table = array(segments.table);
+        let (still, work) = work.split_at_mut(segments.still.len());
+        let (sums, work) = work.split_at_mut(piece.outputs.len());
+        let (room, work) = work.split_at_mut(segments.order.len());
+        let width = piece.slots.len() + piece.outputs.len();
+        segments.order.with(out, room, |out| {
+            for (places, &count) in piece.places.chunks_exact(width).zip(&piece.blocks) {
+                for (still, &slot) in still.iter_mut().zip(&segments.still) {
+                    *still = array(piece.slots[slot].1)[places[slot].entry(&[], 0) as usize];
+                }
+                let [of_x, of_table, of_out] = segments.shifts(places);
+                let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
+                rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
+                let outputs = places[piece.slots.len()..].iter().zip(&segments.places.outputs);
+                for ((place, output), sum) in outputs.zip(&*sums) {
+                    if output.is_none() {
+                        out[segments.order.place(place.entry(&[], 0)) as usize] += sum;
+                    }
+                }
+            }
+        });
     }
 
     /// Adds what the rows of one piece contribute.
@@ -286,7 +345,7 @@ impl Piece {
 
 /// Lengths of the arrays of a block: slots of one run of the kernel, results of all.
 fn lengths(piece: &Piece, lanes: usize) -> [usize; 2] {
-    [piece.slots.len() * lanes, piece.outputs.len() * piece.rows.next_multiple_of(lanes).min(BLOCK)]
+    [piece.slots.len() * lanes, piece.outputs.len() * piece.longest().next_multiple_of(lanes)]
 }
 
 /// How many rows of a piece are computed side by side: no more than there are, and their numbers stay in the cache.
@@ -352,8 +411,7 @@ impl Places {
                         }
                     }
                 }
-                let [a, b, c, d, e, f, g, h] = sums;
-                out[first as usize] += ((a + e) + (c + g)) + ((b + f) + (d + h));
+                out[first as usize] += sum_of_lanes(sums);
             }
             Places::Even { first, step: 1 } => {
                 for (offset, values) in parts {
@@ -395,7 +453,12 @@ impl Places {
 impl RowProgram {
     /// The outputs at (t, x), interpreted: for looking at a model.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
-        let kernel = RowKernel::new(self, parameters, &Interpreter, BLOCK);
+        self.evaluate_by(&Interpreter, t, x, parameters)
+    }
+
+    /// The same with another backend, which gives the same bits.
+    pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+        let kernel = RowKernel::new(self, parameters, backend, BLOCK);
         let mut out = vec![0.0; self.outputs];
         kernel.run(t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
         out

@@ -170,6 +170,11 @@ mod tests {
             }
         }
         assert_eq!(next as usize, first);
+        // Second components of the 3-vectors from the first to the third, backwards too; across two variables.
+        assert_eq!(layout.line(19, 3, 3), Some((layout.place(19), 1)));
+        assert_eq!(layout.line(25, -6, 2), Some((layout.place(25), -2)));
+        assert_eq!(layout.line(19, 2, 2), None);
+        assert_eq!(layout.line(19, 12, 2), None);
         assert!(!layout.is_plain());
     }
 }

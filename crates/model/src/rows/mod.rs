@@ -8,13 +8,15 @@
 //! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
 //! of how many lanes a kernel computes side by side. Rows that stand in a line need not be gathered; states are split
-//! into columns (see [`Layout`]) so that most do.
+//! into columns (see [`Layout`]) so that most do. The rows of a sum over pairs fall into segments, one for each body: what
+//! belongs to the body stays, and its partners stand in a line. There every segment is a block.
 
 mod field;
 mod kernel;
 mod layout;
 mod line;
 mod mechanics;
+mod segments;
 
 pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
 pub use kernel::RowKernel;
@@ -27,9 +29,10 @@ use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
 use rustc_hash::FxHashMap;
+use segments::cut;
 use std::sync::Arc;
 
-/// Rows that are gathered and scattered together, at most.
+/// Rows that are gathered and scattered together, at most, but for segments.
 pub const BLOCK: usize = 64;
 
 /// Where one slot's or one output's entries stand in the rows of a block.
@@ -410,6 +413,18 @@ impl Piece {
             line: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
+        let entry = |row: usize, k: usize| match k.checked_sub(reads.len()) {
+            None => {
+                let mut entry = [0];
+                rows.entries(reads[k], row, &mut entry);
+                entry[0]
+            }
+            Some(k) => target(row, kept[k]),
+        };
+        if let Some(lengths) = cut(count, &piece.slots, kept.len(), &entry) {
+            piece.put_segments(rows, &lengths, &entry);
+            return Some(piece);
+        }
         let width = reads.len() + kept.len();
         let mut entries = vec![[0; BLOCK]; width];
         let mut first = 0;
@@ -494,6 +509,11 @@ impl Piece {
             }
         };
         self.places.push(places);
+    }
+
+    /// Number of rows of the longest block.
+    fn longest(&self) -> usize {
+        self.blocks.iter().max().map_or(0, |&rows| rows as usize)
     }
 
     /// The formulas as code whose states are the slots.

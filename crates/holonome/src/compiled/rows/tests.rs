@@ -3,7 +3,7 @@
 use super::*;
 use crate::compiled::CompiledSystem;
 use crate::{Problem, Settings};
-use holonome_jit::BlockInterpreter;
+use holonome_jit::{BlockInterpreter, Isa, MachineCode};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
@@ -15,7 +15,7 @@ use holonome_model::treatment::{Field, dirac};
 use std::collections::BTreeMap;
 
 /// Models that both forms can run, with names for messages.
-const MODELS: [(&str, &str); 12] = [
+const MODELS: [(&str, &str); 15] = [
     (
         "Fermi-Pasta-Ulam chain",
         "size n = 150\nparameter alpha = 0.25\nparameter beta = 0.1\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(2*i)\nlet site(i) = if(i < 1 or i > n, 0, q[i])\nlet d(i) = site(i + 1) - site(i)\nhamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 0..n : d(i)^2/2 + alpha*d(i)^3/3 + beta*d(i)^4/4)\n",
@@ -39,6 +39,18 @@ const MODELS: [(&str, &str); 12] = [
     (
         "gravity between pairs",
         "size N = 17\nparameter m[i in 1..N] = 1 + i/N\ncoordinate r[i in 1..N] : R^3 = (3*sin(i), 4*cos(2*i), 5*sin(3*i))\nmomentum p of r = (0.1*cos(i), 0.2*sin(i), 0)\nhamiltonian sum(i in 1..N : dot(p[i], p[i])/(2*m[i])) - sum(i in 1..N, j in i+1..N : m[i]*m[j]/norm(r[i] - r[j]))\nintegral P = sum(i in 1..N : p[i])\nintegral L = sum(i in 1..N : cross(r[i], p[i]))\n",
+    ),
+    (
+        "softened gravity between pairs that are no neighbours",
+        "size n = 30\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate q[i in 1..n] : R^3 = (cos(2.4*i)*i, sin(2.4*i)*i, sin(7*i))\nmomentum p of q = (0.1*cos(i), 0.2*sin(i), 0)\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - sum(i in 1..n, j in 1..n if j > i + 1 : m[i]*m[j]/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.01))\nintegral P = sum(i in 1..n : p[i])\n",
+    ),
+    (
+        "two families with numbers of every pair",
+        "size a = 21\nsize b = 13\ncoordinate x[i in 1..a] : R^2 = (i, 0.2*sin(i))\nmomentum u of x = (0.1, 0)\ncoordinate y[j in 1..b] : R^2 = (2*j, 3 + 0.1*j)\nmomentum v of y = (0, -0.2)\nhamiltonian sum(i in 1..a : dot(u[i], u[i])/2) + sum(j in 1..b : dot(v[j], v[j])/4) + sum(i in 1..a, j in 1..b : cos(i*j)*(i + j)/sqrt(dot(x[i] - y[j], x[i] - y[j]))) + sum(i in 1..a, j in 1..a if j != i : 1/(dot(x[i] - x[j], x[i] - x[j]) + i))\n",
+    ),
+    (
+        "a net in which everything feeds everything",
+        "size n = 23\nparameter w[i in 1..n] = cos(3*i)\nstate x[i in 1..n] = sin(i)\nstate s : R^2 = (1, 2)\nx[i]' = sum(j in 1..n : w[j]*x[j]*(x[i] - 0.3*x[j]^2)/n) + s.x\ns' = sum(i in 1..n : (x[i], s.x*x[i]^2/n))\nintegral none[k in 1..2] = (sum(i in 1..n : x[i]^k), s.x)\n",
     ),
     (
         "driven chain, not separable",
@@ -171,6 +183,7 @@ fn every_form_pulls_alike() {
 #[test]
 fn every_bit_is_independent_of_the_number_of_lanes() {
     let block = BlockInterpreter::detect();
+    let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
     for (name, text) in MODELS {
         let model = load(text);
         let (parameters, x) = (&model.parameter_values, &model.initial);
@@ -185,7 +198,8 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
             };
             let expected = bits(program, &Interpreter, 1);
             for lanes in [1, 2, 3, 4, 8, 16, 32, 64, 100] {
-                for backend in [&Interpreter as &dyn Backend, &block, backend()] {
+                let every = [&Interpreter as &dyn Backend, &block, backend()].into_iter();
+                for backend in every.chain(machines.iter().map(|machine| machine as &dyn Backend)) {
                     assert!(bits(program, backend, lanes) == expected, "{name}: {lanes} lanes");
                     assert!(bits(&in_columns, backend, lanes) == expected, "{name}: {lanes} lanes, columns");
                 }
@@ -208,7 +222,9 @@ fn rows_of_families_are_not_gathered() {
                   momentum p of r\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) + sum(i in 2..n : \
                   cos(i)*dot(r[i] - r[i-1], r[i] - r[i-1])^2)\nintegral P = sum(i in 1..n : p[i])\n";
     let chain = MODELS.iter().find(|(name, _)| *name == "chain of rods").expect("it is there").1;
-    for text in [masses, chain] {
+    let pairs = MODELS.iter().filter(|(name, _)| name.contains("pair")).map(|&(_, text)| text);
+    assert_eq!(pairs.clone().count(), 3);
+    for text in [masses, chain].into_iter().chain(pairs) {
         let model = load(text);
         let field = RowField::new(&model);
         for program in [&field.field, &field.invariants] {

@@ -15,9 +15,10 @@ use holonome_integrate::newton::Equations;
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_linear::lu::Pivots;
 use holonome_linear::unpivoted::Unpivoted;
-use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, pieces};
+use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
+use holonome_model::graph::interpret::SEGMENT_LANES;
 use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
 use std::ops::Range;
 use std::sync::Arc;
@@ -177,6 +178,16 @@ impl Planner<'_> {
             self.stored.push((column, level));
             return;
         }
+        if self.columns.is_accumulated(column) {
+            for argument in self.columns.arguments(column).to_vec() {
+                let is_placed = matches!(self.columns.definition(argument), Definition::Input(_));
+                if !is_placed || self.reduced(argument).is_some() {
+                    self.keep(argument);
+                }
+            }
+            self.stored.push((column, self.level(column)));
+            return;
+        }
         let is_call = matches!(self.columns.definition(column), Definition::Call { .. });
         for argument in self.columns.arguments(column).to_vec() {
             if is_call && self.calls(argument) { self.keep(argument) } else { self.need(argument) }
@@ -249,15 +260,21 @@ impl Planner<'_> {
             }
             // All of its length that can be computed now: what stands before it in the plan is stored.
             let length = self.columns.length(first);
+            let rows = self.rows_of(first);
             let mut group: Vec<Column> = Vec::new();
             for &column in &due {
                 let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
-                if ready && self.columns.length(column) == length && self.reduced(column).is_none() {
+                let alike = self.columns.length(column) == length && self.rows_of(column) == rows;
+                if ready && alike && self.reduced(column).is_none() {
                     group.push(column);
                 }
             }
-            let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
-            let stage = self.stage(&outputs);
+            let stage = if rows.is_some() {
+                self.accumulated_stage(&group, length)
+            } else {
+                let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
+                self.stage(&outputs)
+            };
             for (k, &column) in group.iter().enumerate() {
                 let at = (stage.first + k * length as usize) as u32;
                 self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
@@ -266,6 +283,25 @@ impl Planner<'_> {
             actions.push(Action::Compute(stage));
         }
         actions
+    }
+
+    /// The call whose rows are added up to a column, if it is made like that.
+    fn rows_of(&self, column: Column) -> Option<u32> {
+        match self.columns.definition(column) {
+            Definition::Call { call, .. } if self.columns.is_accumulated(column) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// A stage that adds up columns of one call and length over the rows of its templates.
+    fn accumulated_stage(&mut self, columns: &[Column], length: u32) -> Stage<RowKernel> {
+        let all = columns.len() * length as usize;
+        // Behind what is read there is room for the last vector of a loop.
+        self.room(SEGMENT_LANES);
+        let first = self.room(all);
+        let place = |k: usize, member: u32| k as u32 * length + member;
+        let program = RowProgram::new(first, all, accumulated(&self.columns, columns, &place));
+        Stage { kernel: compile_rows(&program, self.parameters), first, length: all }
     }
 
     fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {

@@ -39,6 +39,35 @@ const LATTICE: &str = "size n = 9\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentu
 const MIXED: &str = "size n = 6\ncoordinate q[i in 1..n] = 0.3*sin(i)\nmomentum p of q = 0.2*cos(2*i)\n\
     hamiltonian sum(i in 1..n : p[i]^2/2*(1 + q[i]^2)) + sum(i in 2..n : p[i]*p[i-1]*cos(q[i] - q[i-1])/4)\n";
 
+/// Softened gravity between all pairs but neighbours, unlike masses.
+const CLUSTER: &str = "size n = 13\nparameter m[i in 1..n] = 1/2 + i/n\n\
+    coordinate q[i in 1..n] : R^3 = (cos(2.4*i)*i/4, sin(2.4*i)*i/4, 0.3*sin(7*i))\n\
+    momentum p[i] of q = m[i]*(-0.5*sin(2.4*i), 0.5*cos(2.4*i), 0)\n\
+    let d2(i, j) = dot(q[i] - q[j], q[i] - q[j]) + 0.3^2\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - \
+    sum(i in 1..n, j in i+1..n if j != i + 1 : 0.1*m[i]*m[j]/sqrt(d2(i, j)))\n";
+
+/// Two families and a single charge with cross pairs in a driven field; numbers of a pair, which each has of its own.
+const IONS: &str = "size a = 10\nsize b = 9\n\
+    coordinate x[i in 1..a] : R^2 = (i, 0.2*sin(i))\nmomentum u of x = (0.1, 0)\n\
+    coordinate y[i in 1..b] : R^2 = (0.5*i, 3 + 0.1*i)\nmomentum v of y = (0, -0.2)\n\
+    coordinate z : R^2 = (4, 1.5)\nmomentum w of z = (0.3, 0.1)\n\
+    let coulomb(d) = 1/sqrt(dot(d, d) + 0.1)\n\
+    hamiltonian sum(i in 1..a : dot(u[i], u[i])/2) + sum(i in 1..b : dot(v[i], v[i])/4) + dot(w, w)/6 + \
+    sum(i in 1..a, j in 1..b : (1 + 0.1*cos(3*t))*(i*j/30)*coulomb(x[i] - y[j])) + \
+    sum(i in 1..a, j in 1..i-1 : coulomb(x[i] - x[j])/i) + sum(i in 1..b, j in b+1..a : coulomb(x[j] - y[i])) + \
+    sum(i in 1..b : coulomb(y[i] - z)/2) + sum(i in 1..3, j in 4..3 : dot(y[i], y[j]))\n";
+
+/// Rods between bodies of unlike masses, all of which attract each other.
+const DUMBBELLS: &str = "size n = 9\nparameter m[i in 1..n] = 1 + i/n\n\
+    coordinate x[i in 1..n] : R^3 = (cos(2.4*i)*i, sin(2.4*i)*i, 0.1*i)\nmomentum u of x = (0.1, 0.2, 0)\n\
+    coordinate y[i in 1..n] : R^3 = (cos(2.4*i)*i, sin(2.4*i)*i + 0.6, 0.1*i + 0.8)\nmomentum v[i] of y = (0.2*sin(i), 0.2/m[i], 0)\n\
+    let mass(d, a) = a/sqrt(dot(d, d) + 0.1)\n\
+    hamiltonian sum(i in 1..n : dot(u[i], u[i])/(2*m[i]) + dot(v[i], v[i])/2) - \
+    sum(i in 1..n, j in i+1..n : mass(x[i] - x[j], m[i]*m[j]) + mass(y[i] - y[j], 1)) - \
+    sum(i in 1..n, j in 1..n if i != j : mass(x[i] - y[j], m[i]))\n\
+    constraint rod[i in 1..n] : dot(x[i] - y[i], x[i] - y[i]) = 1\n";
+
 fn problem(text: &str, settings: &Settings) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), settings).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -154,6 +183,34 @@ fn models_without_constraints() {
     let implicit = ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
     compare(LATTICE, &implicit[..3], 0.05);
     compare(MIXED, &implicit, 0.05);
+}
+
+#[test]
+fn sums_over_pairs() {
+    let methods = ["stormer-verlet-a", "stormer-verlet-b", "symplectic-euler-a", "yoshida4(stormer-verlet-a)"];
+    let implicit = ["implicit-midpoint", "gauss4"];
+    for text in [CLUSTER, IONS] {
+        compare(text, &methods, 0.05);
+        compare(text, &implicit, 0.05);
+    }
+    // Forces of pairs are opposite: what the bodies have together stays.
+    let problem = problem(CLUSTER, &Settings::default());
+    let (model, settings) = (&problem.model, MethodSettings { newton_tolerance: None, beta: 0.3 });
+    let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings).unwrap();
+    let (x, ..) = run(&program, &model.initial, 0.05, 100);
+    let kept = |x: &[f64]| -> Vec<f64> {
+        let (q, p) = x.split_at(x.len() / 2);
+        let spin = |(q, p): (&[f64], &[f64])| q[0] * p[1] - q[1] * p[0];
+        let total = (0..3).map(|c| p.iter().skip(c).step_by(3).sum());
+        total.chain([q.chunks(3).zip(p.chunks(3)).map(spin).sum()]).collect()
+    };
+    let moved = x.iter().zip(&model.initial).fold(0.0f64, |far, (a, b)| far.max((a - b).abs()));
+    assert!(moved > 0.5, "{moved}");
+    for (after, before) in kept(&x).iter().zip(kept(&model.initial)) {
+        assert!((after - before).abs() < 1e-12, "{after} {before}");
+    }
+    compare(&IONS.replace("*cos(3*t)", ""), &["zhang-skeel", "newmark"], 0.1);
+    compare(DUMBBELLS, &["rattle", "rattle:stormer-verlet-b", "suzuki4(rattle)"], 0.02);
 }
 
 #[test]

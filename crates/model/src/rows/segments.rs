@@ -1,0 +1,281 @@
+//! Rows of sums over pairs, cut into segments: the partners of one body.
+
+use super::{Piece, Places, Rows};
+use crate::functional::Source;
+use crate::graph::interpret::{SEGMENT_LANES, SegmentPlace, SegmentPlaces};
+
+/// Rows that segments have on the average at least. Shorter ones are faster in blocks of rows that are gathered.
+const SHORTEST: usize = 6;
+
+/// Rows that are looked at first.
+const LOOKED_AT: usize = 16;
+
+/// The lengths of the segments of `count` rows, of which `entry` gives what slot or output k stands for: within a segment
+/// all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into only one, or if
+/// nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
+pub(super) fn cut(
+    count: usize,
+    slots: &[(u32, Source)],
+    outputs: usize,
+    entry: &impl Fn(usize, usize) -> u32,
+) -> Option<Vec<u32>> {
+    if count < 2 * SHORTEST {
+        return None;
+    }
+    let width = slots.len() + outputs;
+    let entries = |row: usize, to: &mut Vec<u32>| {
+        to.clear();
+        to.extend((0..width).map(|k| match slots.get(k) {
+            // Every row has numbers of its own; see `Piece::put_segments`.
+            Some((_, Source::Number)) => row as u32,
+            _ => entry(row, k),
+        }));
+    };
+    let is_state = |k: usize| matches!(slots.get(k), Some((_, Source::State)));
+    // A look at some rows tells apart what is large and no such sum: a chain.
+    let some = || (0..LOOKED_AT).map(|k| k * (count - 1) / LOOKED_AT);
+    let stays =
+        |k: usize| is_state(k) && 2 * some().filter(|&row| entry(row, k) == entry(row + 1, k)).count() > LOOKED_AT;
+    let staying: Vec<usize> = (0..slots.len()).filter(|&k| stays(k)).collect();
+    if staying.is_empty() {
+        return None;
+    }
+    // The step from most rows to the next, by majority vote.
+    let (mut step, mut votes) = (Vec::new(), 0);
+    let (mut before, mut here) = (Vec::new(), Vec::new());
+    entries(0, &mut before);
+    for row in 1..count {
+        entries(row, &mut here);
+        let equal = step.len() == width
+            && step.iter().zip(here.iter().zip(&before)).all(|(step, (h, b))| *step == h.wrapping_sub(*b));
+        if votes == 0 {
+            step.clear();
+            step.extend(here.iter().zip(&before).map(|(h, b)| h.wrapping_sub(*b)));
+            votes = 1;
+        } else {
+            votes = if equal { votes + 1 } else { votes - 1 };
+        }
+        std::mem::swap(&mut before, &mut here);
+    }
+    let mut lengths: Vec<u32> = vec![1];
+    let mut varies = false;
+    entries(0, &mut before);
+    let mut start = before.clone();
+    for row in 1..count {
+        entries(row, &mut here);
+        let follows = step.iter().zip(here.iter().zip(&before)).all(|(step, (h, b))| *step == h.wrapping_sub(*b));
+        match lengths.last_mut().filter(|_| follows) {
+            Some(length) => *length += 1,
+            None => {
+                lengths.push(1);
+                varies |= staying.iter().any(|&k| step[k] == 0 && here[k] != start[k]);
+                start.clone_from(&here);
+            }
+        }
+        std::mem::swap(&mut before, &mut here);
+    }
+    (varies && count >= SHORTEST * lengths.len()).then_some(lengths)
+}
+
+impl Piece {
+    /// Makes every segment a block.
+    pub(super) fn put_segments(&mut self, rows: &dyn Rows, lengths: &[u32], entry: &impl Fn(usize, usize) -> u32) {
+        // Numbers slot by slot, each in the order of the rows, with room behind them for the last vector of a loop.
+        let table = rows.numbers();
+        let numbers: Vec<usize> = (0..self.slots.len()).filter(|&k| self.slots[k].1 == Source::Number).collect();
+        let of_rows = |&k: &usize| (0..rows.count()).map(move |row| (row, k));
+        let all = numbers.iter().flat_map(of_rows).map(|(row, k)| table[entry(row, k) as usize]);
+        self.numbers = all.chain([0.0; SEGMENT_LANES]).collect();
+        let place = |row: usize, k: usize| match self.slots.get(k) {
+            Some((_, Source::Number)) => (numbers.partition_point(|&n| n < k) * rows.count() + row) as u32,
+            _ => entry(row, k),
+        };
+        let mut first = 0;
+        for &length in lengths {
+            for k in 0..self.slots.len() + self.outputs.len() {
+                let start = place(first, k);
+                let step = if length > 1 { i64::from(place(first + 1, k)) - i64::from(start) } else { 0 };
+                // Places are below 2³¹ wherever a model fits into memory.
+                self.places.push(Places::Even { first: start, step: step as i32 });
+            }
+            self.blocks.push(length);
+            first += length as usize;
+        }
+    }
+}
+
+/// Outputs in the order in which a loop adds to them: those in a range of places, every `step`-th of which stand one behind
+/// the other. Components of a gradient stand by members, and a loop adds to one component of many of them.
+#[derive(Clone, Copy)]
+pub(super) struct Order {
+    /// Where the range starts.
+    first: usize,
+    step: usize,
+    /// How many there are of each kind.
+    count: usize,
+}
+
+impl Order {
+    /// That of places which all lie in `first..end`.
+    fn new(first: u32, end: u32, step: u32) -> Order {
+        let (first, step) = (first as usize, step as usize);
+        // The others stay where they are.
+        let first = if step == 1 { 0 } else { first };
+        Order { first, step, count: (end as usize - first).div_ceil(step) }
+    }
+
+    /// Whether it is that of the outputs themselves.
+    fn is_plain(self) -> bool {
+        self.step == 1
+    }
+
+    /// Room needed.
+    pub fn len(self) -> usize {
+        if self.is_plain() { 0 } else { self.step * self.count }
+    }
+
+    /// Where an output stands.
+    pub fn place(self, output: u32) -> u32 {
+        let k = output as usize - self.first;
+        (k % self.step * self.count + k / self.step) as u32
+    }
+
+    /// Calls `add` with the outputs in this order.
+    pub fn with(self, out: &mut [f64], room: &mut [f64], add: impl FnOnce(&mut [f64])) {
+        if self.is_plain() {
+            return add(out);
+        }
+        let out = &mut out[self.first..];
+        let kinds = |k: usize| k..k + 1 + (self.count - 1) * self.step;
+        for (k, column) in room.chunks_exact_mut(self.count).enumerate() {
+            let end = kinds(k).end.min(out.len());
+            column.iter_mut().zip(out[k..end].iter().step_by(self.step)).for_each(|(to, from)| *to = *from);
+        }
+        add(room);
+        for (k, column) in room.chunks_exact(self.count).enumerate() {
+            let end = kinds(k).end.min(out.len());
+            out[k..end].iter_mut().step_by(self.step).zip(column).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+/// How a loop runs over the segments of a piece.
+pub(super) struct Segments {
+    /// Where the first segment in memory stands: the others stand behind it, all that moves by the same distance.
+    pub places: SegmentPlaces,
+    /// What the table is.
+    pub table: Source,
+    /// The slots that stay, in order.
+    pub still: Vec<usize>,
+    /// How the outputs are put so that those of the next row stand behind those of a row.
+    pub order: Order,
+    /// A slot or output that moves in each of states, table and outputs, if any does, with the place of its first segment.
+    moving: [Option<(usize, u32)>; 3],
+}
+
+impl Segments {
+    /// Those of a piece over so many states whose blocks are segments, if a loop can run over them.
+    pub fn of(piece: &Piece, states: usize) -> Option<Segments> {
+        let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
+        let mut moves: Option<Vec<bool>> = None;
+        // Between the outputs of a row and the next; 0 while that is unknown.
+        let mut apart = 0;
+        let blocks = || piece.places.chunks_exact(width).zip(&piece.blocks);
+        for (places, _) in blocks().filter(|(_, rows)| **rows > 1) {
+            let mut pattern = Vec::with_capacity(width);
+            for (k, place) in places.iter().enumerate() {
+                let Places::Even { step, .. } = *place else { return None };
+                if k >= slots && apart == 0 {
+                    apart = step.max(0);
+                }
+                if step != 0 && step != if k < slots { 1 } else { apart } {
+                    return None;
+                }
+                pattern.push(step != 0);
+            }
+            if moves.get_or_insert_with(|| pattern.clone()) != &pattern {
+                return None;
+            }
+        }
+        let moves = moves?;
+        if piece.places.iter().any(|place| matches!(place, Places::Listed(_))) {
+            return None;
+        }
+        let of_outputs = || blocks().flat_map(|(places, &rows)| places[slots..].iter().map(move |place| (place, rows)));
+        let low = of_outputs().map(|(place, _)| place.entry(&[], 0)).min()?;
+        let high = of_outputs().map(|(place, rows)| place.entry(&[], rows as usize - 1)).max()?;
+        let order = Order::new(low, high + 1, apart.max(1) as u32);
+        let first = |places: &[Places], k: usize| {
+            let first = places[k].entry(&[], 0);
+            if k < slots { first } else { order.place(first) }
+        };
+        // What is an array: states, the table, outputs.
+        let array = |k: usize| match piece.slots.get(k) {
+            Some((_, Source::State)) => 0,
+            Some(_) => 1,
+            None => 2,
+        };
+        let mut table = Source::Parameter;
+        let mut tables = (0..slots).filter(|&k| moves[k] && array(k) == 1).map(|k| piece.slots[k].1);
+        if let Some(source) = tables.next() {
+            table = source;
+            if tables.any(|other| other != source) {
+                return None;
+            }
+        }
+        let mut bases = vec![u32::MAX; width];
+        for (places, _) in blocks() {
+            for (k, base) in bases.iter_mut().enumerate() {
+                *base = (*base).min(first(places, k));
+            }
+        }
+        let mut moving = [None; 3];
+        for k in (0..width).filter(|&k| moves[k]) {
+            moving[array(k)].get_or_insert((k, bases[k]));
+        }
+        let written: Vec<usize> = (slots..width).filter(|&k| moves[k]).collect();
+        for (places, &rows) in blocks() {
+            let shift = |k: usize| first(places, k) - bases[k];
+            for k in (0..width).filter(|&k| moves[k]) {
+                let (other, _) = moving[array(k)]?;
+                let behind = first(places, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
+                if shift(k) != shift(other) || (array(k) == 0 && behind > states) {
+                    return None;
+                }
+            }
+            // Rows side by side must not add to one place.
+            for &k in &written {
+                let start = first(places, k);
+                let range = start..start + rows;
+                for other in slots..width {
+                    let from = first(places, other);
+                    let overlaps =
+                        if moves[other] { from < range.end && start < from + rows } else { range.contains(&from) };
+                    if other != k && overlaps {
+                        return None;
+                    }
+                }
+            }
+        }
+        let still: Vec<usize> = (0..slots).filter(|&k| !moves[k]).collect();
+        let state = |k: usize| match (moves[k], array(k)) {
+            (true, 0) => SegmentPlace::State(bases[k]),
+            (true, _) => SegmentPlace::Table(bases[k]),
+            (false, _) => SegmentPlace::Still(still.partition_point(|&s| s < k) as u32),
+        };
+        let places = SegmentPlaces {
+            states: (0..slots).map(state).collect(),
+            outputs: (slots..width).map(|k| moves[k].then_some(bases[k])).collect(),
+        };
+        Some(Segments { places, table, still, order, moving })
+    }
+
+    /// By how much a segment with these places stands behind the first in states, table and outputs.
+    pub fn shifts(&self, places: &[Places]) -> [usize; 3] {
+        let [of_x, of_table, of_out] =
+            self.moving.map(|moving| moving.map(|(k, base)| (places[k].entry(&[], 0), base)));
+        let behind = |(first, base): (u32, u32)| (first - base) as usize;
+        let of_out = of_out.map(|(first, base)| behind((self.order.place(first), base)));
+        [of_x.map_or(0, behind), of_table.map_or(0, behind), of_out.unwrap_or(0)]
+    }
+}
