@@ -598,7 +598,7 @@ impl Held {
     fn new(model: &Model, field: &Field) -> Option<Held> {
         const MOST_ROWS: usize = 300;
         let watched: Vec<usize> =
-            field.groups.iter().filter(|g| g.watched).flat_map(|g| &g.members).flatten().map(|&(row, _)| row).collect();
+            field.groups.iter().filter(|g| g.watched).flat_map(|g| g.members.flat()).map(|&(row, _)| row).collect();
         let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !watched.contains(row)).collect();
         if rows.len() > MOST_ROWS {
             return None;
@@ -769,7 +769,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
         _ => None,
     };
     let groups = groups(problem);
-    let invariants: usize = groups.iter().flat_map(|g| &g.members).map(Vec::len).sum();
+    let invariants: usize = groups.iter().map(|g| g.members.flat().len()).sum();
     let imposed = groups.iter().any(|g| is_imposed(g.kind));
     TREATMENTS
         .iter()

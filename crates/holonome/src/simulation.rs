@@ -220,7 +220,7 @@ impl Simulation {
             let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();
             let kind = InvariantKind::ModifiedEnergy;
-            groups.push(InvariantGroup { name, kind, members: Vec::new(), watched: true });
+            groups.push(InvariantGroup { name, kind, members: Default::default(), watched: true });
             Some(energy)
         });
         let initial = initial_values(&problem.model, &groups, &state.initial, modified);

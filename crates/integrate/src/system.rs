@@ -9,6 +9,7 @@ pub use closures::FnSystem;
 
 use crate::scales::Vectors;
 use crate::vector::max_or_nan;
+use holonome_linear::lists::Lists;
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
@@ -107,7 +108,7 @@ pub struct Group {
     pub kind: GroupKind,
     /// One list per member of the family (one list for a single quantity): the rows and their weights. The weight
     /// counts how many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
-    pub members: Vec<Vec<(u32, f64)>>,
+    pub members: Lists<(u32, f64)>,
     /// Monitored but not corrected.
     pub watched_only: bool,
     /// Where the members are scalars of weight one in rows one behind the other, these rows.
@@ -131,13 +132,18 @@ pub enum GroupKind {
 impl Group {
     /// A single quantity on consecutive rows, each of weight one.
     pub fn rows(name: &str, kind: GroupKind, rows: std::ops::Range<u32>) -> Group {
-        Group::family(name, kind, vec![rows.map(|row| (row, 1.0)).collect()])
+        Group::family(name, kind, [rows.map(|row| (row, 1.0))])
     }
 
     /// A family of quantities: the rows and weights of each member.
-    pub fn family(name: &str, kind: GroupKind, members: Vec<Vec<(u32, f64)>>) -> Group {
-        let first = members.first().and_then(|member| member.first()).map_or(0, |&(row, _)| row);
-        let in_line = (first..).zip(&members).all(|(row, member)| member[..] == [(row, 1.0)]);
+    pub fn family<M: IntoIterator<Item = (u32, f64)>>(
+        name: &str,
+        kind: GroupKind,
+        members: impl IntoIterator<Item = M>,
+    ) -> Group {
+        let members: Lists<(u32, f64)> = members.into_iter().collect();
+        let first = members.flat().first().map_or(0, |&(row, _)| row);
+        let in_line = (first..).zip(members.iter()).all(|(row, member)| *member == [(row, 1.0)]);
         let scalars = in_line.then(|| first..first + members.len() as u32);
         Group { name: name.into(), kind, members, watched_only: false, scalars }
     }
@@ -161,8 +167,8 @@ impl Group {
     /// The largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
     pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
         let mut largest = 0.0;
-        for member in &self.members {
-            let size = match member.as_slice() {
+        for member in self.members.iter() {
+            let size = match member {
                 // One scalar needs no square root, and its square could underflow.
                 [(row, 1.0)] => value(*row as usize).abs(),
                 [(row, weight)] => weight.sqrt() * value(*row as usize).abs(),
@@ -319,7 +325,7 @@ mod tests {
         }
         // A family of scalars in line, of any length, from any row on.
         for count in 1..20 {
-            let members = (3..3 + count).map(|row| vec![(row as u32, 1.0)]).collect();
+            let members = (3..3 + count).map(|row| [(row as u32, 1.0)]);
             let family = Group::family("links", GroupKind::Constraint, members);
             assert_eq!(family.scalars, Some(3..3 + count as u32));
             for worst in 0..count {

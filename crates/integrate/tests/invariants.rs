@@ -112,7 +112,7 @@ fn rotors(count: usize) -> FnSystem<'static> {
     invariants.column.extend(0..n as u32);
     invariants.row_start.push(invariants.column.len());
     invariants.groups = vec![
-        Group::family("circle", GroupKind::Constraint, (0..count as u32).map(|i| vec![(i, 1.0)]).collect()),
+        Group::family("circle", GroupKind::Constraint, (0..count as u32).map(|i| [(i, 1.0)])),
         Group::rows("H", GroupKind::Hamiltonian, count as u32..count as u32 + 1),
     ];
     // H = Σ ½ω_i² − Σ q_i·q_{i+1} (a ring), q_i' = ω_i J q_i, ω_i' = (J q_i)·(q_{i−1} + q_{i+1}).

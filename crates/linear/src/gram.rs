@@ -183,7 +183,7 @@ fn neighbours<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Lists {
         others.dedup();
         others
     };
-    Lists::of_each((0..).zip(rows).map(around))
+    (0..).zip(rows).map(around).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,76 @@
-//! Many short lists of numbers, one behind the other: patterns of sparse matrices by rows.
+//! Many short lists, one behind the other: patterns of sparse matrices by rows, the rows that belong to members of a
+//! family.
 
-/// Lists of numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lists {
+use std::ops::Index;
+
+/// Lists of numbers, or of what else is short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lists<T = u32> {
     /// Where each list starts, and the end of the last. Length n + 1.
     start: Vec<usize>,
-    all: Vec<u32>,
+    all: Vec<T>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Lists<T> {
+        Lists { start: vec![0], all: Vec::new() }
+    }
+}
+
+impl<T> Lists<T> {
+    /// How many lists there are.
+    pub fn len(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// List number `i`.
+    pub fn of(&self, i: usize) -> &[T] {
+        &self.all[self.start[i]..self.start[i + 1]]
+    }
+
+    /// All lists, one after the other.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[T]> + ExactSizeIterator {
+        (0..self.len()).map(|i| self.of(i))
+    }
+
+    /// What stands in all of them.
+    pub fn flat(&self) -> &[T] {
+        &self.all
+    }
+
+    /// What stands in all of them, to be changed.
+    pub fn flat_mut(&mut self) -> &mut [T] {
+        &mut self.all
+    }
+
+    /// Where each list starts among all, and the end of the last.
+    pub fn starts(&self) -> &[usize] {
+        &self.start
+    }
+}
+
+impl<T> Index<usize> for Lists<T> {
+    type Output = [T];
+
+    fn index(&self, i: usize) -> &[T] {
+        self.of(i)
+    }
+}
+
+impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
+    fn from_iter<I: IntoIterator<Item = L>>(lists: I) -> Lists<T> {
+        let mut all = Lists::default();
+        for list in lists {
+            all.all.extend(list);
+            all.start.push(all.all.len());
+        }
+        all
+    }
 }
 
 impl Lists {
@@ -29,16 +94,6 @@ impl Lists {
         Lists { start, all }
     }
 
-    /// One list after the other.
-    pub fn of_each(lists: impl Iterator<Item = Vec<u32>>) -> Lists {
-        let mut all = Lists { start: vec![0], all: Vec::new() };
-        for list in lists {
-            all.all.extend(list);
-            all.start.push(all.all.len());
-        }
-        all
-    }
-
     /// Sorts every list, and keeps of equal numbers one.
     pub fn sort(&mut self) {
         let mut kept = 0;
@@ -59,37 +114,6 @@ impl Lists {
             *end = kept;
         }
         self.all.truncate(kept);
-    }
-
-    /// How many lists there are.
-    pub fn len(&self) -> usize {
-        self.start.len().saturating_sub(1)
-    }
-
-    /// Whether there is no list.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// List number `i`.
-    pub fn of(&self, i: usize) -> &[u32] {
-        &self.all[self.start[i]..self.start[i + 1]]
-    }
-
-    /// All lists, one after the other.
-    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
-        (0..self.len()).map(|i| self.of(i))
-    }
-
-    /// Where each list starts, counted in numbers, and the end of the last.
-    pub fn starts(&self) -> &[usize] {
-        &self.start
-    }
-}
-
-impl From<&[Vec<u32>]> for Lists {
-    fn from(lists: &[Vec<u32>]) -> Lists {
-        Lists::of_each(lists.iter().cloned())
     }
 }
 

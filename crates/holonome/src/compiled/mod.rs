@@ -306,9 +306,9 @@ impl Watching {
     pub(crate) fn deviations(&self, field: &mut Field, delta: &[Node]) -> (Vec<Node>, Vec<usize>) {
         let (mut nodes, mut groups) = (Vec::new(), Vec::new());
         for (k, group) in field.groups.iter().enumerate() {
-            for member in &group.members {
+            for member in group.members.iter() {
                 let g = &mut field.graph;
-                let node = match member.as_slice() {
+                let node = match member {
                     [(row, weight)] if !self.squares[k] => {
                         let root = g.constant(weight.sqrt());
                         g.mul(root, delta[*row])
@@ -362,7 +362,7 @@ fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
         }
         terms.push(sum);
     }
-    let known = |member: &Vec<(usize, f64)>| member.iter().all(|&(row, _)| !field.jacobian[row].is_empty());
+    let known = |member: &[(usize, f64)]| member.iter().all(|&(row, _)| !field.jacobian[row].is_empty());
     let mut largest_of_groups = Vec::new();
     for group in &field.groups {
         let mut largest = zero;
@@ -447,7 +447,7 @@ fn group(g: &InvariantGroup) -> Group {
         InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
         InvariantKind::Integral => GroupKind::Integral,
     };
-    let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)).collect()).collect();
+    let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)));
     let group = Group::family(&g.name, kind, members);
     if g.watched { group.watched() } else { group }
 }

@@ -135,7 +135,7 @@ impl SlowManifold {
         let in_time = RowProgram::new(model.dimension(), first, pieces);
         let field = RowProgram::hamiltonian_field(&penalty.hamiltonian, n);
         let field = RowProgram::new(model.dimension(), model.dimension(), field);
-        let multiplicities = of(InvariantKind::Constraint).flat_map(|watched| watched.group.members).flatten();
+        let multiplicities = of(InvariantKind::Constraint).flat_map(|watched| watched.group.members.flat().to_vec());
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,

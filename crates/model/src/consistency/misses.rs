@@ -188,7 +188,7 @@ impl HiddenConstraints {
         let first = field.constraints / 2;
         let of_group = |group: &InvariantGroup| {
             let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
-            let rows = |member: &Vec<(usize, f64)>| member.iter().map(|&(row, _)| row - first).collect();
+            let rows = |member: &[(usize, f64)]| member.iter().map(|&(row, _)| row - first).collect();
             Some((constraint, group.members.iter().map(rows).collect()))
         };
         let n = model.dimension();

@@ -289,7 +289,7 @@ fn parts(model: &Model) -> Parts<'_> {
         let width = quantity.components.len();
         let member = |m: usize| {
             let components = quantity.components.iter().enumerate();
-            components.map(|(k, component)| (first + m * width + k, component.multiplicity)).collect()
+            components.map(move |(k, component)| (first + m * width + k, component.multiplicity))
         };
         let members = (0..quantity.members).map(member).collect();
         InvariantGroup { name: quantity.name.clone(), kind, members, watched: false }
@@ -313,7 +313,12 @@ fn parts(model: &Model) -> Parts<'_> {
         let row = count as u32;
         parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false });
         let (name, kind) = model.energy();
-        groups.push(InvariantGroup { name: name.to_string(), kind, members: vec![vec![(count, 1.0)]], watched: false });
+        groups.push(InvariantGroup {
+            name: name.to_string(),
+            kind,
+            members: [[(count, 1.0)]].into_iter().collect(),
+            watched: false,
+        });
         count += 1;
     }
     for quantity in &model.integrals {

@@ -234,6 +234,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
                 result.invariants.push(node);
                 result.jacobian.push(gradient);
             }
+            let members = members.into_iter().collect();
             result.groups.push(InvariantGroup { name: name.to_string(), kind, members, watched: false });
         };
     for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
@@ -271,8 +272,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         .groups
         .iter()
         .filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden))
-        .flat_map(|g| &g.members)
-        .map(Vec::len)
+        .map(|g| g.members.flat().len())
         .sum();
     result
 }

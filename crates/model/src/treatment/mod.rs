@@ -15,6 +15,7 @@ pub mod unrolled;
 
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
+use holonome_linear::lists::Lists;
 
 /// What an invariant is to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +42,7 @@ pub struct InvariantGroup {
     /// What it is.
     pub kind: InvariantKind,
     /// Each member's components: (row of F, entries of the user's quantity that it stands for).
-    pub members: Vec<Vec<(usize, f64)>>,
+    pub members: Lists<(usize, f64)>,
     /// Whether it is looked at and not held: its rows of DF are empty.
     pub watched: bool,
 }
@@ -49,7 +50,7 @@ pub struct InvariantGroup {
 impl InvariantGroup {
     /// The same group with its rows starting at `first` in place of 0.
     pub(crate) fn moved(mut self, first: usize) -> InvariantGroup {
-        self.members.iter_mut().flatten().for_each(|(row, _)| *row += first);
+        self.members.flat_mut().iter_mut().for_each(|(row, _)| *row += first);
         self
     }
 }
@@ -80,7 +81,7 @@ pub(crate) fn watch_only(groups: &mut [InvariantGroup], names: &[String], clear:
     let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
     for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
         group.watched = true;
-        group.members.iter().flatten().for_each(|&(row, _)| clear(row));
+        group.members.flat().iter().for_each(|&(row, _)| clear(row));
     }
 }
 

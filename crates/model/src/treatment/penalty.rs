@@ -239,7 +239,7 @@ impl Penalty {
     pub fn watched(&self) -> impl Iterator<Item = Watched<'_>> {
         let constraints = self.constraints.iter().map(|q| Watched::quantity(q, InvariantKind::Constraint));
         let hidden = self.hidden.iter().map(|q| Watched::quantity(q, InvariantKind::Hidden));
-        let members = vec![vec![(0, 1.0)]];
+        let members = [[(0, 1.0)]].into_iter().collect();
         let energy = InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members, watched: true };
         let own = Watched { group: energy, functional: &self.hamiltonian, kept: vec![0] };
         constraints.chain(hidden).chain(self.conservative.then_some(own))
@@ -251,7 +251,7 @@ impl Watched<'_> {
         let (width, kept) = (quantity.shape.len(), quantity.components.len());
         let row = |member: usize| {
             let components = quantity.components.iter().enumerate();
-            components.map(move |(k, component)| (member * kept + k, component.multiplicity)).collect()
+            components.map(move |(k, component)| (member * kept + k, component.multiplicity))
         };
         let members = (0..quantity.members).map(row).collect();
         let output = |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
