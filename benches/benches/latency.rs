@@ -26,7 +26,7 @@ fn load() -> Problem {
 }
 
 fn options(method: &str, step: Option<f64>) -> RunOptions {
-    RunOptions { method: method.to_string(), step, ..RunOptions::default() }
+    RunOptions { method: method.parse().expect("a method"), step: step.into(), ..RunOptions::default() }
 }
 
 /// A model's file to a checked problem, and a problem to machine code: the step, and all else that a run evaluates.

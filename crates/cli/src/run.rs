@@ -19,11 +19,13 @@ use std::sync::atomic::Ordering;
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     one_thread(&arguments.integration.threads, output);
-    let options = arguments.options()?;
+    let mut options = arguments.options()?;
     let settings = arguments.settings()?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
-    let simulation = Simulation::new(problem, options)?;
+    options.method = arguments.method()?;
+    let mut simulation = Simulation::new(problem, options)?;
+    simulation.warnings.extend(arguments.unused());
     start(simulation, output)
 }
 

@@ -16,7 +16,10 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
     run.integration.threads.start()?;
     let settings = run.settings()?;
-    let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
+    let (mut options, ensemble) = (run.options()?, arguments.sweep()?);
+    options.method = run.method()?;
+    let mut sweep = Sweep::load(&run.model.model, &settings, options, ensemble)?;
+    sweep.simulation.warnings.extend(run.unused());
     show_warnings(&sweep.simulation.problem, run.output);
     start(sweep, run.output)
 }

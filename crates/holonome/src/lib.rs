@@ -51,7 +51,7 @@ pub use holonome_integrate::method;
 pub use holonome_integrate::observer::Control;
 pub use holonome_integrate::plan::Metric;
 pub use holonome_model as model;
-pub use options::{Gains, PenaltyStrength, RunOptions, Settings};
+pub use options::{Gains, PenaltyStrength, RunOptions, Settings, StepSize};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use problem::Problem;

@@ -6,7 +6,7 @@
 //! p, it is 1 − 2⁻ᵖ of it, and shown divided by that.
 
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::recording::{Progress, Recorded};
 use crate::simulation::{Simulation, open_run};
@@ -96,22 +96,22 @@ pub(crate) fn measure(
     path: &Path,
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Option<OrbitError>, Error> {
+    let first = &run.options;
     // The second run takes more steps, which a budget for the first was not made for.
-    let max_steps = run.options.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
-    let first = &RunOptions { max_steps, ..run.options.clone() };
-    let (options, second) = match first.step {
-        Some(h) => (RunOptions { step: Some(h / 2.0), ..first.clone() }, Second::Step(h / 2.0)),
-        None => {
-            let rtol = (TIGHTER * first.rtol).max(FINEST).min(first.rtol);
-            let atol = first.atol * (rtol / first.rtol);
-            (RunOptions { rtol, atol, ..first.clone() }, Second::Tolerance(rtol))
+    let max_steps = first.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
+    let (step, second) = match first.step {
+        StepSize::Fixed(h) => (StepSize::Fixed(h / 2.0), Second::Step(h / 2.0)),
+        StepSize::Adaptive { rtol: first, atol } => {
+            let rtol = (TIGHTER * first).max(FINEST).min(first);
+            (StepSize::Adaptive { rtol, atol: atol * (rtol / first) }, Second::Tolerance(rtol))
         }
     };
     let problem = &run.problem;
     // The model as it was read: a penalty is put into it anew, with the same omega.
     let problem = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &problem.settings)?;
     // Outputs are the first run's.
-    let other = Simulation::new(problem, RunOptions { every: None, samples: Some(2), error: false, ..options })?;
+    let options = RunOptions { step, max_steps, every: None, samples: Some(2), error: false, ..first.clone() };
+    let other = Simulation::new(problem, options)?;
     let plan = at_samples_of(&run.plan, &other.plan);
     let factor = match second {
         Second::Step(_) => 1.0 / (1.0 - 0.5f64.powi(run.plan.method.order() as i32)),

@@ -568,7 +568,7 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{RunOptions, Settings};
+    use crate::options::{RunOptions, Settings, StepSize};
     use crate::problem::Problem;
     use crate::simulation::Simulation;
     use std::collections::BTreeMap;
@@ -603,7 +603,7 @@ mod tests {
     fn a_state_follows_the_samples_that_were_taken_of_a_block() {
         for method in ["rattle", "corrected:rk4"] {
             let problem = Problem::from_text("rod", ROD, &BTreeMap::new(), &Settings::default()).expect("a model");
-            let (method, step) = (method.to_string(), Some(0.01));
+            let (method, step) = (method.parse().unwrap(), StepSize::Fixed(0.01));
             let options = RunOptions { method, step, until: 3.0, every: Some(0.03), ..RunOptions::default() };
             let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{error}"));
             let mut end = simulation.state().clone();

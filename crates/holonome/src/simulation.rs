@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::footprint::Footprint;
 use crate::hold;
-use crate::options::{Gains, RunOptions, Settings};
+use crate::options::{Gains, RunOptions, Settings, StepSize};
 use crate::orbit;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::problem::Problem;
@@ -118,7 +118,7 @@ impl Simulation {
         formulas: Option<(&Potential, &Transport)>,
         left_out: &[String],
     ) -> Result<Simulation, Error> {
-        let method: Method = options.method.parse()?;
+        let method = options.method;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
@@ -137,7 +137,7 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
-        if let Some((penalty, h)) = penalty.as_mut().zip(options.step)
+        if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
             let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
@@ -584,7 +584,7 @@ impl Simulation {
         let gain = self.plan.gain.is_some();
         Summary {
             model: self.problem.name.clone(),
-            method: self.options.method.clone(),
+            method: self.options.method.to_string(),
             t: self.state.t,
             steps: self.state.step,
             state: Summary::state_of(&variables(&self.problem.model), &self.state.x),
@@ -895,10 +895,8 @@ fn unused_options(options: &RunOptions, settings: &Settings, method: &Method, it
         options.metric != Metric::Auto,
         "only `projection` moves a state in a metric that can be chosen",
     );
-    unused("--max-step", options.step.is_none(), options.max_step.is_some(), "the step is fixed by --step");
-    let defaults = RunOptions::default();
-    let tolerance = options.rtol != defaults.rtol || options.atol != defaults.atol;
-    unused("--rtol or --atol", options.step.is_none(), tolerance, "the step is fixed by --step");
+    let adapts = options.step.fixed().is_none();
+    unused("--max-step", adapts, options.max_step.is_some(), "the step is fixed by --step");
     warnings
 }
 
@@ -910,20 +908,17 @@ const COARSEST: f64 = 0.1;
 
 fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
-        Some(h) => Plan::fixed(method, t0, options.until, h)?,
-        None => Plan::adaptive(method, t0, options.until, options.rtol, options.atol)?,
+        StepSize::Fixed(h) => Plan::fixed(method, t0, options.until, h)?,
+        StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, options.until, rtol, atol)?,
     };
-    if options.step.is_none() && options.rtol < FINEST && options.atol <= options.rtol {
-        warnings.push(format!(
-            "--rtol {:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
-            options.rtol
-        ));
-    }
-    if options.step.is_none() && options.rtol > COARSEST {
-        warnings.push(format!(
-            "--rtol {:e} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less",
-            options.rtol
-        ));
+    match options.step {
+        StepSize::Adaptive { rtol, atol } if rtol < FINEST && atol <= rtol => warnings.push(format!(
+            "--rtol {rtol:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more"
+        )),
+        StepSize::Adaptive { rtol, .. } if rtol > COARSEST => warnings.push(format!(
+            "--rtol {rtol:e} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less"
+        )),
+        _ => {}
     }
     if let Some(longest) = options.max_step {
         plan = plan.with_longest_step(longest)?;

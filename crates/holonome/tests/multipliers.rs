@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use holonome::store::{StoredRun, csv};
-use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -177,7 +177,10 @@ fn a_name_of_the_file_hides_them() {
 fn methods_without_multipliers_say_which_have_them() {
     for method in ["corrected:dop853", "rk4", "projection:dopri5"] {
         let problem = extended("models/spherical-pendulum.holo", "let T = lambda.rod\nobserve tension = 2*T");
-        let error = Simulation::new(problem, RunOptions { step: Some(0.1), ..options(&format!("--method {method}")) });
+        let error = Simulation::new(
+            problem,
+            RunOptions { step: StepSize::Fixed(0.1), ..options(&format!("--method {method}")) },
+        );
         let Err(Error::Model { diagnostics, .. }) = error else { panic!("{method} has no multipliers") };
         let [diagnostic] = &diagnostics[..] else { panic!("{diagnostics:?}") };
         assert!(diagnostic.message.contains("'tension'") && diagnostic.message.contains(method), "{diagnostic:?}");

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use holonome::store::{Status, StoredRun};
-use holonome::{Control, Error, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Error, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,13 @@ use std::path::{Path, PathBuf};
 const PENDULUM: &str = "models/spherical-pendulum.holo";
 
 fn options(method: &str, step: Option<f64>, until: f64, out: &Path) -> RunOptions {
-    RunOptions { method: method.into(), step, until, out: Some(out.to_path_buf()), ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().unwrap(),
+        step: step.into(),
+        until,
+        out: Some(out.to_path_buf()),
+        ..RunOptions::default()
+    }
 }
 
 fn sweep(model: &str, run: RunOptions, trajectories: u64, vary: &[(&str, &str)], shard: Option<(u64, u64)>) -> Sweep {
@@ -241,7 +247,10 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
     let trajectories = 256;
     let ends = |method: &str, tolerance: f64| -> Vec<Vec<f64>> {
         let out = folder.path().join(format!("{method}-{tolerance:e}").replace(':', "-"));
-        let run = RunOptions { rtol: tolerance, atol: tolerance, ..options(method, None, 10.0, &out) };
+        let run = RunOptions {
+            step: StepSize::Adaptive { rtol: tolerance, atol: tolerance },
+            ..options(method, None, 10.0, &out)
+        };
         sweep(PENDULUM, run, trajectories, &[("p", "(1+1e-3*i/N, 0, -1)")], None).run(&mut go_on).unwrap();
         let stored = StoredRun::open(&out).unwrap();
         let [q, p] = ["q", "p"].map(|array| stored.read(array).unwrap());

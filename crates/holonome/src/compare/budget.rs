@@ -3,7 +3,7 @@
 use super::trial::Monitor;
 use super::{Failed, budget_of};
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::Simulation;
 use holonome_integrate::observer::{Control, Observer};
@@ -30,7 +30,7 @@ pub(super) fn step(
     let (mut untried, mut steps) = (1..budget + 1, budget);
     let (mut best, mut price) = (None, 0);
     for _ in 0..ROUNDS {
-        let options = RunOptions { step: Some(options.until / steps as f64), ..options.clone() };
+        let options = RunOptions { step: StepSize::Fixed(options.until / steps as f64), ..options.clone() };
         let simulation = Simulation::new(problem.clone(), options)?;
         let Spent { steps: made, spent, complete } = spent(&simulation, 2 * budget, monitor);
         if made == 0 {
@@ -65,7 +65,7 @@ pub(super) fn tolerance(
 ) -> Result<Result<Simulation, Failed>, Error> {
     let attempt = |power: f64| -> Result<(Simulation, u64), Error> {
         let tolerance = 10f64.powf(power);
-        let options = RunOptions { rtol: tolerance, atol: 0.0, ..options.clone() };
+        let options = RunOptions { step: StepSize::adaptive(tolerance), ..options.clone() };
         let simulation = Simulation::new(problem.clone(), options)?;
         let Spent { spent, .. } = spent(&simulation, budget, monitor);
         Ok((simulation, spent))

@@ -4,7 +4,7 @@ use super::budget;
 use super::trial::Monitor;
 use super::{CompareOptions, Failed, Measured, Row};
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::Simulation;
 use holonome_integrate::method::{Method, Needs, Treatment};
@@ -31,7 +31,8 @@ fn adapts(method: &Method) -> bool {
 /// The cases: each method with everything that it can use. A method that can choose its steps takes the tolerances, and
 /// the fixed steps only where there are no tolerances; the others take the steps.
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
-    let methods = methods(&options.methods)?;
+    let methods = &options.methods;
+    check(methods)?;
     if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
         return Err(Error::option("--budget must be positive, but it is 0"));
     }
@@ -44,7 +45,7 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
             let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
             return Err(Error::option(message));
         }
-        return Ok(product(&methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
+        return Ok(product(methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
     }
     let tolerances = tolerances(options)?;
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
@@ -53,7 +54,7 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
             "--method {method}: it does not choose its steps, they are fixed: add --step h1,h2,… or --budget b1,b2,…"
         )));
     }
-    Ok(product(&methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
+    Ok(product(methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
         true => tolerances.clone(),
         false => fixed.clone(),
     }))
@@ -73,19 +74,14 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     warnings
 }
 
-fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
-    let mut methods: Vec<Method> = Vec::new();
-    for name in names {
-        let method: Method = name.parse()?;
-        if methods.contains(&method) {
-            return Err(Error::option(format!("--method {method} is there twice: leave one out")));
-        }
-        methods.push(method);
+fn check(methods: &[Method]) -> Result<(), Error> {
+    if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
+        return Err(Error::option(format!("--method {method} is there twice: leave one out")));
     }
     if methods.is_empty() {
         return Err(Error::option("there is nothing to compare: name methods, for example --method corrected:dop853"));
     }
-    Ok(methods)
+    Ok(())
 }
 
 fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> {
@@ -94,13 +90,12 @@ fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> 
 
 /// The tolerances; those of a run where neither they nor steps are given.
 fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
-    let defaults = RunOptions::default();
     let (mut rtol, atol) = (options.rtol.clone(), &options.atol);
     if rtol.is_empty() {
         rtol = match (atol.len(), options.steps.len()) {
             (0, 1..) => return Ok(Vec::new()),
-            (0, 0) => vec![defaults.rtol],
-            (many, _) => vec![defaults.rtol; many],
+            (0, 0) => vec![RTOL],
+            (many, _) => vec![RTOL; many],
         };
     }
     let pair = |(k, &relative): (usize, &f64)| match atol.len() {
@@ -123,7 +118,7 @@ impl Case {
 
     /// The options of this case's run; of a budget, without steps.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
-        let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
+        let mut options = RunOptions { method: self.method, step: StepSize::default(), ..common.clone() };
         // What another method here uses is no mistake; what none of them uses is a warning of each.
         let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
         if another(&|m| m.treatment == Treatment::Feedback) {
@@ -145,8 +140,8 @@ impl Case {
             (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         }
         match self.steps {
-            Steps::Fixed(h) => options.step = Some(h),
-            Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),
+            Steps::Fixed(h) => options.step = StepSize::Fixed(h),
+            Steps::Tolerance(rtol, atol) => options.step = StepSize::Adaptive { rtol, atol },
             Steps::Budget(_) => {}
         }
         options
@@ -184,17 +179,15 @@ impl Case {
 
     /// Its row.
     pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<Measured, Failed>) -> Row {
-        let used = run.map(|run| &run.options);
+        let used = run.map(|run| run.options.step);
         let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
-            Steps::Budget(budget) if adapts(&self.method) => {
-                (None, used.map(|options| (options.rtol, options.atol)), Some(budget))
-            }
-            Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
+            Steps::Budget(budget) if adapts(&self.method) => (None, used.and_then(StepSize::tolerances), Some(budget)),
+            Steps::Budget(budget) => (used.and_then(StepSize::fixed), None, Some(budget)),
         };
-        let method = self.method.to_string();
+        let method = self.method;
         Row { method, step, tolerance, budget, penalty, extrapolated: false, outcome }
     }
 }

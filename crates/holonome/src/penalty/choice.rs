@@ -3,7 +3,7 @@
 use super::slow::{SlowManifold, Speed};
 use super::with_omega;
 use crate::error::Error;
-use crate::options::{PenaltyStrength, RunOptions};
+use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, Unwatched};
 use holonome_integrate::method::Method;
@@ -63,7 +63,7 @@ pub(super) fn choose(
     options: &RunOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Choice, Error> {
-    let speed = options.step.map(|h| speed(problem, options, h)).transpose()?;
+    let speed = options.step.fixed().map(|h| speed(problem, options, h)).transpose()?;
     let choice = match (options.penalty, options.penalty_tolerance) {
         (Some(_), Some(_)) => {
             return Err(Error::option("--penalty and --penalty-tolerance exclude each other: both choose omega"));
@@ -73,7 +73,7 @@ pub(super) fn choose(
             return Err(Error::option(message));
         }
         (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: shown(omega) },
-        (Some(PenaltyStrength::Auto), _) => match options.step.zip(speed) {
+        (Some(PenaltyStrength::Auto), _) => match options.step.fixed().zip(speed) {
             Some((h, v)) => default(problem, method, h, v)?,
             None => {
                 return Err(Error::option(
@@ -87,7 +87,7 @@ pub(super) fn choose(
             )));
         }
         (None, Some(tolerance)) => {
-            let trial = match options.step.zip(speed) {
+            let trial = match options.step.fixed().zip(speed) {
                 Some((h, v)) => default(problem, method, h, v)?.omega,
                 None => TRIAL,
             };
@@ -97,7 +97,7 @@ pub(super) fn choose(
     };
     // The default knows what it risks.
     let own = options.penalty != Some(PenaltyStrength::Auto);
-    if let Some((h, v)) = options.step.zip(speed).filter(|_| own) {
+    if let Some((h, v)) = options.step.fixed().zip(speed).filter(|_| own) {
         check(choice.omega, h, v, options.allow_unstable, warnings)?;
     }
     Ok(choice)
@@ -170,8 +170,8 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
         motion.model.observables.clear();
         let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
         let options = RunOptions {
-            method: method.to_string(),
-            rtol: PILOT_TOLERANCE,
+            method: named(method),
+            step: StepSize::adaptive(PILOT_TOLERANCE),
             until: options.until.min(problem.model.t0 + steps * h),
             // Steps may be long against the peaks of a speed.
             samples: Some(PILOT_SAMPLES),
@@ -189,6 +189,11 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
     // A motion that cannot be followed to the end tells what it told up to there.
     let _ = simulation.run_unstored(&simulation.plan, &mut state, &mut watch);
     Ok(watch.largest)
+}
+
+/// A method of the registry.
+fn named(method: &str) -> Method {
+    method.parse().expect("a registered method")
 }
 
 struct Fastest {
@@ -222,12 +227,8 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
         let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
         penalised.model.observables.clear();
         let degrees = penalised.model.degrees();
-        let accurate = RunOptions {
-            method: "dop853".to_string(),
-            until: options.until,
-            samples: Some(2),
-            ..RunOptions::default()
-        };
+        let accurate =
+            RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };
         let simulation = Simulation::new(penalised, accurate)?;
         let mut state = simulation.state().clone();
         simulation.run_unstored(&simulation.plan, &mut state, &mut Unwatched).map_err(|failure| {

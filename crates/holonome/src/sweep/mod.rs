@@ -544,7 +544,7 @@ impl Sweep {
         }
         SweepSummary {
             model: simulation.problem.name.clone(),
-            method: simulation.options.method.clone(),
+            method: simulation.options.method.to_string(),
             trajectories: self.tally.done,
             t,
             steps: self.tally.steps,

@@ -1,7 +1,7 @@
 //! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods watch along a run: β = 0.4 here.
 
 use crate::common::{model, run};
-use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation};
+use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, StepSize};
 use std::collections::BTreeMap;
 
 /// The accuracy to which an eigenvalue is found, relative to max(1, |λ|).
@@ -15,7 +15,13 @@ fn problem(text: &str) -> Problem {
 }
 
 fn options(method: &str, step: f64, until: f64) -> RunOptions {
-    RunOptions { method: method.into(), step: Some(step), until, samples: Some(2), ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(step),
+        until,
+        samples: Some(2),
+        ..RunOptions::default()
+    }
 }
 
 /// Where the run of a problem ended for its matrix, and the eigenvalue.
@@ -154,7 +160,7 @@ fn the_braced_square_is_told_why_it_fails() {
     assert!(t < 2.0 && eigenvalue < 0.5, "{t} {eigenvalue}");
     // The remedy: a shorter step with the same penalty.
     let omega = PenaltyStrength::Omega(0.2 / (0.05 * 0.05 * 2f64.sqrt()));
-    let shorter = RunOptions { step: Some(0.0125), penalty: Some(omega), ..penalised };
+    let shorter = RunOptions { step: StepSize::Fixed(0.0125), penalty: Some(omega), ..penalised };
     let summary =
         run(model("braced-square", &[]), shorter).map_err(|error: Error| error.to_string()).unwrap().summary.clone();
     assert!(summary.drift.iter().all(|drift| drift.max < 0.1), "{:?}", summary.drift);

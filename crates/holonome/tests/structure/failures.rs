@@ -4,7 +4,7 @@ use crate::cases::difference;
 use crate::common::{load, repository};
 use crate::methods::{bases, compositions};
 use holonome::method::{SCHEMES, TREATMENTS};
-use holonome::{Error, Problem, RunOptions, Settings, Simulation};
+use holonome::{Error, Problem, RunOptions, Settings, Simulation, StepSize};
 use holonome_integrate::failure::Failure;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -14,7 +14,7 @@ fn model(path: &str, set: &[(&str, &str)]) -> Problem {
 }
 
 fn options(method: &str, step: f64) -> RunOptions {
-    RunOptions { method: method.into(), step: Some(step), until: 1e6, ..RunOptions::default() }
+    RunOptions { method: method.parse().unwrap(), step: StepSize::Fixed(step), until: 1e6, ..RunOptions::default() }
 }
 
 fn stepped(problem: Problem, method: &str, step: f64, count: u64) -> Result<Vec<f64>, Error> {

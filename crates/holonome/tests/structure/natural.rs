@@ -4,7 +4,7 @@
 use crate::cases::{below, difference};
 use crate::common::{self, load, load_with, options, repository, run};
 use crate::maps::{DEFECT, jacobian, omega};
-use holonome::{Problem, RunOptions, Settings, Simulation};
+use holonome::{Problem, RunOptions, Settings, Simulation, StepSize};
 use std::collections::BTreeMap;
 
 const BETA: f64 = 0.4;
@@ -14,8 +14,13 @@ fn written(text: &str) -> Problem {
 }
 
 fn simulation(problem: Problem, method: &str, beta: f64) -> Simulation {
-    let options =
-        RunOptions { method: method.into(), step: Some(0.5), until: 1.0, beta: Some(beta), ..RunOptions::default() };
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(0.5),
+        until: 1.0,
+        beta: Some(beta),
+        ..RunOptions::default()
+    };
     Simulation::new(problem, options).unwrap()
 }
 
