@@ -5,7 +5,7 @@
 //! cargo bench -p holonome-benches --bench ratios -- euler    one row, by a part of its name
 //! ```
 
-use holonome::{Control, Problem, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions};
+use holonome::{Control, Problem, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
 use holonome_benches::{Limit, in_turns};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Val
 fn run_problem(problem: Problem, options: &RunOptions) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a folder for a run");
     let options = RunOptions { out: Some(folder.path().join("run")), ..options.clone() };
-    let mut simulation = Simulation::new(problem, options).expect("a method that suits it");
+    let mut simulation = prepare(problem, options).expect("a method that suits it");
     simulation.run(&mut |_| Control::Continue).expect("it runs").to_json()
 }
 

@@ -1,5 +1,6 @@
 //! Why something could not be done: what to tell the user, and what a program needs to know.
 
+use crate::arrays::Arrays;
 use crate::source::Source;
 use crate::starts::StartError;
 use crate::store::StoreError;
@@ -69,6 +70,8 @@ pub enum Error {
         out: Option<PathBuf>,
         /// How many samples of it are.
         samples: usize,
+        /// The trajectory up to the failure, where it was not stored.
+        kept: Option<Box<Arrays>>,
     },
 }
 

@@ -1,6 +1,8 @@
 //! What a run will take of disk and memory, said before it starts.
 
+use crate::arrays::Arrays;
 use crate::error::Error;
+use crate::store::Layout;
 use std::path::Path;
 
 /// Sizes from here on are worth a warning, in bytes.
@@ -33,6 +35,24 @@ impl Footprint {
             warnings.push(format!("this needs about {} of memory{available}", size(self.memory)));
         }
         warnings
+    }
+
+    /// Arrays of `layout` in memory, beside what the run takes itself.
+    ///
+    /// # Errors
+    /// When memory does not hold them.
+    pub(crate) fn in_memory(self, layout: &Layout) -> Result<Arrays, Error> {
+        let needed = self.memory + self.disk;
+        let refused = |available: String| {
+            Error::option(format!(
+                "the samples need about {} of memory{available}: store them in a folder, or record fewer of them or less of each with --samples and --record",
+                size(needed)
+            ))
+        };
+        match available_memory().filter(|available| *available < needed) {
+            Some(available) => Err(refused(format!(", and {} are available", size(available)))),
+            None => Arrays::planned(layout).map_err(|_| refused(", which the system does not give".to_string())),
+        }
     }
 
     /// Refuses what the system does not give, before any of it is needed.

@@ -5,7 +5,7 @@
 //! use holonome::{Problem, RunOptions, Settings, Simulation};
 //!
 //! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
-//! let mut simulation = Simulation::new(problem, RunOptions::default())?;
+//! let mut simulation = prepare(problem, RunOptions::default())?;
 //! let summary = simulation.run(&mut |_| holonome::Control::Continue)?;
 //! println!("{}", summary.to_json());
 //! # Ok::<(), holonome::Error>(())
@@ -15,6 +15,7 @@
 //! into a [`store`]; a [`Summary`] says how well it went. The symbolic half is `holonome_model`, the numeric
 //! half `holonome_integrate`; this crate is where they meet.
 
+pub mod arrays;
 mod backend;
 pub mod compare;
 mod compiled;
@@ -28,12 +29,14 @@ pub mod gain;
 mod hold;
 pub mod options;
 pub mod orbit;
+mod output;
 mod penalty;
 mod pilot;
 pub mod problem;
 pub mod recording;
 pub mod report;
 pub mod simulation;
+pub mod solution;
 pub mod source;
 pub mod starts;
 pub mod store;
@@ -42,6 +45,7 @@ pub mod summary;
 pub mod sweep;
 mod watched;
 
+pub use arrays::{Array, Arrays};
 pub use backend::set_threads;
 pub use compare::{CompareOptions, Comparison};
 pub use constant::constant;
@@ -56,9 +60,10 @@ pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use problem::Problem;
 pub use recording::Progress;
-pub use simulation::Simulation;
+pub use simulation::{Resumed, Simulation, prepare};
+pub use solution::Solution;
 pub use source::Source;
 pub use starts::{StartError, Starts};
 pub use summary::Summary;
-pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSummary};
+pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
 pub use watched::Watched;

@@ -5,8 +5,9 @@ mod batch;
 use crate::compiled::{Bound, Compiled, Quantities};
 use crate::error::Error;
 use crate::hold;
+use crate::output::Output;
 use crate::penalty::MeanMultipliers;
-use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
+use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -451,7 +452,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) multipliers: Option<&'a MeanMultipliers>,
     /// A sample with them.
     pub(crate) extended: Vec<f64>,
-    pub(crate) store: &'a mut Store,
+    pub(crate) output: &'a mut Output,
     pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
@@ -492,7 +493,7 @@ impl Observer for Recorder<'_> {
         for (count, row) in self.undefined.iter_mut().zip(&rows) {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
-        self.store.append(&rows)
+        self.output.append(&rows)
     }
 
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
@@ -517,11 +518,11 @@ impl Observer for Recorder<'_> {
                 *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
             }
         }
-        self.store.append_many(t.len(), rows)
+        self.output.append_many(t.len(), rows)
     }
 
     fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
-        self.store.rewind(state.next_sample, state)
+        self.output.rewind(state.next_sample, state)
     }
 
     fn wants_multipliers(&self) -> bool {
@@ -533,13 +534,12 @@ impl Observer for Recorder<'_> {
         if !self.steps.is_multiple_of(self.look_every) && state.x.len() < 4096 {
             return Ok(Control::Continue);
         }
-        if hold::stored(self.store, state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop
-        {
+        if self.output.hold(state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop {
             return Ok(Control::Stop);
         }
         let now = Instant::now();
         if now - self.stored >= self.interval {
-            self.store.checkpoint(state)?;
+            self.output.checkpoint(state)?;
             self.stored = Instant::now();
             self.interval = CHECKPOINT_INTERVAL.max((self.stored - now) * SHARE_OF_CHECKPOINTS);
         }
@@ -570,7 +570,7 @@ mod tests {
     use super::*;
     use crate::options::{RunOptions, Settings, StepSize};
     use crate::problem::Problem;
-    use crate::simulation::Simulation;
+    use crate::simulation::prepare;
     use std::collections::BTreeMap;
 
     const ROD: &str = "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\n\
@@ -605,7 +605,7 @@ mod tests {
             let problem = Problem::from_text("rod", ROD, &BTreeMap::new(), &Settings::default()).expect("a model");
             let (method, step) = (method.parse().unwrap(), StepSize::Fixed(0.01));
             let options = RunOptions { method, step, until: 3.0, every: Some(0.03), ..RunOptions::default() };
-            let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{error}"));
+            let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
             let mut end = simulation.state().clone();
             let mut all = Limited { room: usize::MAX, samples: Vec::new() };
             assert!(simulation.run_unstored(&simulation.plan, &mut end, &mut all).is_ok());

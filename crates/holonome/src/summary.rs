@@ -124,8 +124,8 @@ pub struct Summary {
     pub cost: Cost,
     /// Time in the stepping loop.
     pub wall_seconds: f64,
-    /// The run's folder.
-    pub out: PathBuf,
+    /// The run's folder; `None` if it is in memory.
+    pub out: Option<PathBuf>,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     pub gain: Option<String>,
     /// ω of a penalty, and whether the run started on the slow manifold.
@@ -249,7 +249,9 @@ impl Summary {
             "cost": cost,
         });
         let object = all.as_object_mut().expect("an object was written");
-        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        if let Some(out) = &self.out {
+            object.insert("out".to_string(), json!(out.display().to_string()));
+        }
         // What not every run has comes last.
         if let Some(gain) = &self.gain {
             object.insert("gain".to_string(), json!(gain));

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use holonome::store::{Status, StoredRun};
-use holonome::{Control, Error, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions};
+use holonome::{Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn a_trajectory_is_what_a_run_gives() {
             if method.starts_with("feedback") && i > 0 {
                 continue;
             }
-            let mut simulation = Simulation::new(problem, single.clone()).unwrap();
+            let mut simulation = prepare(problem, single.clone()).unwrap();
             let alone = simulation.run(&mut |_| Control::Continue).unwrap();
             let stored = StoredRun::open(single.out.as_ref().unwrap()).unwrap();
             let rows = samples as usize * 3;
@@ -121,7 +121,7 @@ fn feedback_has_the_weights_of_each_start() {
     assert_eq!(ensemble.run(&mut go_on).unwrap().failed, 0);
     let single = RunOptions { out: Some(folder.path().join("single")), ..run };
     let problem = holonome::Problem::load(&path, &settings).unwrap();
-    Simulation::new(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
+    prepare(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
     let [many, one] =
         [&out, single.out.as_ref().unwrap()].map(|path| StoredRun::open(path).unwrap().read("r").unwrap());
     assert_eq!(many[..one.len()], one);
@@ -145,10 +145,10 @@ fn threads_and_parts_change_nothing() {
         let merged = folder.path().join(format!("merged-{k}"));
         let summary = holonome::sweep::merge(&merged, &parts).unwrap();
         assert_eq!(whole, chunks(&merged), "{method}");
-        assert_eq!(summary["trajectories"], 700);
+        assert_eq!(summary.trajectories, 700);
         let direct = StoredRun::open(&folder.path().join(format!("one-{k}"))).unwrap();
         for key in ["steps", "drift", "failed", "method", "t"] {
-            assert_eq!(summary[key], direct.summary()[key], "{key}");
+            assert_eq!(summary.to_json()[key], direct.summary()[key], "{key}");
         }
     }
 }
@@ -165,7 +165,7 @@ fn what_is_stopped_goes_on() {
     let summary = make(&stopped).run(&mut |_| Control::Stop).unwrap();
     assert!(summary.interrupted && summary.trajectories < 3000, "{}", summary.trajectories);
     assert_eq!(StoredRun::open(&stopped).unwrap().status(), Status::Interrupted);
-    let mut resumed = Sweep::resume(&stopped).unwrap().unwrap().unwrap_or_else(|_| panic!("it is not finished"));
+    let Some(Resumed::Continues(mut resumed)) = Sweep::resume(&stopped).unwrap() else { panic!("it is not finished") };
     let summary = resumed.run(&mut go_on).unwrap();
     assert_eq!((summary.trajectories, summary.interrupted), (3000, false));
     assert_eq!(chunks(&whole), chunks(&stopped));
@@ -173,7 +173,10 @@ fn what_is_stopped_goes_on() {
     for key in ["steps", "drift", "failed"] {
         assert_eq!(one.summary()[key], other.summary()[key], "{key}");
     }
-    assert!(Sweep::resume(&stopped).unwrap().unwrap().is_err(), "a finished ensemble gives its summary");
+    assert!(
+        matches!(Sweep::resume(&stopped).unwrap(), Some(Resumed::Finished { .. })),
+        "a finished ensemble gives its summary"
+    );
 }
 
 #[test]

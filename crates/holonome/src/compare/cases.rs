@@ -6,7 +6,7 @@ use super::{CompareOptions, Failed, Measured, Row};
 use crate::error::Error;
 use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, prepare};
 use holonome_integrate::method::{Method, Needs, Treatment};
 
 /// A method and how it steps.
@@ -167,7 +167,7 @@ impl Case {
         let made = match self.steps {
             Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
             Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
-            _ => Simulation::new(problem.clone(), options).map(Ok),
+            _ => prepare(problem.clone(), options).map(Ok),
         };
         match made {
             Err(error @ Error::Gain { .. }) => {

@@ -12,7 +12,7 @@ use super::trial::{Monitor, Samples, Trial};
 use crate::error::Error;
 use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::prepare;
 use holonome_integrate::method::{Method, Scheme, Treatment};
 use holonome_integrate::plan::Stepping;
 
@@ -182,7 +182,7 @@ fn solve(
         reference: common.reference.clone(),
         ..RunOptions::default()
     };
-    let simulation = Simulation::new(problem.clone(), options)?;
+    let simulation = prepare(problem.clone(), options)?;
     let mut plan = simulation.plan.clone();
     if let Stepping::Adaptive(adaptive) = &mut plan.stepping {
         adaptive.samples = times.to_vec();

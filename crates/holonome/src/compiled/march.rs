@@ -305,7 +305,7 @@ fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, a
 #[cfg(test)]
 mod tests {
     use crate::compiled::CompiledMap;
-    use crate::{Problem, RunOptions, Settings, Simulation, StepSize};
+    use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::controller::pi::rough_power;
     use holonome_integrate::controller::{Measured, Yardstick};
     use holonome_integrate::observer::Recorder;
@@ -411,7 +411,7 @@ mod tests {
                 out,
                 ..RunOptions::default()
             };
-            let Ok(simulation) = Simulation::new(problem, options) else {
+            let Ok(simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
             let Simulation { plan, system, step, .. } = &simulation;

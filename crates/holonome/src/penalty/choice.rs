@@ -5,7 +5,7 @@ use super::with_omega;
 use crate::error::Error;
 use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::{Simulation, Unwatched};
+use crate::simulation::{Unwatched, prepare};
 use holonome_integrate::method::Method;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::state::StepState;
@@ -177,7 +177,7 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
             samples: Some(PILOT_SAMPLES),
             ..RunOptions::default()
         };
-        Simulation::new(motion, options)
+        prepare(motion, options)
     };
     // This ω is not the run's: where it moves the start too far, it leaves it.
     let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
@@ -229,7 +229,7 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
         let degrees = penalised.model.degrees();
         let accurate =
             RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };
-        let simulation = Simulation::new(penalised, accurate)?;
+        let simulation = prepare(penalised, accurate)?;
         let mut state = simulation.state().clone();
         simulation.run_unstored(&simulation.plan, &mut state, &mut Unwatched).map_err(|failure| {
             Error::option(format!("--penalty-tolerance: the run with omega = {omega} fails: {failure}"))

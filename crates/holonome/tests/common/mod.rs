@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, Simulation, StepSize, Summary};
+use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, prepare};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("holonome-library-{}-{number}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
-    let mut simulation = Simulation::new(problem, RunOptions { out: Some(folder.clone()), ..options })?;
+    let mut simulation = prepare(problem, RunOptions { out: Some(folder.clone()), ..options })?;
     let summary = simulation.run(&mut |_| Control::Continue)?;
     Ok(Finished { summary, folder })
 }

@@ -3,7 +3,7 @@
 use crate::cases::{difference, largest};
 use crate::common::{load, repository};
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions};
+use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions, prepare};
 use std::collections::BTreeMap;
 
 const METHODS: [&str; 3] = ["rotation-splitting", "cayley-variational-euler", "cayley-symmetric"];
@@ -15,7 +15,7 @@ fn simulation(problem: Problem, method: &str, step: f64) -> Result<Simulation, E
         until: 1e6,
         ..RunOptions::default()
     };
-    Simulation::new(problem, options)
+    prepare(problem, options)
 }
 
 fn end(path: &str, set: &[(&str, &str)], method: &str, step: f64, count: u64) -> Vec<f64> {

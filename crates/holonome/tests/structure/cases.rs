@@ -2,7 +2,7 @@
 
 use crate::common::{load_with, repository};
 use holonome::method::Needs;
-use holonome::{Problem, RunOptions, Simulation, StepSize};
+use holonome::{Problem, RunOptions, Simulation, StepSize, prepare};
 
 /// A model at its start.
 pub struct Case {
@@ -45,7 +45,7 @@ impl Case {
             until: 1.0,
             ..RunOptions::default()
         };
-        Simulation::new(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
+        prepare(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
     }
 
     pub fn constrained(&self) -> bool {

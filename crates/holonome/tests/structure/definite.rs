@@ -1,7 +1,7 @@
 //! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods watch along a run: β = 0.4 here.
 
 use crate::common::{model, run};
-use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, StepSize};
+use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, StepSize, prepare};
 use std::collections::BTreeMap;
 
 /// The accuracy to which an eigenvalue is found, relative to max(1, |λ|).
@@ -61,7 +61,7 @@ fn a_small_eigenvalue_is_told_at_the_end() {
             let until = f64::from(count) * step;
             let told = run(double_well(), options(method, step, until)).unwrap().summary.warnings.join("\n");
             // The same run by single steps: where it came nearest to the top of the hill.
-            let simulation = Simulation::new(double_well(), options(method, step, until)).unwrap();
+            let simulation = prepare(double_well(), options(method, step, until)).unwrap();
             let mut x = vec![0.1, 0.0];
             let mut nearest = f64::INFINITY;
             for _ in 0..count {
@@ -92,7 +92,7 @@ fn a_run_that_leaves_all_bounds_says_what_was_watched() {
     let number = |key: &str| json["error"][key].as_f64().unwrap();
     let (t, energy, eigenvalue) = (number("t"), number("modified_energy"), number("eigenvalue"));
     // The same by single steps, up to the last but one.
-    let simulation = Simulation::new(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
+    let simulation = prepare(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
     let (mut x, mut least) = (vec![0.1f64, 0.0], f64::INFINITY);
     for _ in 0..(t / 1.1) as u64 - 2 {
         least = least.min(1.0 + 0.4 * 1.21 * (3.0 * x[0] * x[0] - 1.0));

@@ -5,7 +5,7 @@ use crate::common::{load, model, options, repository, run};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
 use holonome::model::treatment::InvariantKind;
-use holonome::{Problem, RunOptions, Settings, Simulation, StepSize};
+use holonome::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
 use std::collections::BTreeMap;
 
 /// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
@@ -127,7 +127,7 @@ fn gauss_methods_keep_quadratic_invariants() {
             until: 1.0,
             ..RunOptions::default()
         };
-        let x = Simulation::new(body, options).unwrap().steps((0.0, 0.1), 2000, &start).unwrap();
+        let x = prepare(body, options).unwrap().steps((0.0, 0.1), 2000, &start).unwrap();
         let (r, w, inertia) = (&x[..9], &x[9..], [3.0, 2.0, 1.0]);
         let energy = 0.5 * (0..3).map(|i| inertia[i] * w[i] * w[i]).sum::<f64>();
         let mut errors = vec![energy - 3.0];
@@ -159,7 +159,7 @@ fn the_unit_of_a_constraint_does_not_matter() {
             until: 10.0,
             ..RunOptions::default()
         };
-        Simulation::new(problem, options).unwrap().steps((0.0, 0.01), 1000, &start).unwrap()
+        prepare(problem, options).unwrap().steps((0.0, 0.01), 1000, &start).unwrap()
     };
     let expected = end("1");
     for factor in ["1e-7", "1e7"] {
