@@ -29,7 +29,7 @@ pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 const SHARE_OF_CHECKPOINTS: u32 = 20;
 
 /// How often a run is shown and may be stopped: soon for a person, rare for a processor.
-const SHOW_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
@@ -181,22 +181,27 @@ pub(crate) struct Recorded {
 }
 
 /// The names that a recording has given, and those that were asked for.
-struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     all: Vec<String>,
     only: Option<&'a [String]>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// All that will be named, or `only` these.
+    pub(crate) fn new(only: Option<&'a [String]>) -> Wanted<'a> {
+        Wanted { all: Vec::new(), only }
+    }
+
     /// The name under which `name` is stored, if it is to be: of two quantities of one name (a variable called H), the
     /// first keeps it.
-    fn name(&mut self, name: String, other: &str) -> Option<String> {
+    pub(crate) fn name(&mut self, name: String, other: &str) -> Option<String> {
         let name = if self.all.contains(&name) { format!("{name}{other}") } else { name };
         self.all.push(name.clone());
         self.only.is_none_or(|only| only.contains(&name)).then_some(name)
     }
 
     /// Refuses what was asked for and is not there.
-    fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name)) else {
             return Ok(());
         };
@@ -223,7 +228,7 @@ impl Recorded {
         only: Option<&[String]>,
     ) -> Result<Recorded, Error> {
         let mut arrays = Vec::new();
-        let mut wanted = Wanted { all: Vec::new(), only };
+        let mut wanted = Wanted::new(only);
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
             let (role, description) = match v.role {
@@ -552,7 +557,7 @@ impl Observer for Recorder<'_> {
 }
 
 /// How a run stands in `state`.
-fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
+pub(crate) fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
     let drift = groups
         .iter()
         .zip(&state.drift)

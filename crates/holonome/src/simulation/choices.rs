@@ -6,7 +6,7 @@ use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
 
 /// Options that the chosen method does not use; `iterates` says whether its step solves equations by iterations.
-pub(super) fn unused_options(
+pub(crate) fn unused_options(
     options: &RunOptions,
     settings: &Settings,
     method: &Method,
@@ -75,7 +75,7 @@ const FINEST: f64 = 1e-15;
 /// Tolerances above this allow anything.
 const COARSEST: f64 = 0.1;
 
-pub(super) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
     let mut plan = match options.step {
         StepSize::Fixed(h) => Plan::fixed(method, t0, options.until, h)?,
         StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, options.until, rtol, atol)?,
@@ -126,7 +126,7 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
 
 /// The number of samples, and a plan with them, for an adaptive run by default that has taken so many `steps`: the most that
 /// divide its gaps evenly and are no more than the states at the ends of its steps. `None` if all may stay.
-pub(super) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
+pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
     let by_default = options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
     let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
     if !by_default || !too_many(plan) {
@@ -145,6 +145,17 @@ pub(super) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Op
     fewest
 }
 
+/// The samples of `plan` that are those of `fewer`, by their numbers.
+pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
+    let mut kept = 0;
+    let is_kept = |&row: &usize| {
+        let same = kept < fewer.sample_count() && plan.sample_time(row) == fewer.sample_time(kept);
+        kept += usize::from(same);
+        same
+    };
+    (0..plan.sample_count()).filter(is_kept).collect()
+}
+
 /// β as an option gives it.
 pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     const DEFAULT: f64 = 0.4;
@@ -157,7 +168,7 @@ pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
 }
 
 /// A tolerance that an option gives.
-pub(super) fn tolerance(name: &str, value: Option<f64>) -> Result<Option<f64>, Error> {
+pub(crate) fn tolerance(name: &str, value: Option<f64>) -> Result<Option<f64>, Error> {
     match value {
         Some(value) if !(value > 0.0 && value.is_finite()) => {
             Err(Error::option(format!("{name} must be positive and finite, but it is {value}")))

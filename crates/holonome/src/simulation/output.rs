@@ -1,7 +1,8 @@
 //! Where a run's samples go.
 
 use super::Simulation;
-use super::choices::fewer_samples;
+use super::choices::{fewer_samples, rows_of_fewer};
+use super::outcome::motion_warnings;
 use super::stepping::Running;
 use crate::error::Error;
 use crate::hold;
@@ -129,7 +130,7 @@ impl Simulation {
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let watched = Watched::new(&summary.drift, eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
-        summary.warnings.extend(self.motion_warnings());
+        summary.warnings.extend(motion_warnings(&self.state, &self.system, &self.groups, self.plan.method));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, watched: None, out: path.clone(), samples, kept: None }
@@ -179,13 +180,7 @@ impl Simulation {
     fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
         let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
         let all = self.plan.sample_count();
-        let mut kept = 0;
-        let is_kept = |&row: &usize| {
-            let same = kept < plan.sample_count() && self.plan.sample_time(row) == plan.sample_time(kept);
-            kept += usize::from(same);
-            same
-        };
-        let rows: Vec<usize> = (0..all).filter(is_kept).collect();
+        let rows = rows_of_fewer(&self.plan, &plan);
         let renumber = |state: &mut StepState| state.next_sample = rows.partition_point(|&row| row < state.next_sample);
         let mut state = self.state.clone();
         renumber(&mut state);

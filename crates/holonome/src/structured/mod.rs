@@ -148,6 +148,22 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
     }
 }
 
+/// [`step`], which `fits` if it gives a state: a step of the user's own may not.
+fn step_of_length(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+    fits: &mut Result<(), String>,
+) -> Vec<Value> {
+    let x1 = step(method, space, t, h, x);
+    if x1.len() == x.len() {
+        return x1;
+    }
+    *fits = Err(format!("its step gives {} values for a state of {}", x1.len(), x.len()));
+    x.to_vec()
+}
+
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
@@ -172,7 +188,9 @@ fn straight_program(
 ) -> Result<(StraightProgram, Trace), String> {
     let functions = functions(method, mechanics, model, extension, settings)?;
     let tracer = Tracer::new(&functions).handing_over(follows(method));
-    let trace = tracer.step(|space, t, h, x| step(method, space, t, h, x));
+    let mut fits = Ok(());
+    let trace = tracer.step(|space, t, h, x| step_of_length(method, space, (t, h), x, &mut fits));
+    fits?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let program = StraightProgram::new(&trace, mechanics, model, method.substeps(), settings.own(method), tolerance);
     Ok((program, trace))
@@ -285,7 +303,10 @@ fn column_trace(
         mechanics.know_curvature(model).map_err(natural::not)?;
     }
     let beta = model.parameter_values.len();
-    Ok(columns::trace(mechanics, (beta, handing), |space, t, h, x| step(method, space, t, h, x)))
+    let mut fits = Ok(());
+    let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| step_of_length(method, space, (t, h), x, &mut fits);
+    let trace = columns::trace(mechanics, (beta, handing), step);
+    fits.map(|()| trace)
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.
