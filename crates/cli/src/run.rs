@@ -7,10 +7,9 @@ use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result,
 use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
-use holonome::simulation::open_run;
 use holonome::store::StoreError;
 use holonome::store::csv;
-use holonome::{Control, Error, Penalised, Problem, Progress, Resumed, Simulation, Summary, Sweep, prepare};
+use holonome::{Control, Error, Penalised, Problem, Progress, Resumed, Simulation, Summary, Sweep, open_run, prepare};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;

@@ -19,6 +19,7 @@ use holonome_integrate::state::StepState;
 use holonome_integrate::system::{GroupKind, Invariants, System};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use holonome_words::option;
 use serde_json::json;
 use std::time::Instant;
 
@@ -170,10 +171,10 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
 /// Options that only a model has a use for.
 fn of_models(options: &RunOptions) -> Vec<String> {
     let given = [
-        ("--reference", options.reference.is_some()),
-        ("--penalty", options.penalty.is_some() || options.penalty_tolerance.is_some()),
-        ("--error", options.error),
-        ("--out", options.out.is_some()),
+        (option("reference"), options.reference.is_some()),
+        (option("penalty"), options.penalty.is_some() || options.penalty_tolerance.is_some()),
+        (option("error"), options.error),
+        (option("out"), options.out.is_some()),
     ];
     let unused = given.into_iter().filter(|(_, given)| *given);
     unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()

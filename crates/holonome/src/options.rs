@@ -3,6 +3,7 @@
 use crate::error::Error;
 use holonome_integrate::method::{Method, Scheme, Treatment};
 use holonome_integrate::plan::Metric;
+use holonome_words::option;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -71,7 +72,12 @@ impl std::str::FromStr for PenaltyStrength {
         match text.trim() {
             "auto" => Ok(PenaltyStrength::Auto),
             number => number.parse().map(PenaltyStrength::Omega).map_err(|_| {
-                Error::option(format!("--penalty '{number}' is no number: write --penalty auto or --penalty 20"))
+                Error::option(format!(
+                    "{penalty} '{number}' is no number: write {penalty_auto} or {penalty_20}",
+                    penalty = option("penalty"),
+                    penalty_auto = option("penalty").of("auto"),
+                    penalty_20 = option("penalty").of("20")
+                ))
             }),
         }
     }

@@ -19,6 +19,7 @@ use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
+use holonome_words::option;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -209,7 +210,7 @@ impl<'a> Wanted<'a> {
             Some(meant) => format!("did you mean '{meant}'?"),
             None => format!("this run can store: {}", self.all.join(", ")),
         };
-        Err(Error::option(format!("--record: there is no '{unknown}' to store; {help}")))
+        Err(Error::option(format!("{record}: there is no '{unknown}' to store; {help}", record = option("record"))))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
 use holonome_integrate::method::{Method, Needs, Treatment};
+use holonome_words::option;
 
 /// A method and how it steps.
 pub(super) struct Case {
@@ -34,15 +35,26 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = &options.methods;
     check(methods)?;
     if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
-        return Err(Error::option("--budget must be positive, but it is 0"));
+        return Err(Error::option(format!("{budget} must be positive, but it is 0", budget = option("budget"))));
     }
     if !options.budgets.is_empty() {
         if options.run.every.is_some() {
-            let message = "--every asks for steps of its own, and --budget for others: take --samples";
+            let message = format!(
+                "{every} asks for steps of its own, and {budget} for others: take {samples}",
+                every = option("every"),
+                budget = option("budget"),
+                samples = option("samples")
+            );
             return Err(Error::option(message));
         }
         if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
-            let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
+            let message = format!(
+                "{budget} chooses steps and tolerances itself: leave out {step}, {rtol} and {atol}",
+                budget = option("budget"),
+                step = option("step"),
+                rtol = option("rtol"),
+                atol = option("atol")
+            );
             return Err(Error::option(message));
         }
         return Ok(product(methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
@@ -51,7 +63,10 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
     if let (Some(method), true) = (methods.iter().find(|m| !adapts(m)), fixed.is_empty()) {
         return Err(Error::option(format!(
-            "--method {method}: it does not choose its steps, they are fixed: add --step h1,h2,… or --budget b1,b2,…"
+            "{}: it does not choose its steps, they are fixed: add {step_h1h2} or {budget_b1b2}",
+            option("method").with(method),
+            step_h1h2 = option("step").of("h1,h2,…"),
+            budget_b1b2 = option("budget").of("b1,b2,…")
         )));
     }
     Ok(product(methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
@@ -65,21 +80,32 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
     if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
-        warnings.push("--rtol or --atol has no effect: no method here chooses its steps".to_string());
+        warnings.push(format!(
+            "{rtol} or {atol} has no effect: no method here chooses its steps",
+            rtol = option("rtol"),
+            atol = option("atol")
+        ));
     }
     if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
-        let what = "every method here chooses its steps from the tolerances; without --rtol and --atol they are fixed";
-        warnings.push(format!("--step has no effect: {what}"));
+        let what = format!(
+            "every method here chooses its steps from the tolerances; without {rtol} and {atol} they are fixed",
+            rtol = option("rtol"),
+            atol = option("atol")
+        );
+        warnings.push(format!("{step} has no effect: {what}", step = option("step")));
     }
     warnings
 }
 
 fn check(methods: &[Method]) -> Result<(), Error> {
     if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
-        return Err(Error::option(format!("--method {method} is there twice: leave one out")));
+        return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
     }
     if methods.is_empty() {
-        return Err(Error::option("there is nothing to compare: name methods, for example --method corrected:dop853"));
+        return Err(Error::option(format!(
+            "there is nothing to compare: name methods, for example {method_correcteddop853}",
+            method_correcteddop853 = option("method").of("corrected:dop853")
+        )));
     }
     Ok(())
 }
@@ -103,8 +129,10 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
         1 => Ok(Steps::Tolerance(relative, atol[0])),
         many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
         many => Err(Error::option(format!(
-            "--atol has {many} values and --rtol {}: give one for all, or one for each",
-            rtol.len()
+            "{atol} has {many} values and {rtol} {}: give one for all, or one for each",
+            rtol.len(),
+            atol = option("atol"),
+            rtol = option("rtol")
         ))),
     };
     rtol.iter().enumerate().map(pair).collect()

@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::simulation::prepare;
 use holonome_integrate::method::{Method, Scheme, Treatment};
 use holonome_integrate::plan::Stepping;
+use holonome_words::option;
 
 /// A solution at the samples' times, computed twice.
 pub struct Reference {
@@ -47,7 +48,10 @@ const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
 /// Why the computations part although neither failed.
 const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
 const REDUNDANT: &str = "the constraints are redundant, and both methods solve for multipliers";
-const PARTED_AT_ONCE: &str = "the start is not where --reference aims, and each computation takes its own way there";
+fn parted_at_once() -> String {
+    let reference = option("reference");
+    format!("the start is not where {reference} aims, and each computation takes its own way there")
+}
 
 impl Reference {
     /// Pieces of work that [`Reference::make`] reports.
@@ -129,8 +133,8 @@ impl Reference {
             size = size.max(distance(state, &vec![0.0; state.len()]));
             error = error.max(distance(state, other));
             if error > USEFUL * size {
-                let parted = if common.reference.is_some() { PARTED_AT_ONCE } else { PARTED };
-                reference.reason.get_or_insert(parted.to_string());
+                let aims = common.reference.is_some();
+                reference.reason.get_or_insert_with(|| if aims { parted_at_once() } else { PARTED.to_string() });
                 break;
             }
             (reference.good_until, reference.error) = (Some(reference.times[k]), error);

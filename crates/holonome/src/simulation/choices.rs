@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::options::{RunOptions, Settings, StepSize};
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
+use holonome_words::{OptionName, option};
 
 /// Options that the chosen method does not use; `iterates` says whether its step solves equations by iterations.
 pub(crate) fn unused_options(
@@ -13,59 +14,64 @@ pub(crate) fn unused_options(
     iterates: bool,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    let mut unused = |name: &str, used: bool, given: bool, who: &str| {
+    let mut unused = |name: OptionName, used: bool, given: bool, who: &str| {
         if given && !used {
             warnings.push(format!("{name} has no effect: {who}"));
         }
     };
     let feedback = method.treatment == Treatment::Feedback;
-    unused("--gain", feedback, options.gain.is_some(), "only `feedback` methods have gains");
+    unused(option("gain"), feedback, options.gain.is_some(), "only `feedback` methods have gains");
     let refusable = feedback || options.penalty.is_some();
     unused(
-        "--allow-unstable",
+        option("allow_unstable"),
         refusable,
         options.allow_unstable,
         "only gains of `feedback` methods and penalties are refused",
     );
     unused(
-        "--projection-tolerance",
+        option("projection_tolerance"),
         method.treatment.iterates(),
         options.projection_tolerance.is_some(),
         "only `projection` and `symmetric-projection` iterate",
     );
     unused(
-        "--reference",
+        option("reference"),
         method.treatment != Treatment::Plain,
         options.reference.is_some(),
         "`plain` methods aim at nothing",
     );
     unused(
-        "--newton-tolerance",
+        option("newton_tolerance"),
         iterates,
         options.newton_tolerance.is_some(),
         "the method iterates for no equations on this model",
     );
     let needs = method.scheme.needs;
     unused(
-        "--beta",
+        option("beta"),
         needs.has_beta(),
         options.beta.is_some(),
         "only the methods of Newmark, Zhang and Skeel have a beta",
     );
     unused(
-        "--stiff",
+        option("stiff"),
         needs == Needs::Stiff,
         settings.stiff.is_some(),
         "only `zhang-skeel-stiff` treats a part of the potential energy in its own way",
     );
     unused(
-        "--metric",
+        option("metric"),
         method.treatment == Treatment::Projection,
         options.metric != Metric::Auto,
         "only `projection` moves a state in a metric that can be chosen",
     );
     let adapts = options.step.fixed().is_none();
-    unused("--max-step", adapts, options.max_step.is_some(), "the step is fixed by --step");
+    unused(
+        option("max_step"),
+        adapts,
+        options.max_step.is_some(),
+        &format!("the step is fixed by {step}", step = option("step")),
+    );
     warnings
 }
 
@@ -82,10 +88,12 @@ pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut
     };
     match options.step {
         StepSize::Adaptive { rtol, atol } if rtol < FINEST && atol <= rtol => warnings.push(format!(
-            "--rtol {rtol:e} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more"
+            "{} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            option("rtol").with(format_args!("{rtol:e}"))
         )),
         StepSize::Adaptive { rtol, .. } if rtol > COARSEST => warnings.push(format!(
-            "--rtol {rtol:e} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less"
+            "{} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less",
+            option("rtol").with(format_args!("{rtol:e}"))
         )),
         _ => {}
     }
@@ -93,17 +101,27 @@ pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut
         plan = plan.with_longest_step(longest)?;
     }
     match options.max_steps {
-        Some(0) => return Err(Error::option("--max-steps must be at least 1")),
+        Some(0) => {
+            return Err(Error::option(format!("{max_steps} must be at least 1", max_steps = option("max_steps"))));
+        }
         Some(limit) => plan.step_limit = limit,
         None => {}
     }
     plan.metric = options.metric;
     plan = match (options.every, options.samples) {
-        (Some(_), Some(_)) => return Err(Error::option("--every and --samples exclude each other")),
-        (Some(every), None) => plan.with_spacing(every).map_err(|e| Error::option(format!("--every: {e}")))?,
+        (Some(_), Some(_)) => {
+            return Err(Error::option(format!(
+                "{every} and {samples} exclude each other",
+                every = option("every"),
+                samples = option("samples")
+            )));
+        }
+        (Some(every), None) => {
+            plan.with_spacing(every).map_err(|e| Error::option(format!("{every}: {e}", every = option("every"))))?
+        }
         (None, samples) => with_samples(plan, samples.unwrap_or(DEFAULT_GAPS + 1), options)?,
     };
-    plan.projection_tolerance = tolerance("--projection-tolerance", options.projection_tolerance)?;
+    plan.projection_tolerance = tolerance(option("projection_tolerance"), options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping
         && fixed.shorter_last.is_some()
         && method.symplectic()
@@ -161,14 +179,14 @@ pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     const DEFAULT: f64 = 0.4;
     match value {
         Some(beta) if !(beta >= 0.0 && beta.is_finite()) => {
-            Err(Error::option(format!("--beta must be 0 or more, and finite, but it is {beta}")))
+            Err(Error::option(format!("{} must be 0 or more, and finite, but it is {beta}", option("beta"))))
         }
         value => Ok(value.unwrap_or(DEFAULT)),
     }
 }
 
 /// A tolerance that an option gives.
-pub(crate) fn tolerance(name: &str, value: Option<f64>) -> Result<Option<f64>, Error> {
+pub(crate) fn tolerance(name: OptionName, value: Option<f64>) -> Result<Option<f64>, Error> {
     match value {
         Some(value) if !(value > 0.0 && value.is_finite()) => {
             Err(Error::option(format!("{name} must be positive and finite, but it is {value}")))

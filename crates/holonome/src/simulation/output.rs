@@ -18,6 +18,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
+use holonome_words::option;
 use std::path::Path;
 use std::time::Instant;
 
@@ -146,8 +147,10 @@ impl Simulation {
                 if self.options.error {
                     match orbit::measure(self, output, watch) {
                         Ok(Some(error)) => summary.error = Some(error),
-                        Ok(None) => summary.warnings.push("--error: stopped before the error was known".to_string()),
-                        Err(error) => summary.warnings.push(format!("--error: the second run: {error}")),
+                        Ok(None) => summary
+                            .warnings
+                            .push(format!("{error}: stopped before the error was known", error = option("error"))),
+                        Err(error) => summary.warnings.push(format!("{}: the second run: {error}", option("error"))),
                     }
                     output
                         .finish(Status::Finished, || summary.to_json())

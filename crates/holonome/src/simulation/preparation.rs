@@ -20,6 +20,7 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use holonome_words::option;
 
 /// Compiles `problem` for the method and the steps of `options`.
 ///
@@ -68,11 +69,14 @@ impl Simulation {
             return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
         }
         if let Some(too_large) = &problem.examined.too_large {
-            return Err(Error::option(format!("{too_large}; make it smaller with --set, or split it")));
+            return Err(Error::option(format!(
+                "{too_large}; make it smaller with {set}, or split it",
+                set = option("set")
+            )));
         }
         let form = Form::of(&problem, &method, options.gain.as_ref())?;
         let settings = MethodSettings {
-            newton_tolerance: tolerance("--newton-tolerance", options.newton_tolerance)?,
+            newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
             beta: beta(options.beta)?,
         };
         let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
@@ -94,7 +98,11 @@ impl Simulation {
         }
         let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
         if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
-            return Err(Error::option("--error compares the variables that are stored: put some into --record"));
+            return Err(Error::option(format!(
+                "{error} compares the variables that are stored: put some into {record}",
+                error = option("error"),
+                record = option("record")
+            )));
         }
         let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
@@ -213,8 +221,8 @@ impl Form<'_> {
             Error::option(match extends {
                 true => format!("`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"),
                 false => format!(
-                    "`{method}` writes out a feedback term with gains of its own, and {too_large}; `--gain auto` and `corrected:{}` hold the same invariants and run models of any size",
-                    method.scheme.name
+                    "`{method}` writes out a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
+                    method.scheme.name, gain_auto = option("gain").of("auto")
                 ),
             })
         })?;
@@ -262,8 +270,9 @@ fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
         return Ok(());
     };
     let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
-    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(
-        "methods that have them: shake and rattle over any base, compositions of rattle, and others with --penalty",
-    );
+    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(format!(
+        "methods that have them: shake and rattle over any base, compositions of rattle, and others with {penalty}",
+        penalty = option("penalty")
+    ));
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }

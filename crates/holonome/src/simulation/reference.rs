@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
+use holonome_words::option;
 
 /// The state whose invariants are the target.
 pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
@@ -13,15 +14,17 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
     for part in &parts {
         let Some((name, value)) = part.split_once('=') else {
             return Err(Error::option(format!(
-                "--reference: '{part}' is not NAME=EXPR; write for example --reference \"q=(0,1,0),p=(1,0,-1)\""
+                "{reference}: '{part}' is not NAME=EXPR; write for example {reference} \"q=(0,1,0),p=(1,0,-1)\"",
+                reference = option("reference")
             )));
         };
         let name = name.trim();
         if !problem.model.variables.iter().any(|v| v.family.name == name) {
             let names: Vec<&str> = problem.model.variables.iter().map(|v| v.family.name.as_str()).collect();
             return Err(Error::option(format!(
-                "--reference: '{name}' is no variable of the model; these are: {}",
-                names.join(", ")
+                "{reference}: '{name}' is no variable of the model; these are: {}",
+                names.join(", "),
+                reference = option("reference")
             )));
         }
         settings.set.retain(|(n, _)| n != name);
@@ -31,7 +34,7 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
     let other =
         Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
             if let Error::Model { text: source, .. } = &mut error {
-                source.rename(problem.source.name(), "--reference", parts.len());
+                source.rename(problem.source.name(), &option("reference").to_string(), parts.len());
             }
             error
         })?;

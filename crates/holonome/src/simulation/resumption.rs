@@ -6,6 +6,7 @@ use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::store::{Resumed as Reopened, Status, Store, StoreError, StoredRun};
 use holonome_integrate::state::StepState;
+use holonome_words::option;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,13 +51,17 @@ impl Simulation {
         let run = open_run(path)?;
         let shown = path.display();
         if run.trajectories().is_some() {
-            return Err(Error::option(format!("{shown} is an ensemble: make it again with a later --until")));
+            return Err(Error::option(format!(
+                "{shown} is an ensemble: make it again with a later {until}",
+                until = option("until")
+            )));
         }
         let (problem, options) = stored_problem(path, run.attributes())?;
         let old_end = options.until;
         if !(until > old_end && until.is_finite()) {
             return Err(Error::option(format!(
-                "--until must be later than t = {old_end}, where {shown} ends, but it is {until}"
+                "{} must be later than t = {old_end}, where {shown} ends, but it is {until}",
+                option("until")
             )));
         }
         let sampled_until = match options.every {
@@ -71,7 +76,8 @@ impl Simulation {
         };
         if chosen(&before) != chosen(&simulation) {
             return Err(Error::option(format!(
-                "{shown} cannot be extended: its gain or its penalty was chosen for an end at t = {old_end}; run the model again with --until {until}"
+                "{shown} cannot be extended: its gain or its penalty was chosen for an end at t = {old_end}; run the model again with {}",
+                option("until").with(until)
             )));
         }
         let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;

@@ -31,6 +31,7 @@ use holonome_model::rows::{self, RowMechanics};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
+use holonome_words::option;
 use program::Program as StraightProgram;
 pub use program::{INDEFINITE, NOTABLE};
 use rigid_body::RigidBody;
@@ -405,7 +406,10 @@ fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Res
 
 fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
     match scheme.needs == Needs::Stiff && model.stiff.is_none() {
-        true => Err("it has to know which part of the potential energy is stiff; name it with --stiff NAME, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified".into()),
+        true => Err(format!(
+            "it has to know which part of the potential energy is stiff; name it with {stiff_name}, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified",
+            stiff_name = option("stiff").of("NAME")
+        )),
         false => Ok(()),
     }
 }
@@ -425,7 +429,11 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
-            let penalty = if kind == Kind::Holonomic { ", or make them a potential with --penalty" } else { "" };
+            let penalty = if kind == Kind::Holonomic {
+                format!(", or make them a potential with {penalty}", penalty = option("penalty"))
+            } else {
+                String::new()
+            };
             return Err(format!(
                 "it takes no constraints, and the model has some; use {}{penalty}",
                 match facts.remedy() {

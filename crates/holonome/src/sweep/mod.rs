@@ -32,6 +32,7 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
+use holonome_words::option;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -228,13 +229,14 @@ impl Sweep {
         {
             let name = &array.name;
             return Err(Error::option(format!(
-                "--record {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
+                "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out",
+                record = option("record")
             )));
         }
         simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
         if measures {
             let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
-            simulation.warnings.push(format!("--error has no effect: {what}"));
+            simulation.warnings.push(format!("{error} has no effect: {what}", error = option("error")));
         }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take()),
@@ -605,7 +607,11 @@ impl Sweep {
         warnings.extend(self.met_warnings());
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
-            warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
+            warnings.push(format!(
+                "{project_initial}: {} trajectories: it {what}",
+                tally.far,
+                project_initial = option("project_initial")
+            ));
         }
         if tally.failed > 0 {
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
@@ -713,12 +719,14 @@ impl SweepSummary {
 
 fn check(sweep: &SweepOptions) -> Result<(), Error> {
     if sweep.trajectories == 0 {
-        return Err(Error::option("--trajectories must be at least 1"));
+        return Err(Error::option(format!("{trajectories} must be at least 1", trajectories = option("trajectories"))));
     }
     match sweep.shard {
-        Some((k, of)) if !(1..=of).contains(&k) => {
-            Err(Error::option(format!("--shard {k}/{of}: write k/K with k from 1 to K, for example --shard 1/4")))
-        }
+        Some((k, of)) if !(1..=of).contains(&k) => Err(Error::option(format!(
+            "{shard} {k}/{of}: write k/K with k from 1 to K, for example {shard_14}",
+            shard = option("shard"),
+            shard_14 = option("shard").of("1/4")
+        ))),
         _ => Ok(()),
     }
 }

@@ -132,7 +132,7 @@ fn refusals_say_what_to_use() {
         ("suite/models/magnetic-particle.holo", "pushforward-newmark", "varies with position"),
         ("suite/structure/forced-pendulum.holo", "newmark-one-step", "varies with position or time"),
         ("suite/structure/sliding-oscillator.holo", "zhang-skeel", "q moves where all momenta are 0"),
-        ("models/kepler.holo", "zhang-skeel-stiff", "--stiff NAME"),
+        ("models/kepler.holo", "zhang-skeel-stiff", "stiff = NAME"),
         ("suite/models/quaternion-free-body.holo", "rattle", "use corrected:dop853"),
     ] {
         let message = said(path, method);

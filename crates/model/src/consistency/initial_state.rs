@@ -10,6 +10,7 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::treatment::structure::Structure;
 use crate::treatment::{Field, InvariantKind};
 use holonome_linear::gram::Row;
+use holonome_words::option;
 
 /// Reports every constraint that the initial state does not meet; returns their names.
 pub(super) fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<String> {
@@ -23,7 +24,10 @@ pub(super) fn constraints_met(model: &Model, out: &mut Vec<Diagnostic>) -> Vec<S
         off.push(quantity.name.clone());
         let diagnostic =
             Diagnostic::error(format!("the initial state does not meet {miss}"), quantity.span, "not met at the start")
-                .help("correct the initial values, or let --project-initial move them onto the constraint set");
+                .help(format!(
+                    "correct the initial values, or let {project_initial} move them onto the constraint set",
+                    project_initial = option("project_initial")
+                ));
         out.push(places(model, &miss.reads, diagnostic));
     });
     off
@@ -82,6 +86,9 @@ fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnosti
         quantity.span,
         "its time derivative must vanish too",
     )
-    .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+    .help(format!(
+        "correct the initial momenta, or let {project_initial} move them onto the constraint set",
+        project_initial = option("project_initial")
+    ));
     Some(places(model, &miss.reads, diagnostic))
 }
