@@ -402,7 +402,7 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
     let both = RunOptions { penalty_tolerance: Some(1e-3), ..omega(options(gauss), 10.0) };
     assert!(refusal(double(), both).contains("exclude each other"));
     let auto = |text: &str| RunOptions { penalty: Some(PenaltyStrength::Auto), ..options(text) };
-    assert!(refusal(double(), auto("--method dop853")).contains("add --step"));
+    assert!(refusal(double(), auto("--method dop853")).contains("add step"));
     for bad in [0.0, -1.0, f64::NAN, 1e-300, 1e300] {
         assert!(refusal(double(), omega(options(gauss), bad)).contains("positive and finite"));
     }

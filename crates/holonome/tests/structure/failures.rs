@@ -191,7 +191,8 @@ fn no_method_panics_on_any_model() {
             let tried = std::panic::catch_unwind(AssertUnwindSafe(|| {
                 let problem = load(path, small).unwrap();
                 let start = problem.model.initial.clone();
-                let simulation = prepare(problem, options(method, 0.01))?;
+                let named = RunOptions { method: method.parse()?, ..options("rk4", 0.01) };
+                let simulation = prepare(problem, named)?;
                 simulation.steps((0.0, 1.0), 2, &start).ok();
                 let x = simulation.steps((0.0, 0.01), 3, &start)?;
                 assert!(x.iter().all(|x| x.is_finite()), "{x:?}");
