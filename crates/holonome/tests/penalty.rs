@@ -439,7 +439,7 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
     );
     says(model("kepler", &[]), omega(options("--method dop853"), 9.0), "no constraints");
     says(model("rigid-body", &[]), omega(options("--method dop853"), 9.0), "vector field");
-    says(double(), off(options("--method dop853")), "there is no --penalty");
+    says(double(), off(options("--method dop853")), "there is no penalty");
 }
 
 #[test]
