@@ -11,7 +11,7 @@ use holonome::model::graph::optimise::optimise;
 use holonome::model::graph::tape::Tape;
 use holonome::model::graph::{Graph, Node};
 use holonome::model::treatment::correction::{CorrectionScales, corrected};
-use holonome::{Problem, RunOptions, Settings, Simulation};
+use holonome::{Problem, RunOptions, Settings, prepare};
 use std::ffi::OsStr;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn load() -> Problem {
 }
 
 fn options(method: &str, step: Option<f64>) -> RunOptions {
-    RunOptions { method: method.to_string(), step, ..RunOptions::default() }
+    RunOptions { method: method.parse().expect("a method"), step: step.into(), ..RunOptions::default() }
 }
 
 /// A model's file to a checked problem, and a problem to machine code: the step, and all else that a run evaluates.
@@ -36,7 +36,7 @@ fn latency(criterion: &mut Criterion) {
         criterion.bench_function(&format!("compile a run of it by {method}"), |bench| {
             bench.iter_batched(
                 load,
-                |problem| black_box(Simulation::new(problem, options(method, step)).expect("a method that suits it")),
+                |problem| black_box(prepare(problem, options(method, step)).expect("a method that suits it")),
                 BatchSize::SmallInput,
             )
         });

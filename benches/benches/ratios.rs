@@ -5,7 +5,7 @@
 //! cargo bench -p holonome-benches --bench ratios -- euler    one row, by a part of its name
 //! ```
 
-use holonome::{Control, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Problem, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
 use holonome_benches::{Limit, in_turns};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Val
 fn run_problem(problem: Problem, options: &RunOptions) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a folder for a run");
     let options = RunOptions { out: Some(folder.path().join("run")), ..options.clone() };
-    let mut simulation = Simulation::new(problem, options).expect("a method that suits it");
+    let mut simulation = prepare(problem, options).expect("a method that suits it");
     simulation.run(&mut |_| Control::Continue).expect("it runs").to_json()
 }
 
@@ -35,8 +35,8 @@ fn wall(summary: &serde_json::Value) -> f64 {
 
 fn fixed(method: &str, h: f64, until: f64) -> RunOptions {
     RunOptions {
-        method: method.to_string(),
-        step: Some(h),
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(h),
         until,
         samples: Some(2),
         gain: Some(holonome::Gains::Uniform(50.0)),
@@ -47,9 +47,8 @@ fn fixed(method: &str, h: f64, until: f64) -> RunOptions {
 fn adaptive(method: &str, tolerance: f64, until: f64) -> RunOptions {
     let gain = method.starts_with("feedback").then_some(holonome::Gains::Uniform(10.0));
     RunOptions {
-        method: method.to_string(),
-        rtol: tolerance,
-        atol: tolerance,
+        method: method.parse().expect("a method"),
+        step: StepSize::Adaptive { rtol: tolerance, atol: tolerance },
         until,
         samples: Some(2),
         gain,

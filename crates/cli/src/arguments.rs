@@ -2,7 +2,10 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use holonome::{CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, SweepOptions, constant};
+use holonome::method::Method;
+use holonome::{
+    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, SweepOptions, constant,
+};
 use std::path::PathBuf;
 
 /// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
@@ -326,11 +329,16 @@ pub struct CompareArguments {
 }
 
 impl CompareArguments {
+    /// These but for the methods; see [`CompareArguments::methods`].
     pub fn options(&self) -> Result<CompareOptions, Error> {
         let run = self.integration.options()?;
-        let (methods, steps) = (self.methods.clone(), self.steps.clone());
+        let (methods, steps) = (Vec::new(), self.steps.clone());
         let (rtol, atol, budgets) = (self.rtol.clone(), self.atol.clone(), self.budgets.clone());
         Ok(CompareOptions { methods, steps, rtol, atol, budgets, run })
+    }
+
+    pub fn methods(&self) -> Result<Vec<Method>, Error> {
+        self.methods.iter().map(|name| Ok(name.parse()?)).collect()
     }
 }
 
@@ -410,17 +418,27 @@ impl RunArguments {
         Ok(Settings { span, ..self.integration.settings(&self.model)? })
     }
 
+    /// These but for the method, whose name is wrong only after the model is; see [`RunArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
+        let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
         Ok(RunOptions {
-            method: self.method.clone(),
-            step: self.step,
-            rtol: self.rtol,
-            atol: self.atol.unwrap_or(0.0),
+            step: self.step.map_or(adaptive, StepSize::Fixed),
             record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             error: self.error,
             ..self.integration.options()?
         })
+    }
+
+    pub fn method(&self) -> Result<Method, Error> {
+        Ok(self.method.parse()?)
+    }
+
+    /// What is given but stands nowhere among the options.
+    pub fn unused(&self) -> Option<String> {
+        let given = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) } != StepSize::default();
+        (self.step.is_some() && given)
+            .then(|| "--rtol or --atol has no effect: the step is fixed by --step".to_string())
     }
 }
 

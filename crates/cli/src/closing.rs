@@ -3,6 +3,7 @@
 use crate::table::{columns, count, number, small};
 use holonome::model::treatment::InvariantKind;
 use holonome::summary::{Cost, Drift, Relative};
+use std::path::Path;
 
 /// Energies first, the rest as in the model.
 pub fn energies_first(kind: InvariantKind) -> usize {
@@ -73,4 +74,9 @@ fn shorten(value: &serde_json::Value) -> String {
         serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
         other => other.as_f64().map_or_else(|| other.to_string(), number),
     }
+}
+
+/// Where a run is stored.
+pub fn stored_in(out: Option<&Path>) -> String {
+    out.map_or(String::new(), |out| format!("  stored in {}\n", out.display()))
 }

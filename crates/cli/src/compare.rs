@@ -20,10 +20,11 @@ const INVARIANTS_ABREAST: usize = 4;
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     arguments.integration.threads.start()?;
-    let options = arguments.options()?;
+    let mut options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
+    options.methods = arguments.methods()?;
     let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
     let stop = stop_flag();
     let bar = (!output.quiet && moves_the_cursor()).then(|| {
@@ -189,7 +190,7 @@ fn drifts(comparison: &Comparison) -> String {
                 secular |= growing.is_some();
                 growing.map_or(small(drift.max), |t| format!("{} ({:+.1e} t)", small(drift.max), t.slope))
             });
-            rows.push([row.method.clone(), steps(row)].into_iter().chain(cells).collect());
+            rows.push([row.method.to_string(), steps(row)].into_iter().chain(cells).collect());
         }
         // What drifts are small against: nearly the same for all runs.
         let terms = part.iter().map(|&invariant| {

@@ -30,6 +30,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    holonome::spell_options(holonome::Spelling::Flags);
     let json = std::env::args_os().any(|a| a == "--json");
     report_panics(json);
     let cli = match parse() {

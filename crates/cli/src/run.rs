@@ -1,16 +1,15 @@
 //! `run`, `resume` and `export`.
 
 use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
-use crate::closing::{cost_line, drift_table};
+use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
-use holonome::simulation::open_run;
 use holonome::store::StoreError;
 use holonome::store::csv;
-use holonome::{Control, Error, Penalised, Problem, Progress, Simulation, Summary, Sweep};
+use holonome::{Control, Error, Penalised, Problem, Progress, Resumed, Simulation, Summary, Sweep, open_run, prepare};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,11 +18,13 @@ use std::sync::atomic::Ordering;
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     one_thread(&arguments.integration.threads, output);
-    let options = arguments.options()?;
+    let mut options = arguments.options()?;
     let settings = arguments.settings()?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
-    let simulation = Simulation::new(problem, options)?;
+    options.method = arguments.method()?;
+    let mut simulation = prepare(problem, options)?;
+    simulation.warnings.extend(arguments.unused());
     start(simulation, output)
 }
 
@@ -49,11 +50,11 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     }
     one_thread(&arguments.threads, output);
     match Simulation::resume(&arguments.run)? {
-        Ok(simulation) => {
+        Resumed::Continues(simulation) => {
             note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
-            start(simulation, output)
+            start(*simulation, output)
         }
-        Err(summary) => {
+        Resumed::Finished { summary } => {
             let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
             let text = format!(
                 "{} is finished (t = {t} after {} steps): there is nothing to resume\n",
@@ -134,7 +135,9 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     let summary = result?;
     show_result(&describe(&summary), output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
-    note(&next(&summary, &summary.out), output);
+    if let Some(out) = &summary.out {
+        note(&next(&summary, out), output);
+    }
     if output.json {
         print_json(&summary.to_json());
     }
@@ -187,7 +190,7 @@ fn describe(summary: &Summary) -> String {
             summary.gain.as_deref().unwrap_or_default()
         ));
     }
-    out.push_str(&format!("  stored in {}\n", summary.out.display()));
+    out.push_str(&stored_in(summary.out.as_deref()));
     out
 }
 

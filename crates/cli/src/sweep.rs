@@ -1,13 +1,12 @@
 //! `sweep` and `merge`.
 
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
-use crate::closing::{cost_line, drift_table};
+use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::table::{count, exact};
-use holonome::{Control, Error, Sweep, SweepProgress, SweepSummary};
-use serde_json::Value;
+use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -16,19 +15,22 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let run = &arguments.run;
     run.integration.threads.start()?;
     let settings = run.settings()?;
-    let sweep = Sweep::load(&run.model.model, &settings, run.options()?, arguments.sweep()?)?;
+    let (mut options, ensemble) = (run.options()?, arguments.sweep()?);
+    options.method = run.method()?;
+    let mut sweep = Sweep::load(&run.model.model, &settings, options, ensemble)?;
+    sweep.simulation.warnings.extend(run.unused());
     show_warnings(&sweep.simulation.problem, run.output);
     start(sweep, run.output)
 }
 
 /// Goes on with an ensemble, or says that it is finished.
-pub fn resume(opened: Result<Sweep, Value>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
+pub fn resume(opened: Resumed<Sweep>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
     match opened {
-        Ok(sweep) => {
+        Resumed::Continues(sweep) => {
             note(&format!("{} goes on after {} trajectories\n", path.display(), count(sweep.progress().done)), output);
-            start(sweep, output)
+            start(*sweep, output)
         }
-        Err(summary) => {
+        Resumed::Finished { summary } => {
             let done = count(summary["trajectories"].as_u64().unwrap_or_default());
             let text = format!("{} is finished ({done} trajectories): there is nothing to resume\n", path.display());
             note(&text, output);
@@ -43,15 +45,14 @@ pub fn resume(opened: Result<Sweep, Value>, path: &Path, output: OutputArguments
 pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
     let summary = holonome::sweep::merge(&arguments.out, &arguments.parts)?;
     let output = arguments.output;
-    let done = count(summary["trajectories"].as_u64().unwrap_or_default());
+    let done = count(summary.trajectories);
     let text = format!("{done} trajectories of {} parts in {}\n", arguments.parts.len(), arguments.out.display());
     note(&text, output);
-    let warnings = summary["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    warnings.for_each(|warning| warn(warning, output));
+    summary.warnings.iter().for_each(|warning| warn(warning, output));
     if output.json {
-        print_json(&summary);
+        print_json(&summary.to_json());
     }
-    Ok(ExitCode::from(u8::from(summary["failed"].as_u64().is_some_and(|failed| failed > 0))))
+    Ok(ExitCode::from(u8::from(summary.failed > 0)))
 }
 
 fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
@@ -67,8 +68,8 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
     let summary = result?;
     show_result(&describe(&summary), output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
-    if summary.interrupted {
-        note(&format!("  go on:  holonome resume {}\n", shell_word(&summary.out.display().to_string())), output);
+    if let (true, Some(out)) = (summary.interrupted, &summary.out) {
+        note(&format!("  go on:  holonome resume {}\n", shell_word(&out.display().to_string())), output);
     }
     if output.json {
         print_json(&summary.to_json());
@@ -110,6 +111,6 @@ fn describe(summary: &SweepSummary) -> String {
         _ => out.push_str(&drift_table(&summary.drift)),
     }
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
-    out.push_str(&format!("  stored in {}\n", summary.out.display()));
+    out.push_str(&stored_in(summary.out.as_deref()));
     out
 }

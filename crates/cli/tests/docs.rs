@@ -7,6 +7,7 @@
 //! - `console`: lines `$ command`, each followed by what it prints, with `…` for what is left out;
 //!   `console fails`: the same for commands that exit with 2;
 //! - `sh`: commands; those of `holonome` are run;
+//! - `rust`: run by the tests of the library, whose documentation the page is;
 //! - `python`: run at the end, where HOLONOME_PYTHON names a Python with xarray;
 //! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own where there is one, otherwise written for
 //!   the commands that follow;
@@ -26,10 +27,11 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "docs/guide.md",
     "docs/language.md",
+    "docs/library.md",
     "docs/methods.md",
     "docs/penalty.md",
     "docs/speed.md",
@@ -248,6 +250,8 @@ fn check_page(page: &str) {
                     }
                 }
             }
+            // They are the library's documentation, whose tests run them.
+            ("rust", None, None) => {}
             ("python", None, None) => python.push((place, block.text)),
             ("text", None, Some(name)) => drop(folder.write(name, &block.text)),
             ("text", None, None) => {}

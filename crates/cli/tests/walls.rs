@@ -85,8 +85,9 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// The leaf that both halves know.
+/// The leaves that both halves know.
 const LINEAR: &str = "holonome-linear";
+const WORDS: &str = "holonome-words";
 
 #[test]
 fn linear_algebra_knows_numbers_only() {
@@ -94,10 +95,75 @@ fn linear_algebra_knows_numbers_only() {
 }
 
 #[test]
+fn the_names_of_options_know_nothing() {
+    assert!(dependencies(&packages(), WORDS).is_empty());
+}
+
+/// The string literals of a file with their lines; comments and what is for tests left out.
+fn literals(text: &str) -> Vec<(usize, String)> {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let (mut found, mut rest, mut line) = (Vec::new(), text.chars().peekable(), 1);
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => line += 1,
+            '/' if rest.peek() == Some(&'/') => while rest.next_if(|c| *c != '\n').is_some() {},
+            // A quote as a character is no string.
+            '\'' if rest.next_if_eq(&'"').is_some() => {}
+            '"' => {
+                let (start, mut literal) = (line, String::new());
+                while let Some(c) = rest.next().filter(|c| *c != '"') {
+                    line += usize::from(c == '\n');
+                    literal.push(c);
+                    if c == '\\' {
+                        literal.extend(rest.next());
+                    }
+                }
+                found.push((start, literal));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether a text names an option as a command line spells it.
+fn names_a_flag(text: &str) -> bool {
+    text.match_indices("--").any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
+            && text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase())
+    })
+}
+
+#[test]
+fn a_literal_with_a_flag_is_found() {
+    let text =
+        "let a = '\"'; // \"--step\"\nf(\"a \\\" --until\", \"x--y\", \"---\");\n#[cfg(test)]\nmod tests {\"--out\"}";
+    let flags: Vec<_> = literals(text).into_iter().filter(|(_, text)| names_a_flag(text)).collect();
+    assert_eq!(flags, [(2, "a \\\" --until".to_string())]);
+}
+
+#[test]
+fn the_library_names_options_and_no_flags() {
+    for folder in ["model", "integrate", "linear", "jit", "holonome"] {
+        for path in sources(&format!("crates/{folder}/src")) {
+            if path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs") {
+                continue;
+            }
+            let flags: Vec<_> = literals(&fs::read_to_string(&path).unwrap())
+                .into_iter()
+                .filter(|(_, text)| names_a_flag(text))
+                .collect();
+            assert!(flags.is_empty(), "{}: name options by `option(…)`: {flags:#?}", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_two_halves_know_neither_each_other_nor_file_formats() {
     let packages = packages();
     for half in ["holonome-model", "holonome-integrate"] {
-        for name in dependencies(&packages, half).into_iter().filter(|name| name != LINEAR) {
+        for name in dependencies(&packages, half).into_iter().filter(|name| name != LINEAR && name != WORDS) {
             assert!(!name.starts_with("holonome"), "{half} depends on {name}");
             assert!(!is_format(&name), "{half} depends on the file format {name}");
             assert!(!TERMINAL.contains(&name.as_str()), "{half} depends on {name}, which is for programs");

@@ -4,6 +4,7 @@ use crate::error::Error;
 use holonome_jit::{Best, BlockInterpreter, best};
 use holonome_model::graph::interpret::{Backend, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
+use holonome_words::option;
 use std::sync::OnceLock;
 
 /// Names the backend, where another than the best is wanted: `machine`, `block`, `interpreter`.
@@ -61,10 +62,13 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
 pub fn set_threads(count: usize) -> Result<(), Error> {
     const MOST: usize = 4096;
     if !(1..=MOST).contains(&count) {
-        return Err(Error::option(format!("--threads must be from 1 to {MOST}, but it is {count}")));
+        return Err(Error::option(format!(
+            "{threads} must be from 1 to {MOST}, but it is {count}",
+            threads = option("threads")
+        )));
     }
     let made = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
-    made.map_err(|error| Error::option(format!("--threads {count}: {error}")))
+    made.map_err(|error| Error::option(format!("{threads} {count}: {error}", threads = option("threads"))))
 }
 
 /// How many lanes an ensemble is best run in.

@@ -1,5 +1,6 @@
 //! Why something could not be done: what to tell the user, and what a program needs to know.
 
+use crate::arrays::Arrays;
 use crate::source::Source;
 use crate::starts::StartError;
 use crate::store::StoreError;
@@ -8,6 +9,7 @@ use holonome_integrate::failure::{Culprit, Failure};
 use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use holonome_words::option;
 use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -69,6 +71,8 @@ pub enum Error {
         out: Option<PathBuf>,
         /// How many samples of it are.
         samples: usize,
+        /// The trajectory up to the failure, where it was not stored.
+        kept: Option<Box<Arrays>>,
     },
 }
 
@@ -90,16 +94,16 @@ fn plan_message(error: &PlanError) -> String {
         PlanError::OutOfRange { quantity, .. }
         | PlanError::TooMany { quantity, .. }
         | PlanError::NoMemory { quantity, .. } => match *quantity {
-            "the integration time" => "--until",
-            "the step" | "the number of steps" => "--step",
-            "the relative tolerance" => "--rtol",
-            "the absolute tolerance" => "--atol",
-            "the longest step" => "--max-step",
-            "the number of samples" => "--samples",
+            "the integration time" => option("until"),
+            "the step" | "the number of steps" => option("step"),
+            "the relative tolerance" => option("rtol"),
+            "the absolute tolerance" => option("atol"),
+            "the longest step" => option("max_step"),
+            "the number of samples" => option("samples"),
             _ => return error.to_string(),
         },
-        PlanError::NeedsStep { .. } | PlanError::NeedsEqualSteps { .. } => "--method",
-        PlanError::SpacingOffSteps { .. } => "--every",
+        PlanError::NeedsStep { .. } | PlanError::NeedsEqualSteps { .. } => option("method"),
+        PlanError::SpacingOffSteps { .. } => option("every"),
     };
     format!("{name}: {error}")
 }

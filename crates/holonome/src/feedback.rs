@@ -16,6 +16,7 @@ use holonome_model::graph::Node;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::evaluate;
+use holonome_words::option;
 use std::sync::Arc;
 
 /// A gain is reported as near its limit from this mean of h λmax/r on.
@@ -180,18 +181,20 @@ pub(crate) fn refuse_unstable(
         if !options.allow_unstable {
             return Err(Error::Gain {
                 message: format!(
-                    "the gains are too large for this step: h*lambda_max is {} times the stability limit r = {:.3} of `{}` (mean over {} steps; maximum {}); {remedy}; --allow-unstable runs it all the same",
+                    "the gains are too large for this step: h*lambda_max is {} times the stability limit r = {:.3} of `{}` (mean over {} steps; maximum {}); {remedy}; {allow_unstable} runs it all the same",
                     ratio(pilot.mean),
                     scheme.tableau().real_stability_interval(),
                     scheme.name,
                     pilot.steps,
                     ratio(pilot.max),
+                    allow_unstable = option("allow_unstable")
                 ),
             });
         }
         warnings.push(format!(
-            "the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of --allow-unstable",
-            ratio(pilot.mean)
+            "the gains are unstable with this step: h*lambda_max/r is {} in the mean; run because of {allow_unstable}",
+            ratio(pilot.mean),
+            allow_unstable = option("allow_unstable")
         ));
         return Ok(());
     }

@@ -1,6 +1,9 @@
 //! What a run will take of disk and memory, said before it starts.
 
+use crate::arrays::Arrays;
 use crate::error::Error;
+use crate::store::Layout;
+use holonome_words::option;
 use std::path::Path;
 
 /// Sizes from here on are worth a warning, in bytes.
@@ -23,8 +26,10 @@ impl Footprint {
             let free = free_space(out).filter(|free| *free < self.disk);
             let free = free.map_or(String::new(), |free| format!(", and {} are free there", size(free)));
             warnings.push(format!(
-                "this will store up to {}{free}: --samples N stores fewer states, --record NAME,… less of each",
-                size(self.disk)
+                "this will store up to {}{free}: {samples_n} stores fewer states, {record_name} less of each",
+                size(self.disk),
+                samples_n = option("samples").of("N"),
+                record_name = option("record").of("NAME,…")
             ));
         }
         if self.memory >= NOTABLE {
@@ -35,12 +40,34 @@ impl Footprint {
         warnings
     }
 
+    /// Arrays of `layout` in memory, beside what the run takes itself.
+    ///
+    /// # Errors
+    /// When memory does not hold them.
+    pub(crate) fn in_memory(self, layout: &Layout) -> Result<Arrays, Error> {
+        let needed = self.memory + self.disk;
+        let refused = |available: String| {
+            Error::option(format!(
+                "the samples need about {} of memory{available}: store them in a folder, or record fewer of them or less of each with {samples} and {record}",
+                size(needed),
+                samples = option("samples"),
+                record = option("record")
+            ))
+        };
+        match available_memory().filter(|available| *available < needed) {
+            Some(available) => Err(refused(format!(", and {} are available", size(available)))),
+            None => Arrays::planned(layout).map_err(|_| refused(", which the system does not give".to_string())),
+        }
+    }
+
     /// Refuses what the system does not give, before any of it is needed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refused = |_| {
             Error::option(format!(
-                "this needs about {} of memory, which the system does not give: make the model smaller with --set, or store fewer states with --samples",
-                size(self.memory)
+                "this needs about {} of memory, which the system does not give: make the model smaller with {set}, or store fewer states with {samples}",
+                size(self.memory),
+                set = option("set"),
+                samples = option("samples")
             ))
         };
         Vec::<u8>::new().try_reserve_exact(self.memory as usize).map_err(refused)
@@ -85,7 +112,7 @@ mod tests {
         let footprint = |disk, memory| Footprint { disk, memory };
         assert!(footprint(9e8, 9e8).warnings(".".as_ref()).is_empty());
         let warnings = footprint(1e18, 1e18).warnings("no/such/folder".as_ref());
-        assert!(warnings[0].contains("1000000.0 TB") && warnings[0].contains("--samples"), "{warnings:?}");
+        assert!(warnings[0].contains("1000000.0 TB") && warnings[0].contains("samples"), "{warnings:?}");
         if cfg!(target_os = "linux") {
             assert!(warnings[0].contains("are free there") && warnings[1].contains("are available"), "{warnings:?}");
         }

@@ -6,6 +6,7 @@ use holonome_integrate::stability::Gain;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{Field, InvariantKind};
+use holonome_words::option;
 
 impl std::str::FromStr for Gains {
     type Err = Error;
@@ -18,8 +19,11 @@ impl std::str::FromStr for Gains {
         let number = |value: &str| -> Result<f64, Error> {
             let bad = || {
                 Error::option(format!(
-                    "the gain '{}' is not a number: write --gain auto, --gain 50 or --gain rod=50,H=10",
-                    value.trim()
+                    "the gain '{}' is not a number: write {gain_auto}, {gain_50} or {gain_rod50h10}",
+                    value.trim(),
+                    gain_auto = option("gain").of("auto"),
+                    gain_50 = option("gain").of("50"),
+                    gain_rod50h10 = option("gain").of("rod=50,H=10")
                 ))
             };
             let gain: f64 = value.trim().parse().map_err(|_| bad())?;
@@ -35,11 +39,11 @@ impl std::str::FromStr for Gains {
         let mut named: Vec<(String, f64)> = Vec::new();
         for part in text.split(',') {
             let Some((name, value)) = part.split_once('=') else {
-                return Err(Error::option(format!("'{part}' in --gain is not NAME=NUMBER")));
+                return Err(Error::option(format!("'{part}' in {gain} is not NAME=NUMBER", gain = option("gain"))));
             };
             let name = name.trim().to_string();
             if named.iter().any(|(n, _)| *n == name) {
-                return Err(Error::option(format!("--gain names '{name}' twice")));
+                return Err(Error::option(format!("{gain} names '{name}' twice", gain = option("gain"))));
             }
             named.push((name, number(value)?));
         }
@@ -68,7 +72,8 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
                     }
                 };
                 return Err(Error::option(format!(
-                    "--gain names '{unknown}', which is no invariant of this model: {hint}"
+                    "{gain} names '{unknown}', which is no invariant of this model: {hint}",
+                    gain = option("gain")
                 )));
             }
             Ok(all.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())

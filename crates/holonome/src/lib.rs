@@ -1,64 +1,91 @@
-//! Integrates mechanical systems with constraints and conserved quantities so that the numbers keep the
-//! structure.
+#![doc = include_str!("../../../docs/library.md")]
 //!
-//! ```no_run
-//! use holonome::{Problem, RunOptions, Settings, Simulation};
+//! # What there is, by theme
 //!
-//! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
-//! let mut simulation = Simulation::new(problem, RunOptions::default())?;
-//! let summary = simulation.run(&mut |_| holonome::Control::Continue)?;
-//! println!("{}", summary.to_json());
-//! # Ok::<(), holonome::Error>(())
-//! ```
+//! - **models**: [`Problem`] with [`Settings`]; findings on its text are [`Diagnostic`]s in a [`Source`];
+//! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], that a [`Solution`] with [`Arrays`] and a
+//!   [`Summary`], or a folder of [`store`]; [`Resumed`] goes on;
+//! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], that a [`SweepSolution`]; [`sweep::merge`]
+//!   joins parts;
+//! - **comparisons**: [`mod@compare`];
+//! - **methods**: [`method`] has the registry and what a scheme is; [`phase_space`] what steps are written in;
+//! - **fields of one's own**: [`integrate`] and [`system`];
+//! - **what goes wrong**: [`Error`]; options in its messages are spelled as [`spell_options`] says.
 //!
-//! A [`Problem`] is a checked model with its numbers; a [`Simulation`] compiles it for a method and runs it
-//! into a [`store`]; a [`Summary`] says how well it went. The symbolic half is `holonome_model`, the numeric
-//! half `holonome_integrate`; this crate is where they meet.
+//! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this crate is where they meet.
 
+mod arrays;
 mod backend;
 pub mod compare;
 mod compiled;
 mod component_names;
 mod constant;
+#[doc(hidden)]
 pub mod dump;
-pub mod error;
+mod error;
 mod feedback;
 mod footprint;
+#[doc(hidden)]
 pub mod gain;
 mod hold;
-pub mod options;
+mod integrate;
+mod options;
 pub mod orbit;
+mod output;
 mod penalty;
 mod pilot;
+#[doc(hidden)]
 pub mod problem;
+#[doc(hidden)]
 pub mod recording;
+#[doc(hidden)]
 pub mod report;
-pub mod simulation;
-pub mod source;
-pub mod starts;
+mod simulation;
+mod solution;
+mod source;
+mod starts;
 pub mod store;
 mod structured;
 pub mod summary;
 pub mod sweep;
 mod watched;
 
-pub use backend::set_threads;
-pub use compare::{CompareOptions, Comparison};
-pub use constant::constant;
-pub use error::Error;
-pub use footprint::Footprint;
-pub use holonome_integrate::method;
-pub use holonome_integrate::observer::Control;
-pub use holonome_integrate::plan::Metric;
-pub use holonome_model as model;
-pub use options::{Gains, PenaltyStrength, RunOptions, Settings};
-pub use orbit::OrbitError;
-pub use penalty::Penalised;
+// Models.
+pub use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+pub use holonome_model::treatment::InvariantKind;
+pub use options::Settings;
 pub use problem::Problem;
-pub use recording::Progress;
-pub use simulation::Simulation;
 pub use source::Source;
 pub use starts::{StartError, Starts};
+
+// Runs.
+pub use arrays::{Array, Arrays};
+pub use footprint::Footprint;
+pub use holonome_integrate::observer::Control;
+pub use holonome_integrate::plan::Metric;
+pub use options::{Gains, PenaltyStrength, RunOptions, StepSize};
+pub use orbit::OrbitError;
+pub use penalty::Penalised;
+pub use recording::Progress;
+pub use simulation::{Resumed, Simulation, open_run, prepare};
+pub use solution::Solution;
 pub use summary::Summary;
-pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSummary};
 pub use watched::Watched;
+
+// Ensembles and comparisons.
+pub use backend::set_threads;
+pub use compare::{CompareOptions, Comparison};
+pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
+
+// Methods, and fields and steps of one's own.
+pub use holonome_integrate::{method, phase_space, system};
+pub use integrate::{integrate, integrate_while};
+
+// Errors, and the faces that show them.
+pub use constant::constant;
+pub use error::Error;
+#[doc(hidden)]
+pub use holonome_model as model;
+#[doc(hidden)]
+pub use holonome_words::option;
+pub use holonome_words::{Spelling, spell_options};

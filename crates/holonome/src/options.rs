@@ -1,7 +1,9 @@
 //! What a user can choose: about the model, and about the run.
 
 use crate::error::Error;
+use holonome_integrate::method::{Method, Scheme, Treatment};
 use holonome_integrate::plan::Metric;
+use holonome_words::option;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -70,24 +72,81 @@ impl std::str::FromStr for PenaltyStrength {
         match text.trim() {
             "auto" => Ok(PenaltyStrength::Auto),
             number => number.parse().map(PenaltyStrength::Omega).map_err(|_| {
-                Error::option(format!("--penalty '{number}' is no number: write --penalty auto or --penalty 20"))
+                Error::option(format!(
+                    "{penalty} '{number}' is no number: write {penalty_auto} or {penalty_20}",
+                    penalty = option("penalty"),
+                    penalty_auto = option("penalty").of("auto"),
+                    penalty_20 = option("penalty").of("20")
+                ))
             }),
         }
+    }
+}
+
+/// Relative tolerance of adaptive steps where none is given.
+pub(crate) const RTOL: f64 = 1e-9;
+
+/// Where the lengths of the steps come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StepSize {
+    /// Equal steps of this length.
+    Fixed(f64),
+    /// Steps chosen from an estimate of their error.
+    Adaptive {
+        /// Tolerance of a step's error, relative to the size of every vector so far.
+        rtol: f64,
+        /// Absolute floor of the tolerance: an error of a vector below it counts as none. 0 is none, so that no unit
+        /// matters.
+        atol: f64,
+    },
+}
+
+impl StepSize {
+    /// Adaptive steps of this relative tolerance, without an absolute floor.
+    pub const fn adaptive(rtol: f64) -> StepSize {
+        StepSize::Adaptive { rtol, atol: 0.0 }
+    }
+
+    /// Length of equal steps; `None` if they are adaptive.
+    pub fn fixed(self) -> Option<f64> {
+        match self {
+            StepSize::Fixed(h) => Some(h),
+            StepSize::Adaptive { .. } => None,
+        }
+    }
+
+    /// Tolerances of adaptive steps, relative and absolute; `None` if they are equal.
+    pub fn tolerances(self) -> Option<(f64, f64)> {
+        match self {
+            StepSize::Fixed(_) => None,
+            StepSize::Adaptive { rtol, atol } => Some((rtol, atol)),
+        }
+    }
+}
+
+impl Default for StepSize {
+    fn default() -> StepSize {
+        StepSize::adaptive(RTOL)
+    }
+}
+
+impl From<Option<f64>> for StepSize {
+    /// Equal steps of this length, or the default of adaptive ones.
+    fn from(h: Option<f64>) -> StepSize {
+        h.map_or(StepSize::default(), StepSize::Fixed)
     }
 }
 
 /// Choices about a run; the defaults are those of the command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
-    /// The method's name.
-    pub method: String,
-    /// Fixed step h; chosen from the tolerances where absent.
-    pub step: Option<f64>,
-    /// Relative tolerance of adaptive steps.
-    pub rtol: f64,
-    /// Absolute floor of the tolerance of adaptive steps: an error of a vector below it counts as none. 0 is none, so
-    /// that no unit matters.
-    pub atol: f64,
+    /// Method of the run: `"corrected:rk4".parse()`, or [`Method::plain`] of a [scheme](crate::method::Scheme) of one's
+    /// own.
+    #[serde(with = "stored::method")]
+    pub method: Method,
+    /// Where the lengths of the steps come from.
+    #[serde(flatten, with = "stored::step")]
+    pub step: StepSize,
     /// Longest adaptive step.
     #[serde(default)]
     pub max_step: Option<f64>,
@@ -143,10 +202,11 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
-            method: "corrected:dop853".to_string(),
-            step: None,
-            rtol: 1e-9,
-            atol: 0.0,
+            method: Method {
+                treatment: Treatment::Corrected,
+                ..Method::plain(Scheme::named("dop853").expect("a registered scheme"))
+            },
+            step: StepSize::default(),
             max_step: None,
             max_steps: None,
             metric: Metric::Auto,
@@ -167,5 +227,72 @@ impl Default for RunOptions {
             error: false,
             out: None,
         }
+    }
+}
+
+/// The form in which options stand in the attributes of a run's folder: flat, with the method by its name.
+mod stored {
+    pub mod method {
+        use holonome_integrate::method::Method;
+        use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+        pub fn serialize<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(method)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        }
+    }
+
+    pub mod step {
+        use crate::options::{RTOL, StepSize};
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        #[derive(Serialize, Deserialize)]
+        struct Flat {
+            step: Option<f64>,
+            rtol: f64,
+            atol: f64,
+        }
+
+        pub fn serialize<S: Serializer>(step: &StepSize, serializer: S) -> Result<S::Ok, S::Error> {
+            // Equal steps stand beside tolerances that no one asked for.
+            let flat = match *step {
+                StepSize::Fixed(h) => Flat { step: Some(h), rtol: RTOL, atol: 0.0 },
+                StepSize::Adaptive { rtol, atol } => Flat { step: None, rtol, atol },
+            };
+            flat.serialize(serializer)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepSize, D::Error> {
+            let Flat { step, rtol, atol } = Flat::deserialize(deserializer)?;
+            Ok(step.map_or(StepSize::Adaptive { rtol, atol }, StepSize::Fixed))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// Options as an earlier version stored them.
+    const STORED: &str = r#"{"method":"plain:rk4","step":0.01,"rtol":1e-6,"atol":1e-8,"max_step":null,"max_steps":null,
+        "metric":"auto","until":7.5,"every":null,"samples":null,"sampled_until":null,"record":null,"gain":null,
+        "reference":null,"projection_tolerance":null,"newton_tolerance":null,"penalty":null,"penalty_tolerance":null,
+        "slow_manifold":null,"beta":null,"allow_unstable":false,"error":false}"#;
+
+    #[test]
+    fn options_stay_flat_in_a_store() {
+        let read: RunOptions = serde_json::from_str(STORED).unwrap();
+        assert_eq!((read.method.to_string().as_str(), read.step), ("rk4", StepSize::Fixed(0.01)));
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let (before, now) = (serde_json::from_str(STORED).unwrap(), json!(read));
+        assert_eq!(keys(&before), keys(&now), "names and order of what is stored");
+        assert_eq!(serde_json::from_value::<RunOptions>(now).unwrap(), read);
+        let adaptive: RunOptions = serde_json::from_str(&STORED.replace("0.01", "null")).unwrap();
+        assert_eq!(adaptive.step, StepSize::Adaptive { rtol: 1e-6, atol: 1e-8 });
+        assert_eq!(json!(adaptive)["rtol"], before["rtol"]);
     }
 }

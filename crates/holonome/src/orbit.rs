@@ -1,22 +1,22 @@
 //! The error of an orbit, measured by a second run at a hundredth of the tolerances or at half the step.
 //!
 //! What drifts little may still be at the wrong place: invariants say nothing of the error along the level set. The
-//! second run goes side by side with the samples that the first has stored, so memory holds one of them at a time. With
+//! second run goes side by side with the samples of the first, and memory holds one of them at a time. With
 //! adaptive steps the distance of the two is the first one's error, to a part of the second's; with fixed steps of order
 //! p, it is 1 − 2⁻ᵖ of it, and shown divided by that.
 
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, StepSize};
+use crate::output::{Output, Rows};
 use crate::problem::Problem;
 use crate::recording::{Progress, Recorded};
-use crate::simulation::{Simulation, open_run};
-use crate::store::{RowReader, StoreError};
+use crate::simulation::{Simulation, prepare};
+use crate::store::StoreError;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The second run's tolerances are these times the first one's, but no less than [`FINEST`].
@@ -87,37 +87,37 @@ impl OrbitError {
     }
 }
 
-/// Measures the error of `run`, which is finished and stored at `path`; `None` where `watch` stops it.
+/// Measures the error of `run`, which is finished and whose samples are in `output`; `None` where `watch` stops it.
 ///
 /// # Errors
 /// When the second run cannot be made, fails, or the first cannot be read.
 pub(crate) fn measure(
     run: &Simulation,
-    path: &Path,
+    output: &Output,
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Option<OrbitError>, Error> {
+    let first = &run.options;
     // The second run takes more steps, which a budget for the first was not made for.
-    let max_steps = run.options.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
-    let first = &RunOptions { max_steps, ..run.options.clone() };
-    let (options, second) = match first.step {
-        Some(h) => (RunOptions { step: Some(h / 2.0), ..first.clone() }, Second::Step(h / 2.0)),
-        None => {
-            let rtol = (TIGHTER * first.rtol).max(FINEST).min(first.rtol);
-            let atol = first.atol * (rtol / first.rtol);
-            (RunOptions { rtol, atol, ..first.clone() }, Second::Tolerance(rtol))
+    let max_steps = first.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
+    let (step, second) = match first.step {
+        StepSize::Fixed(h) => (StepSize::Fixed(h / 2.0), Second::Step(h / 2.0)),
+        StepSize::Adaptive { rtol: first, atol } => {
+            let rtol = (TIGHTER * first).max(FINEST).min(first);
+            (StepSize::Adaptive { rtol, atol: atol * (rtol / first) }, Second::Tolerance(rtol))
         }
     };
     let problem = &run.problem;
     // The model as it was read: a penalty is put into it anew, with the same omega.
     let problem = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &problem.settings)?;
     // Outputs are the first run's.
-    let other = Simulation::new(problem, RunOptions { every: None, samples: Some(2), error: false, ..options })?;
+    let options = RunOptions { step, max_steps, every: None, samples: Some(2), error: false, ..first.clone() };
+    let other = prepare(problem, options)?;
     let plan = at_samples_of(&run.plan, &other.plan);
     let factor = match second {
         Second::Step(_) => 1.0 / (1.0 - 0.5f64.powi(run.plan.method.order() as i32)),
         Second::Tolerance(_) => 1.0,
     };
-    let mut comparer = Comparer::new(&run.recorded, path, (run.plan.t0, run.plan.t_end(), factor), watch)?;
+    let mut comparer = Comparer::new(&run.recorded, output, (run.plan.t0, run.plan.t_end(), factor), watch)?;
     let outcome = other.run_unstored(&plan, &mut other.state().clone(), &mut comparer);
     match outcome {
         Ok(Outcome::Finished) => {
@@ -125,7 +125,9 @@ pub(crate) fn measure(
             Ok(Some(OrbitError { second, families, separated }))
         }
         Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
-        Err(failure) => Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0 }),
+        Err(failure) => {
+            Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None })
+        }
     }
 }
 
@@ -148,9 +150,9 @@ fn at_samples_of(first: &Plan, plan: &Plan) -> Plan {
 }
 
 /// One array of the first run, and how far the second is from it.
-struct Compared {
+struct Compared<'a> {
     error: FamilyError,
-    rows: RowReader,
+    rows: Rows<'a>,
     first: usize,
     /// Numbers of a member.
     width: usize,
@@ -158,7 +160,7 @@ struct Compared {
 
 /// Compares the samples of the second run with those that the first has stored.
 struct Comparer<'a> {
-    arrays: Vec<Compared>,
+    arrays: Vec<Compared<'a>>,
     separated: Option<f64>,
     from: f64,
     until: f64,
@@ -170,16 +172,15 @@ struct Comparer<'a> {
 impl<'a> Comparer<'a> {
     fn new(
         recorded: &Recorded,
-        path: &Path,
+        output: &'a Output,
         (from, until, factor): (f64, f64, f64),
         watch: &'a mut dyn FnMut(&Progress) -> Control,
     ) -> Result<Comparer<'a>, Error> {
-        let stored = open_run(path)?;
         let mut arrays = Vec::new();
         for array in recorded.arrays.iter().filter(|array| array.is_variable()) {
             arrays.push(Compared {
                 error: FamilyError { name: array.name.clone(), last: 0.0, max: 0.0, size: 0.0 },
-                rows: stored.rows(&array.name).map_err(Error::store)?,
+                rows: output.rows(&array.name).map_err(Error::store)?,
                 first: array.first,
                 width: array.shape.len().max(1),
             });

@@ -14,11 +14,13 @@ use holonome_model::syntax::ast::StatementKind;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use holonome_model::syntax::{self, ast};
+use holonome_words::{OptionName, option};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::str::FromStr;
 
 /// Stack for reading models: nesting has stated limits, and this is enough for them.
 const STACK: usize = 256 << 20;
@@ -206,13 +208,14 @@ impl Problem {
     ) -> Result<Checked, Error> {
         let reading = syntax::read(source.text());
         let mut diagnostics = reading.diagnostics.clone();
-        let mut replaced = |option: &str, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
+        let mut replaced = |option: OptionName, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
             let value =
                 |(target, text): &(String, String)| replacement(&mut source, option, target, text, &mut diagnostics);
             list.iter().filter_map(value).collect()
         };
-        let replacements = replaced("--set", &settings.set);
-        let variations = Variations { trajectories: ensemble.trajectories, values: replaced("--vary", ensemble.vary) };
+        let replacements = replaced(option("set"), &settings.set);
+        let variations =
+            Variations { trajectories: ensemble.trajectories, values: replaced(option("vary"), ensemble.vary) };
         let tables = RefCell::new(BTreeMap::new());
         let keep = |path: &str| {
             let text = read_table(path)?;
@@ -225,7 +228,7 @@ impl Problem {
             count += 1;
             drawn(&noise, count, which)
         };
-        let stiff = settings.stiff.as_ref().map(|name| named(&mut source, "--stiff", name));
+        let stiff = settings.stiff.as_ref().map(|name| named(&mut source, option("stiff"), name));
         let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements, variations, stiff };
         let (model, mut found) = elaborate(&reading, &mut environment);
         diagnostics.append(&mut found);
@@ -238,8 +241,9 @@ impl Problem {
         let start = model.initial.clone();
         let (mut projected, mut far) = (None, None);
         if settings.project_initial {
-            let moved = consistency::project_initial(&model)
-                .map_err(|reason| Error::option(format!("--project-initial: {reason}")))?;
+            let moved = consistency::project_initial(&model).map_err(|reason| {
+                Error::option(format!("{project_initial}: {reason}", project_initial = option("project_initial")))
+            })?;
             far = far_move(&model, &moved.initial);
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
@@ -253,7 +257,10 @@ impl Problem {
         let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
         examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| {
             match settings.start_off_set {
-                true => Diagnostic { severity, ..d }.help("the run starts off the set, as --reference allows"),
+                true => Diagnostic { severity, ..d }.help(format!(
+                    "the run starts off the set, as {reference} allows",
+                    reference = option("reference")
+                )),
                 false => Diagnostic { severity, ..d },
             }
         }));
@@ -314,6 +321,15 @@ impl Problem {
     }
 }
 
+/// A model from its text alone, without tables, called `model`.
+impl FromStr for Problem {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Problem, Error> {
+        Problem::from_text("model", text, &BTreeMap::new(), &Settings::default())
+    }
+}
+
 /// Says of constraints on momenta what they are: the same equation is often written for a rolling body, which moves
 /// otherwise.
 fn not_rolling(model: &Model) -> Option<Diagnostic> {
@@ -333,8 +349,9 @@ const FAR: f64 = 0.1;
 fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
     let (name, way, size) = farthest_move(model, &model.initial, moved)?;
     Some(format!(
-        "--project-initial moved '{name}' by {way:.2e}, of a size of {size:.2e}: {}",
-        "the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set"
+        "{project_initial} moved '{name}' by {way:.2e}, of a size of {size:.2e}: {}",
+        "the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set",
+        project_initial = option("project_initial")
     ))
 }
 
@@ -368,7 +385,7 @@ impl Checked {
 /// what is wrong with it is shown like everything else.
 fn replacement(
     source: &mut Source,
-    option: &str,
+    option: OptionName,
     target: &str,
     text: &str,
     diagnostics: &mut Vec<Diagnostic>,
@@ -376,7 +393,7 @@ fn replacement(
     const KEYWORD: &str = "let ";
     // A name that is no name still has to be parsed as one: it is checked against the model's names later.
     let shown = format!("{target}={text}");
-    let start = source.append(option, &shown, KEYWORD.len());
+    let start = source.append(&option.to_string(), &shown, KEYWORD.len());
     let value_start = start + target.len() + 1;
     let padded =
         format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));
@@ -391,8 +408,8 @@ fn replacement(
 }
 
 /// A name that an option gives, as one that stands behind the file.
-fn named(source: &mut Source, option: &str, name: &str) -> ast::Name {
-    let start = source.append(option, name, 0);
+fn named(source: &mut Source, option: OptionName, name: &str) -> ast::Name {
+    let start = source.append(&option.to_string(), name, 0);
     ast::Name { text: name.to_string(), span: Span::new(start, start + name.len()) }
 }
 

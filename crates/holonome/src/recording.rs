@@ -5,8 +5,9 @@ mod batch;
 use crate::compiled::{Bound, Compiled, Quantities};
 use crate::error::Error;
 use crate::hold;
+use crate::output::Output;
 use crate::penalty::MeanMultipliers;
-use crate::store::{ArrayLayout, Dimension, Label, Layout, Store, StoreError};
+use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -18,6 +19,7 @@ use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
+use holonome_words::option;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -29,7 +31,7 @@ pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 const SHARE_OF_CHECKPOINTS: u32 = 20;
 
 /// How often a run is shown and may be stopped: soon for a person, rare for a processor.
-const SHOW_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
@@ -53,6 +55,11 @@ pub struct VariableLayout {
 }
 
 impl VariableLayout {
+    /// A single vector.
+    pub(crate) fn vector(name: &str, length: usize) -> VariableLayout {
+        VariableLayout { name: name.to_string(), first: 0, bounds: Vec::new(), shape: Shape::Vector(length) }
+    }
+
     /// Number of numbers.
     pub fn len(&self) -> usize {
         self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).product::<usize>() * self.shape.len()
@@ -201,22 +208,27 @@ pub(crate) struct Recorded {
 }
 
 /// The names that a recording has given, and those that were asked for.
-struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     all: Vec<String>,
     only: Option<&'a [String]>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// All that will be named, or `only` these.
+    pub(crate) fn new(only: Option<&'a [String]>) -> Wanted<'a> {
+        Wanted { all: Vec::new(), only }
+    }
+
     /// The name under which `name` is stored, if it is to be: of two quantities of one name (a variable called H), the
     /// first keeps it.
-    fn name(&mut self, name: String, other: &str) -> Option<String> {
+    pub(crate) fn name(&mut self, name: String, other: &str) -> Option<String> {
         let name = if self.all.contains(&name) { format!("{name}{other}") } else { name };
         self.all.push(name.clone());
         self.only.is_none_or(|only| only.contains(&name)).then_some(name)
     }
 
     /// Refuses what was asked for and is not there.
-    fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name)) else {
             return Ok(());
         };
@@ -224,7 +236,7 @@ impl Wanted<'_> {
             Some(meant) => format!("did you mean '{meant}'?"),
             None => format!("this run can store: {}", self.all.join(", ")),
         };
-        Err(Error::option(format!("--record: there is no '{unknown}' to store; {help}")))
+        Err(Error::option(format!("{record}: there is no '{unknown}' to store; {help}", record = option("record"))))
     }
 }
 
@@ -243,7 +255,7 @@ impl Recorded {
         only: Option<&[String]>,
     ) -> Result<Recorded, Error> {
         let mut arrays = Vec::new();
-        let mut wanted = Wanted { all: Vec::new(), only };
+        let mut wanted = Wanted::new(only);
         for v in &model.variables {
             let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
             let (role, description) = match v.role {
@@ -472,7 +484,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) multipliers: Option<&'a MeanMultipliers>,
     /// A sample with them.
     pub(crate) extended: Vec<f64>,
-    pub(crate) store: &'a mut Store,
+    pub(crate) output: &'a mut Output,
     pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
@@ -513,7 +525,7 @@ impl Observer for Recorder<'_> {
         for (count, row) in self.undefined.iter_mut().zip(&rows) {
             *count += u64::from(row.iter().any(|v| !v.is_finite()));
         }
-        self.store.append(&rows)
+        self.output.append(&rows)
     }
 
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
@@ -538,11 +550,11 @@ impl Observer for Recorder<'_> {
                 *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
             }
         }
-        self.store.append_many(t.len(), rows)
+        self.output.append_many(t.len(), rows)
     }
 
     fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
-        self.store.rewind(state.next_sample, state)
+        self.output.rewind(state.next_sample, state)
     }
 
     fn wants_multipliers(&self) -> bool {
@@ -554,13 +566,12 @@ impl Observer for Recorder<'_> {
         if !self.steps.is_multiple_of(self.look_every) && state.x.len() < 4096 {
             return Ok(Control::Continue);
         }
-        if hold::stored(self.store, state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop
-        {
+        if self.output.hold(state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop {
             return Ok(Control::Stop);
         }
         let now = Instant::now();
         if now - self.stored >= self.interval {
-            self.store.checkpoint(state)?;
+            self.output.checkpoint(state)?;
             self.stored = Instant::now();
             self.interval = CHECKPOINT_INTERVAL.max((self.stored - now) * SHARE_OF_CHECKPOINTS);
         }
@@ -573,7 +584,7 @@ impl Observer for Recorder<'_> {
 }
 
 /// How a run stands in `state`.
-fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
+pub(crate) fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
     let drift = groups
         .iter()
         .zip(&state.drift)
@@ -589,9 +600,9 @@ fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progre
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{RunOptions, Settings};
+    use crate::options::{RunOptions, Settings, StepSize};
     use crate::problem::Problem;
-    use crate::simulation::Simulation;
+    use crate::simulation::prepare;
     use std::collections::BTreeMap;
 
     const ROD: &str = "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\n\
@@ -624,9 +635,9 @@ mod tests {
     fn a_state_follows_the_samples_that_were_taken_of_a_block() {
         for method in ["rattle", "corrected:rk4"] {
             let problem = Problem::from_text("rod", ROD, &BTreeMap::new(), &Settings::default()).expect("a model");
-            let (method, step) = (method.to_string(), Some(0.01));
+            let (method, step) = (method.parse().unwrap(), StepSize::Fixed(0.01));
             let options = RunOptions { method, step, until: 3.0, every: Some(0.03), ..RunOptions::default() };
-            let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{error}"));
+            let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
             let mut end = simulation.state().clone();
             let mut all = Limited { room: usize::MAX, samples: Vec::new() };
             assert!(simulation.run_unstored(&simulation.plan, &mut end, &mut all).is_ok());

@@ -18,6 +18,7 @@ use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
 use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
+use holonome_words::option;
 use serde_json::{Value, json};
 
 /// One constraint.
@@ -239,7 +240,7 @@ impl Report {
             lines.push(listed("  methods:", &methods));
         }
         lines.extend(self.mass.as_ref().map(Mass::line));
-        let advice = self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(PENALTY));
+        let advice = self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(&penalty()));
         let advice: Vec<String> = advice
             .flat_map(|line| wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " })))
             .collect();
@@ -251,7 +252,10 @@ impl Report {
             1 => ", a note".to_string(),
             n => format!(", {n} notes"),
         };
-        lines.push(format!("  --verbose tells the rest: ranks, what does not apply and why{notes}"));
+        lines.push(format!(
+            "  {verbose} tells the rest: ranks, what does not apply and why{notes}",
+            verbose = option("verbose")
+        ));
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
@@ -318,7 +322,11 @@ impl Report {
             out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
         }
         if !self.invariants.is_empty() {
-            out.push_str(&format!("  invariants (names for --gain): {}\n", self.invariants.join(", ")));
+            out.push_str(&format!(
+                "  invariants (names for {gain}): {}\n",
+                self.invariants.join(", "),
+                gain = option("gain")
+            ));
         }
         if let (Some(r), Some((nonzeros, dense))) = (self.rank, self.nonzeros)
             && r.rows > 0
@@ -558,7 +566,7 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Probl
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
         let constrained = redundant && (scheme.needs == Needs::Coisotropic || reason.is_some());
-        (*scheme, if constrained { Some(REDUNDANT.to_string()) } else { reason.clone() })
+        (*scheme, if constrained { Some(redundant_constraints()) } else { reason.clone() })
     };
     let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();
     let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
@@ -579,10 +587,17 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Probl
 const ADVICE: &str = "advice:";
 
 /// How the advice on penalties begins.
-const PENALTY: &str = "--penalty is for";
+fn penalty() -> String {
+    format!("{} is for", option("penalty"))
+}
 
 /// Why a redundant model has no multipliers.
-const REDUNDANT: &str = "the constraints are redundant, so that they determine no multipliers; make them a potential with --penalty, or leave some out";
+fn redundant_constraints() -> String {
+    format!(
+        "the constraints are redundant, so that they determine no multipliers; make them a potential with {penalty}, or leave some out",
+        penalty = option("penalty")
+    )
+}
 
 /// The integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
@@ -663,24 +678,30 @@ fn advice(
         return match penalised() {
             true => vec![
                 "advice: a penalty: the constraints are redundant, so they determine no multipliers".to_string(),
-                format!("        --method stormer-verlet-a --step H --penalty auto, or {leave_out}"),
+                format!(
+                    "        {method_stormerverleta} {step_h} {penalty_auto}, or {leave_out}",
+                    method_stormerverleta = option("method").of("stormer-verlet-a"),
+                    step_h = option("step").of("H"),
+                    penalty_auto = option("penalty").of("auto")
+                ),
             ],
             false => vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")],
         };
     }
     if problem.examined.too_large.is_some() {
-        return vec!["advice: make the model smaller with --set, or split it".to_string()];
+        return vec![format!("advice: make the model smaller with {set}, or split it", set = option("set"))];
     }
     let mut advice = Vec::new();
     if !problem.examined.varying.is_empty() && !problem.settings.allow_unverified {
         advice.push(format!(
-            "advice: correct or leave out {} first, or run with --allow-unverified: what varies is not held",
-            problem.examined.varying.join(", ")
+            "advice: correct or leave out {} first, or run with {allow_unverified}: what varies is not held",
+            problem.examined.varying.join(", "),
+            allow_unverified = option("allow_unverified")
         ));
     }
     advice.extend(advice_on_methods(problem, survey, held, degrees));
     let penalty =
-        format!("        {PENALTY} redundant or singular constraints, stiff potentials, or a fixed cost per step");
+        format!("        {} redundant or singular constraints, stiff potentials, or a fixed cost per step", penalty());
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
     if model.is_hamiltonian() && !model.constraints.is_empty() && model.constraints.iter().all(holonomic) && penalised()
     {
@@ -739,7 +760,9 @@ fn advice_on_methods(
     }
     let growth = "a correction's error grows like T², a symplectic method's like T";
     match (symplectic, explicit) {
-        (None, None) => vec!["advice: no method suits this model: make it smaller with --set".to_string()],
+        (None, None) => {
+            vec![format!("advice: no method suits this model: make it smaller with {set}", set = option("set"))]
+        }
         (Some(symplectic), None) => vec![format!("advice: suzuki4({symplectic})")],
         (None, Some((name, held))) => vec![
             format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),

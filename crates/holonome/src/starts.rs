@@ -24,6 +24,7 @@ use holonome_model::elaborate::expression::Draw;
 use holonome_model::elaborate::model::Model;
 use holonome_model::scales::Scales;
 use holonome_model::start::{CompiledStart, NoStart};
+use holonome_words::option;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most trajectories: each has a stream of random numbers of its own.
@@ -41,9 +42,15 @@ impl<'a> Ensemble<'a> {
 
     pub fn new(vary: &'a [(String, String)], trajectories: u64) -> Result<Ensemble<'a>, Error> {
         match trajectories {
-            0 => Err(Error::option("--trajectories: there must be at least one")),
+            0 => Err(Error::option(format!(
+                "{trajectories}: there must be at least one",
+                trajectories = option("trajectories")
+            ))),
             1..=MOST_TRAJECTORIES => Ok(Ensemble { vary, trajectories }),
-            n => Err(Error::option(format!("--trajectories: {n} is more than the limit of {MOST_TRAJECTORIES}"))),
+            n => Err(Error::option(format!(
+                "{trajectories}: {n} is more than the limit of {MOST_TRAJECTORIES}",
+                trajectories = option("trajectories")
+            ))),
         }
     }
 }
@@ -83,7 +90,7 @@ struct Checks {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartError {
     /// A parameter or an initial value does not exist.
-    #[error("trajectory {trajectory}: {reason}; correct what --vary gives it, or what it is made of")]
+    #[error("trajectory {trajectory}: {reason}; correct what {vary} gives it, or what it is made of", vary = option("vary"))]
     NoStart {
         /// Which trajectory.
         trajectory: u64,
@@ -93,7 +100,7 @@ pub enum StartError {
     /// It starts off the constraint set.
     #[error(
         "the initial state of trajectory {trajectory} does not meet {miss}; correct the varied values, or let \
-         --project-initial move every start onto the constraint set"
+         {project_initial} move every start onto the constraint set", project_initial = option("project_initial")
     )]
     OffSet {
         /// Which trajectory.
@@ -102,7 +109,7 @@ pub enum StartError {
         miss: Box<Miss>,
     },
     /// `--project-initial` does not find the constraint set.
-    #[error("--project-initial: trajectory {trajectory}: {reason}; let it start nearer to the constraint set")]
+    #[error("{project_initial}: trajectory {trajectory}: {reason}; let it start nearer to the constraint set", project_initial = option("project_initial"))]
     NotProjected {
         /// Which trajectory.
         trajectory: u64,
@@ -110,7 +117,7 @@ pub enum StartError {
         reason: String,
     },
     /// A penalised one does not find the slow manifold.
-    #[error("--slow-manifold: trajectory {trajectory}: {reason}; --slow-manifold off leaves every start where it is")]
+    #[error("{slow_manifold}: trajectory {trajectory}: {reason}; {slow_manifold_off} leaves every start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off"))]
     NotSlow {
         /// Which trajectory.
         trajectory: u64,
@@ -148,7 +155,9 @@ impl Starts {
         if !model.start.is_same() {
             model.initial = initial;
             if problem.settings.project_initial {
-                let found = Projection::new(&model).map_err(|e| Error::option(format!("--project-initial: {e}")))?;
+                let found = Projection::new(&model).map_err(|e| {
+                    Error::option(format!("{project_initial}: {e}", project_initial = option("project_initial")))
+                })?;
                 projection = Some(found);
                 model.start.state = vec![true; model.dimension()];
             }

@@ -161,8 +161,8 @@ pub struct Summary {
     pub cost: Cost,
     /// Time in the stepping loop.
     pub wall_seconds: f64,
-    /// The run's folder.
-    pub out: PathBuf,
+    /// The run's folder; `None` if it is in memory.
+    pub out: Option<PathBuf>,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     pub gain: Option<String>,
     /// ω of a penalty, and whether the run started on the slow manifold.
@@ -289,7 +289,9 @@ impl Serialize for Summary {
         map.serialize_entry("state", &self.state)?;
         map.serialize_entry("drift", &drift_json(&self.drift, self.hamiltonian))?;
         map.serialize_entry("cost", &cost)?;
-        map.serialize_entry("out", &self.out.display().to_string())?;
+        if let Some(out) = &self.out {
+            map.serialize_entry("out", &out.display().to_string())?;
+        }
         // What not every run has comes last.
         if let Some(gain) = &self.gain {
             map.serialize_entry("gain", gain)?;

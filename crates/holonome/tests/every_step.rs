@@ -4,12 +4,12 @@
 mod common;
 
 use common::{Finished, model, options, run};
-use holonome::RunOptions;
+use holonome::{RunOptions, StepSize};
 
 const STEP: f64 = 0.01;
 
 fn sampled(name: &str, method: &str, steps_between: u64) -> Finished {
-    let (step, every) = (Some(STEP), Some(steps_between as f64 * STEP));
+    let (step, every) = (StepSize::Fixed(STEP), Some(steps_between as f64 * STEP));
     run(model(name, &[]), RunOptions { step, every, until: 30.0, ..options(&format!("--method {method}")) }).unwrap()
 }
 

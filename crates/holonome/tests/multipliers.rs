@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use holonome::store::{StoredRun, csv};
-use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{
+    Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions, prepare,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -177,7 +179,8 @@ fn a_name_of_the_file_hides_them() {
 fn methods_without_multipliers_say_which_have_them() {
     for method in ["corrected:dop853", "rk4", "projection:dopri5"] {
         let problem = extended("models/spherical-pendulum.holo", "let T = lambda.rod\nobserve tension = 2*T");
-        let error = Simulation::new(problem, RunOptions { step: Some(0.1), ..options(&format!("--method {method}")) });
+        let error =
+            prepare(problem, RunOptions { step: StepSize::Fixed(0.1), ..options(&format!("--method {method}")) });
         let Err(Error::Model { diagnostics, .. }) = error else { panic!("{method} has no multipliers") };
         let [diagnostic] = &diagnostics[..] else { panic!("{diagnostics:?}") };
         assert!(diagnostic.message.contains("'tension'") && diagnostic.message.contains(method), "{diagnostic:?}");
@@ -208,7 +211,7 @@ fn a_stopped_run_goes_on_with_the_same_bits() {
             let text = format!("--method {method} --step 0.001 --until 2000 --samples 5001");
             let out = Some(folder.path().join(format!("{method}-{name}")));
             let problem = extended("models/spherical-pendulum.holo", PENDULUM);
-            Simulation::new(problem, RunOptions { out, ..options(&text) }).unwrap()
+            prepare(problem, RunOptions { out, ..options(&text) }).unwrap()
         };
         simulation("whole").run(&mut |_| Control::Continue).unwrap();
         let stopped = simulation("stopped").run(&mut |_| Control::Stop).unwrap();
@@ -217,7 +220,7 @@ fn a_stopped_run_goes_on_with_the_same_bits() {
             (folder.path().join(format!("{method}-whole")), folder.path().join(format!("{method}-stopped")));
         let mut parts = 1;
         loop {
-            let Ok(mut rest) = Simulation::resume(&stopped).unwrap() else { break };
+            let Resumed::Continues(mut rest) = Simulation::resume(&stopped).unwrap() else { break };
             rest.run(&mut |_| if parts < 3 { Control::Stop } else { Control::Continue }).unwrap();
             parts += 1;
         }
@@ -241,7 +244,7 @@ fn trajectories_of_an_ensemble_have_them() {
     let all = StoredRun::open(&folder.path().join("sweep")).unwrap();
     for i in 0..3 {
         let mut alone =
-            Simulation::new(load(&path, &[("m", &format!("1+0.1*{i}"))]).unwrap(), run(&format!("run-{i}"))).unwrap();
+            prepare(load(&path, &[("m", &format!("1+0.1*{i}"))]).unwrap(), run(&format!("run-{i}"))).unwrap();
         alone.run(&mut |_| Control::Continue).unwrap();
         let alone = StoredRun::open(&folder.path().join(format!("run-{i}"))).unwrap();
         for name in ["lambda.rod", "error"] {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Finished, distance, load, model, options, repository, run};
 use holonome::model::treatment::InvariantKind;
-use holonome::{Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Sweep, SweepOptions, prepare};
 use std::collections::BTreeMap;
 use toml::Table;
 
@@ -31,7 +31,7 @@ fn off_by(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn refusal(problem: Problem, options: RunOptions) -> String {
-    match Simulation::new(problem, options) {
+    match prepare(problem, options) {
         Ok(_) => panic!("it runs"),
         Err(error) => {
             assert_eq!(error.exit_code(), 2, "{error}");
@@ -202,7 +202,7 @@ fn the_default_strengths_are_those_of_the_step_and_the_motion() {
     let chosen = |name: &str, method: &str, h: f64| {
         let text = format!("--method {method} --step {h} --until 20 --samples 2");
         let asked = RunOptions { penalty: Some(PenaltyStrength::Auto), ..options(&text) };
-        let simulation = Simulation::new(model(name, &[]), asked).unwrap();
+        let simulation = prepare(model(name, &[]), asked).unwrap();
         assert!(simulation.warnings.is_empty(), "{:?}", simulation.warnings);
         simulation.penalty().unwrap().omega
     };
@@ -402,7 +402,7 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
     let both = RunOptions { penalty_tolerance: Some(1e-3), ..omega(options(gauss), 10.0) };
     assert!(refusal(double(), both).contains("exclude each other"));
     let auto = |text: &str| RunOptions { penalty: Some(PenaltyStrength::Auto), ..options(text) };
-    assert!(refusal(double(), auto("--method dop853")).contains("add --step"));
+    assert!(refusal(double(), auto("--method dop853")).contains("add step"));
     for bad in [0.0, -1.0, f64::NAN, 1e-300, 1e300] {
         assert!(refusal(double(), omega(options(gauss), bad)).contains("positive and finite"));
     }
@@ -415,16 +415,16 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
                 constraint rod : dot(q, q) = 1\n";
     let wall = Problem::from_text("wall", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let weak = refusal(wall, omega(options("--method dop853"), 1.0));
-    assert!(weak.contains("--penalty 1: H is NaN") && weak.contains("larger omega"), "{weak}");
+    assert!(weak.contains("penalty 1: H is NaN") && weak.contains("larger omega"), "{weak}");
     let hopf = load(&repository().join("suite/models/hopf-oscillator.holo"), &[]).unwrap();
     assert!(refusal(hopf, omega(options(gauss), 10.0)).contains("holds momenta"));
     // ωh²v = 0.598.
     let stiff = refusal(double(), omega(options(gauss), 50.0));
     assert!(stiff.contains("omega h^2 v is 0.59") && stiff.contains("omega below 10.0"), "{stiff}");
     let allowed = RunOptions { allow_unstable: true, ..omega(options(gauss), 50.0) };
-    assert!(Simulation::new(double(), allowed).unwrap().warnings[0].contains("0.59"));
+    assert!(prepare(double(), allowed).unwrap().warnings[0].contains("0.59"));
 
-    let warnings = |problem: Problem, options: RunOptions| Simulation::new(problem, options).unwrap().warnings;
+    let warnings = |problem: Problem, options: RunOptions| prepare(problem, options).unwrap().warnings;
     assert!(warnings(double(), omega(options(gauss), 12.0))[0].contains("stiff for this step"));
     assert!(warnings(double(), omega(options(gauss), 9.0)).is_empty());
     let says = |problem: Problem, options: RunOptions, words: &str| {
@@ -439,7 +439,7 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
     );
     says(model("kepler", &[]), omega(options("--method dop853"), 9.0), "no constraints");
     says(model("rigid-body", &[]), omega(options("--method dop853"), 9.0), "vector field");
-    says(double(), off(options("--method dop853")), "there is no --penalty");
+    says(double(), off(options("--method dop853")), "there is no penalty");
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
         Problem::from_text("rods", &text, &BTreeMap::new(), &Settings::default())
     };
     let with = || omega(options("--method dop853 --rtol 1e-10 --atol 1e-10 --until 0.5 --samples 3"), 40.0);
-    let simulation = Simulation::new(pieces(20_000)?, with())?;
+    let simulation = prepare(pieces(20_000)?, with())?;
     assert!(simulation.problem.examined.rows.is_some());
     let (few, many) = (run(pieces(1)?, with())?, run(pieces(20_000)?, with())?);
     let (a, b) = (few.array("b"), many.array("b"));
@@ -520,5 +520,5 @@ fn what_a_pilot_run_starts_from_is_not_the_runs() {
     };
     let pilot = refusal(ring.clone(), with(3.0 / 2e-4));
     assert!(pilot.contains("give way"), "{pilot}");
-    assert!(Simulation::new(ring, with(1e9)).is_ok());
+    assert!(prepare(ring, with(1e9)).is_ok());
 }

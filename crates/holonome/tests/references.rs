@@ -6,8 +6,9 @@
 mod common;
 
 use common::{distance, load, numbers, options, repository, run};
+use holonome::method::Treatment;
 use holonome::recording::variables;
-use holonome::{Problem, RunOptions};
+use holonome::{Problem, RunOptions, StepSize};
 use serde_json::Value;
 use std::path::PathBuf;
 use toml::{Table, Value as Toml};
@@ -86,9 +87,8 @@ fn states_of_the_cases() {
         let name = text(&case, "name");
         let Some(problem) = problem_unless_refused(&case) else { continue };
         let options = RunOptions {
-            method: text(&case, "method").to_string(),
-            rtol: number(&case, "rtol"),
-            atol: number(&case, "atol"),
+            method: text(&case, "method").parse().unwrap(),
+            step: StepSize::Adaptive { rtol: number(&case, "rtol"), atol: number(&case, "atol") },
             until: number(&case, "until"),
             samples: Some(2),
             ..RunOptions::default()
@@ -154,15 +154,15 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
 /// A published row as it is run: many steps are replaced by fewer that show the same number.
 fn affordable(row: &Table) -> RunOptions {
     let mut options = options(text(row, "options"));
-    let steps = options.step.map_or(0.0, |h| options.until / h);
+    let steps = options.step.fixed().map_or(0.0, |h| options.until / h);
     if steps > 2e6 && std::env::var_os("HOLONOME_LONG").is_none() {
-        if options.method.starts_with("feedback") {
+        if options.method.treatment == Treatment::Feedback {
             // The drift is periodic and has its maximum in the first of the 155 periods (suite/reference/NOTES.md).
             options.until /= 20.0;
         } else {
             // Plain Euler follows X + h X₂ + …: what it loses depends on h·T alone, up to relative O(h).
             options.until /= 10.0;
-            options.step = options.step.map(|h| 10.0 * h);
+            options.step = options.step.fixed().map(|h| 10.0 * h).into();
         }
     }
     options

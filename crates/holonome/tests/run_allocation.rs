@@ -11,7 +11,7 @@ mod common;
 use common::{load, options, repository};
 use holonome::model::graph::interpret::{Backend, Interpreter};
 use holonome::model::rows::{BLOCK, RowKernel};
-use holonome::{Control, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Problem, RunOptions, Settings, Sweep, SweepOptions, prepare};
 use holonome_jit::{BlockInterpreter, best};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ struct Counts {
 fn count(problem: Problem, options: RunOptions) -> Counts {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions { out: Some(folder.path().join("run")), ..options };
-    let mut simulation = Simulation::new(problem, options).unwrap();
+    let mut simulation = prepare(problem, options).unwrap();
     simulation.open().unwrap();
     let mut shown = 0;
     let mut watch = |_: &holonome::Progress| {

@@ -288,7 +288,7 @@ fn what_is_not_finite_is_named() {
     let (problem, starts) = ensemble(text, &[("a", "2 - i")], 10);
     let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
     assert!(error.starts_with("trajectory 3: the initial value of 'x' is NaN"), "{error}");
-    assert!(error.contains("--vary"), "{error}");
+    assert!(error.contains("vary"), "{error}");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
         let error = try_at(&problem, &starts, i).unwrap_err();
         assert_eq!(error.trajectory(), i);
         let shown = error.to_string();
-        for word in words.iter().chain(&["--project-initial"]) {
+        for word in words.iter().chain(&["project_initial"]) {
             assert!(shown.contains(word), "no '{word}' in {shown}");
         }
     };
@@ -346,7 +346,7 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
 
     let (problem, starts) = ensemble_with(PENDULUM, settings, &[("q", "(0, if(i == 3, 0, 1), 0)")], 10).unwrap();
     let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
-    assert!(error.starts_with("--project-initial: trajectory 3: the constraints are redundant there"), "{error}");
+    assert!(error.starts_with("project_initial: trajectory 3: the constraints are redundant there"), "{error}");
 }
 
 #[test]
@@ -379,56 +379,45 @@ fn hidden_constraints_see_the_parameters_of_their_trajectory() {
 #[test]
 fn mistakes_are_shown_where_they_are() {
     let plain = Settings::default;
-    refused(PENDULUM, plain(), &[("l", "1 + j")], &["unknown name 'j'", "--> --vary:1:7", "l=1 + j"]);
-    refused(PENDULUM, plain(), &[("l", "1 +")], &["--> --vary:1:"]);
+    refused(PENDULUM, plain(), &[("l", "1 + j")], &["unknown name 'j'", "--> vary:1:7", "l=1 + j"]);
+    refused(PENDULUM, plain(), &[("l", "1 +")], &["--> vary:1:"]);
     let spring = "parameter stiffness = 1\nstate x = 0\nx' = stiffness\n";
-    let words = ["cannot vary 'stifness'", "--> --vary:1:1", "did you mean 'stiffness'?"];
+    let words = ["cannot vary 'stifness'", "--> vary:1:1", "did you mean 'stiffness'?"];
     refused(spring, plain(), &[("stifness", "1")], &words);
     refused(PENDULUM, plain(), &[("speed", "1")], &["cannot vary 'speed'", "these can be varied: m, g, l, q, p"]);
-    refused(PENDULUM, plain(), &[("q", "(i, 1)")], &["the initial value of 'q' has the shape R^2", "--> --vary:1:3"]);
+    refused(PENDULUM, plain(), &[("q", "(i, 1)")], &["the initial value of 'q' has the shape R^2", "--> vary:1:3"]);
     refused(PENDULUM, plain(), &[("q", "(0, p.x, 0)")], &["the momentum 'p' cannot be used in initial values"]);
     refused(PENDULUM, plain(), &[("l", "2*l")], &["parameter 'l' is defined by itself"]);
-    refused(
-        PENDULUM,
-        plain(),
-        &[("l", "q.x")],
-        &["the coordinate 'q' cannot be used in a parameter", "--> --vary:1:3"],
-    );
+    refused(PENDULUM, plain(), &[("l", "q.x")], &["the coordinate 'q' cannot be used in a parameter", "--> vary:1:3"]);
     refused(
         PENDULUM,
         plain(),
         &[("l", "1"), ("l", "2")],
-        &["'l' is given by --vary twice", "--> --vary:1:1", "first time"],
+        &["'l' is given by vary twice", "--> vary:1:1", "first time"],
     );
     // Of trajectory 0 the numbers are checked at once.
-    refused(
-        PENDULUM,
-        plain(),
-        &[("q", "(0, 2 + i, 0)")],
-        &["the initial state does not meet constraint", "--vary:1:3"],
-    );
-    refused(PENDULUM, plain(), &[("m", "1/i")], &["parameter 'm' is inf", "--> --vary:1:3"]);
+    refused(PENDULUM, plain(), &[("q", "(0, 2 + i, 0)")], &["the initial state does not meet constraint", "vary:1:3"]);
+    refused(PENDULUM, plain(), &[("m", "1/i")], &["parameter 'm' is inf", "--> vary:1:3"]);
 
     let sized = "size n = 2\nparameter i = 1\nstate x[k in 1..n] = k\nx[k]' = i\n";
-    let words = ["cannot vary 'n': it is a size", "--> --vary:1:1", "--set n=…", "declared here"];
+    let words = ["cannot vary 'n': it is a size", "--> vary:1:1", "set n=…", "declared here"];
     refused(sized, plain(), &[("n", "2")], &words);
     refused(sized, plain(), &[("m", "2")], &["these can be varied: i, x"]);
-    let words = ["an index is made of", "--> --vary:1:6", "this differs between trajectories"];
+    let words = ["an index is made of", "--> vary:1:6", "this differs between trajectories"];
     refused(sized, plain(), &[("x", "(1, 2)[i]")], &["an index is made of", "this differs between trajectories"]);
     refused(sized, plain(), &[("x", "sum(j in 1..i : j)")], &[words[0], words[2]]);
 
     let both = Settings { set: pairs(&[("l", "2")]), ..plain() };
-    let words =
-        ["'l' is given both by --set and by --vary", "--> --vary:1:1", "::: --set:1:1", "leave one of them out"];
+    let words = ["'l' is given both by set and by vary", "--> vary:1:1", "::: set:1:1", "leave one of them out"];
     refused(PENDULUM, both, &[("l", "1 + i")], &words);
     // Elsewhere neither the trajectory nor draws are known.
     let set = |value| Settings { set: pairs(&[("l", value)]), ..plain() };
-    refused(PENDULUM, set("i"), &[("m", "2 + i")], &["unknown name 'i'", "--> --set:1:3"]);
-    refused(PENDULUM, set("normal()"), &[], &["normal() stands only in initial values and in --vary", "--> --set:1:3"]);
+    refused(PENDULUM, set("i"), &[("m", "2 + i")], &["unknown name 'i'", "--> set:1:3"]);
+    refused(PENDULUM, set("normal()"), &[], &["normal() stands only in initial values and in vary", "--> set:1:3"]);
 
     for (trajectories, words) in [(0, "at least one"), ((1 << 32) + 1, "4294967296")] {
         let error = ensemble_with(PENDULUM, plain(), &[], trajectories).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains(words) && error.to_string().contains("--trajectories"), "{error}");
+        assert!(error.to_string().contains(words) && error.to_string().contains("trajectories"), "{error}");
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use holonome::store::{Status, StoredRun};
-use holonome::{Control, Error, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,13 @@ use std::path::{Path, PathBuf};
 const PENDULUM: &str = "models/spherical-pendulum.holo";
 
 fn options(method: &str, step: Option<f64>, until: f64, out: &Path) -> RunOptions {
-    RunOptions { method: method.into(), step, until, out: Some(out.to_path_buf()), ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().unwrap(),
+        step: step.into(),
+        until,
+        out: Some(out.to_path_buf()),
+        ..RunOptions::default()
+    }
 }
 
 fn sweep(model: &str, run: RunOptions, trajectories: u64, vary: &[(&str, &str)], shard: Option<(u64, u64)>) -> Sweep {
@@ -77,7 +83,7 @@ fn a_trajectory_is_what_a_run_gives() {
             if method.starts_with("feedback") && i > 0 {
                 continue;
             }
-            let mut simulation = Simulation::new(problem, single.clone()).unwrap();
+            let mut simulation = prepare(problem, single.clone()).unwrap();
             let alone = simulation.run(&mut |_| Control::Continue).unwrap();
             let stored = StoredRun::open(single.out.as_ref().unwrap()).unwrap();
             let rows = samples as usize * 3;
@@ -115,7 +121,7 @@ fn feedback_has_the_weights_of_each_start() {
     assert_eq!(ensemble.run(&mut go_on).unwrap().failed, 0);
     let single = RunOptions { out: Some(folder.path().join("single")), ..run };
     let problem = holonome::Problem::load(&path, &settings).unwrap();
-    Simulation::new(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
+    prepare(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
     let [many, one] =
         [&out, single.out.as_ref().unwrap()].map(|path| StoredRun::open(path).unwrap().read("r").unwrap());
     assert_eq!(many[..one.len()], one);
@@ -139,10 +145,10 @@ fn threads_and_parts_change_nothing() {
         let merged = folder.path().join(format!("merged-{k}"));
         let summary = holonome::sweep::merge(&merged, &parts).unwrap();
         assert_eq!(whole, chunks(&merged), "{method}");
-        assert_eq!(summary["trajectories"], 700);
+        assert_eq!(summary.trajectories, 700);
         let direct = StoredRun::open(&folder.path().join(format!("one-{k}"))).unwrap();
         for key in ["steps", "drift", "failed", "method", "t"] {
-            assert_eq!(summary[key], direct.summary()[key], "{key}");
+            assert_eq!(summary.to_json()[key], direct.summary()[key], "{key}");
         }
     }
 }
@@ -159,7 +165,7 @@ fn what_is_stopped_goes_on() {
     let summary = make(&stopped).run(&mut |_| Control::Stop).unwrap();
     assert!(summary.interrupted && summary.trajectories < 3000, "{}", summary.trajectories);
     assert_eq!(StoredRun::open(&stopped).unwrap().status(), Status::Interrupted);
-    let mut resumed = Sweep::resume(&stopped).unwrap().unwrap().unwrap_or_else(|_| panic!("it is not finished"));
+    let Some(Resumed::Continues(mut resumed)) = Sweep::resume(&stopped).unwrap() else { panic!("it is not finished") };
     let summary = resumed.run(&mut go_on).unwrap();
     assert_eq!((summary.trajectories, summary.interrupted), (3000, false));
     assert_eq!(chunks(&whole), chunks(&stopped));
@@ -167,7 +173,10 @@ fn what_is_stopped_goes_on() {
     for key in ["steps", "drift", "failed"] {
         assert_eq!(one.summary()[key], other.summary()[key], "{key}");
     }
-    assert!(Sweep::resume(&stopped).unwrap().unwrap().is_err(), "a finished ensemble gives its summary");
+    assert!(
+        matches!(Sweep::resume(&stopped).unwrap(), Some(Resumed::Finished { .. })),
+        "a finished ensemble gives its summary"
+    );
 }
 
 #[test]
@@ -241,7 +250,10 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
     let trajectories = 256;
     let ends = |method: &str, tolerance: f64| -> Vec<Vec<f64>> {
         let out = folder.path().join(format!("{method}-{tolerance:e}").replace(':', "-"));
-        let run = RunOptions { rtol: tolerance, atol: tolerance, ..options(method, None, 10.0, &out) };
+        let run = RunOptions {
+            step: StepSize::Adaptive { rtol: tolerance, atol: tolerance },
+            ..options(method, None, 10.0, &out)
+        };
         sweep(PENDULUM, run, trajectories, &[("p", "(1+1e-3*i/N, 0, -1)")], None).run(&mut go_on).unwrap();
         let stored = StoredRun::open(&out).unwrap();
         let [q, p] = ["q", "p"].map(|array| stored.read(array).unwrap());

@@ -5,7 +5,7 @@
 mod common;
 
 use common::run;
-use holonome::{Problem, RunOptions, Settings};
+use holonome::{Problem, RunOptions, Settings, StepSize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -125,10 +125,9 @@ fn end_of(
     off: Option<Off>,
 ) -> Result<(u64, Vec<f64>), String> {
     let options = RunOptions {
-        method: method.to_string(),
-        step: step.map(|h| h * units.time),
+        method: method.parse().unwrap(),
+        step: step.map_or(StepSize::adaptive(1e-7), |h| StepSize::Fixed(h * units.time)),
         until: 2.0 * units.time,
-        rtol: 1e-7,
         samples: Some(2),
         reference: off.map(|(_, reference)| with_numbers(reference, units)),
         ..RunOptions::default()

@@ -1,5 +1,7 @@
 //! Why a run ended before its end. The state stays at the last good step.
 
+use holonome_words::option;
+
 /// Why a run failed; `E` is the observer's error.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure<E> {
@@ -27,7 +29,7 @@ pub enum Failure<E> {
     },
     /// The plan's limit on steps is reached.
     #[error(
-        "t = {t} is reached after {limit} steps, which is the limit; raise it with --max-steps, or loosen the tolerance"
+        "t = {t} is reached after {limit} steps, which is the limit; raise it with {max_steps}, or loosen the tolerance", max_steps = option("max_steps")
     )]
     TooManySteps {
         /// How far the run came.
@@ -75,7 +77,7 @@ pub enum Failure<E> {
     },
     /// The linear equations of a linearly implicit step came near to being singular.
     #[error(
-        "the step from t = {t} is too long for a potential that bends downwards there: the smallest eigenvalue of I + beta h^2 M^-1 V_qq is {eigenvalue:.3} or less, and the method fails as it nears 0; take a shorter step, a smaller penalty where there is one, or a smaller --beta"
+        "the step from t = {t} is too long for a potential that bends downwards there: the smallest eigenvalue of I + beta h^2 M^-1 V_qq is {eigenvalue:.3} or less, and the method fails as it nears 0; take a shorter step, a smaller penalty where there is one, or a smaller {beta}", beta = option("beta")
     )]
     Indefinite {
         /// Start of the step.
@@ -109,7 +111,7 @@ pub enum Failure<E> {
     },
     /// The constraints do not determine their forces.
     #[error(
-        "the constraints are dependent at t = {t}, where {constraint} says what others say (a pivot of {pivot:.1e}, where 1 is independent): their forces are not determined there; a start or parameters that keep away from that configuration help, and so does a penalty (`--penalty auto`)"
+        "the constraints are dependent at t = {t}, where {constraint} says what others say (a pivot of {pivot:.1e}, where 1 is independent): their forces are not determined there; a start or parameters that keep away from that configuration help, and so does a penalty (`{penalty_auto}`)", penalty_auto = option("penalty").of("auto")
     )]
     Dependent {
         /// Where it was seen.

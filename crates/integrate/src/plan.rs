@@ -2,6 +2,7 @@
 
 use crate::method::Method;
 use crate::stability::Gain;
+use holonome_words::option;
 use serde::{Deserialize, Serialize};
 
 /// A run's plan.
@@ -91,14 +92,14 @@ pub enum PlanError {
         value: f64,
     },
     /// An adaptive run was asked of a scheme without an error estimate.
-    #[error("`{scheme}` has no error estimate and needs a fixed step (`--step`)")]
+    #[error("`{scheme}` has no error estimate and needs a fixed step (`{step}`)", step = option("step"))]
     NeedsStep {
         /// The scheme.
         scheme: &'static str,
     },
     /// An adaptive run was asked of a treatment that is for equal steps.
     #[error(
-        "`{treatment}` needs a fixed step (`--step`): one that is chosen from an error estimate would not be chosen again backwards in time, and symmetry is what it is for"
+        "`{treatment}` needs a fixed step (`{step}`): one that is chosen from an error estimate would not be chosen again backwards in time, and symmetry is what it is for", step = option("step")
     )]
     NeedsEqualSteps {
         /// The treatment.

@@ -281,7 +281,7 @@ fn adaptive_steps_are_refused() {
     let refused = Plan::adaptive(method("symmetric-projection:dop853"), 0.0, 1.0, 1e-6, 1e-6).unwrap_err();
     assert_eq!(refused, PlanError::NeedsEqualSteps { treatment: "symmetric-projection" });
     let message = refused.to_string();
-    assert!(message.contains("`symmetric-projection` needs a fixed step (`--step`)"), "{message}");
+    assert!(message.contains("`symmetric-projection` needs a fixed step (`step`)"), "{message}");
     // Without an error estimate that is what is said first.
     let refused = Plan::adaptive(method("symmetric-projection:rk4"), 0.0, 1.0, 1e-6, 1e-6).unwrap_err();
     assert_eq!(refused, PlanError::NeedsStep { scheme: "rk4" });

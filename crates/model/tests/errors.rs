@@ -30,8 +30,9 @@ fn expectations(text: &str) -> Vec<Expected> {
         .collect()
 }
 
-/// What `holonome check` reports.
+/// What `holonome check` reports, in its words.
 fn findings(text: &str) -> Vec<Diagnostic> {
+    holonome_words::spell_options(holonome_words::Spelling::Flags);
     let reading = holonome_model::syntax::read(text);
     let mut environment = Environment {
         read_table: &|path| std::fs::read_to_string(format!("{FOLDER}/{path}")).map_err(|e| e.to_string()),

@@ -3,9 +3,9 @@
 use super::trial::Monitor;
 use super::{Failed, budget_of};
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, prepare};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
@@ -30,8 +30,8 @@ pub(super) fn step(
     let (mut untried, mut steps) = (1..budget + 1, budget);
     let (mut best, mut price) = (None, 0);
     for _ in 0..ROUNDS {
-        let options = RunOptions { step: Some(options.until / steps as f64), ..options.clone() };
-        let simulation = Simulation::new(problem.clone(), options)?;
+        let options = RunOptions { step: StepSize::Fixed(options.until / steps as f64), ..options.clone() };
+        let simulation = prepare(problem.clone(), options)?;
         let Spent { steps: made, spent, complete } = spent(&simulation, 2 * budget, monitor);
         if made == 0 {
             // It fails at once, and will say why.
@@ -65,8 +65,8 @@ pub(super) fn tolerance(
 ) -> Result<Result<Simulation, Failed>, Error> {
     let attempt = |power: f64| -> Result<(Simulation, u64), Error> {
         let tolerance = 10f64.powf(power);
-        let options = RunOptions { rtol: tolerance, atol: 0.0, ..options.clone() };
-        let simulation = Simulation::new(problem.clone(), options)?;
+        let options = RunOptions { step: StepSize::adaptive(tolerance), ..options.clone() };
+        let simulation = prepare(problem.clone(), options)?;
         let Spent { spent, .. } = spent(&simulation, budget, monitor);
         Ok((simulation, spent))
     };

@@ -4,10 +4,11 @@ use super::budget;
 use super::trial::Monitor;
 use super::{CompareOptions, Failed, Measured, Row};
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, prepare};
 use holonome_integrate::method::{Method, Needs, Treatment};
+use holonome_words::option;
 
 /// A method and how it steps.
 pub(super) struct Case {
@@ -31,29 +32,44 @@ fn adapts(method: &Method) -> bool {
 /// The cases: each method with everything that it can use. A method that can choose its steps takes the tolerances, and
 /// the fixed steps only where there are no tolerances; the others take the steps.
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
-    let methods = methods(&options.methods)?;
+    let methods = &options.methods;
+    check(methods)?;
     if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
-        return Err(Error::option("--budget must be positive, but it is 0"));
+        return Err(Error::option(format!("{budget} must be positive, but it is 0", budget = option("budget"))));
     }
     if !options.budgets.is_empty() {
         if options.run.every.is_some() {
-            let message = "--every asks for steps of its own, and --budget for others: take --samples";
+            let message = format!(
+                "{every} asks for steps of its own, and {budget} for others: take {samples}",
+                every = option("every"),
+                budget = option("budget"),
+                samples = option("samples")
+            );
             return Err(Error::option(message));
         }
         if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
-            let message = "--budget chooses steps and tolerances itself: leave out --step, --rtol and --atol";
+            let message = format!(
+                "{budget} chooses steps and tolerances itself: leave out {step}, {rtol} and {atol}",
+                budget = option("budget"),
+                step = option("step"),
+                rtol = option("rtol"),
+                atol = option("atol")
+            );
             return Err(Error::option(message));
         }
-        return Ok(product(&methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
+        return Ok(product(methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
     }
     let tolerances = tolerances(options)?;
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
     if let (Some(method), true) = (methods.iter().find(|m| !adapts(m)), fixed.is_empty()) {
         return Err(Error::option(format!(
-            "--method {method}: it does not choose its steps, they are fixed: add --step h1,h2,… or --budget b1,b2,…"
+            "{}: it does not choose its steps, they are fixed: add {step_h1h2} or {budget_b1b2}",
+            option("method").with(method),
+            step_h1h2 = option("step").of("h1,h2,…"),
+            budget_b1b2 = option("budget").of("b1,b2,…")
         )));
     }
-    Ok(product(&methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
+    Ok(product(methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
         true => tolerances.clone(),
         false => fixed.clone(),
     }))
@@ -64,28 +80,34 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
     if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
-        warnings.push("--rtol or --atol has no effect: no method here chooses its steps".to_string());
+        warnings.push(format!(
+            "{rtol} or {atol} has no effect: no method here chooses its steps",
+            rtol = option("rtol"),
+            atol = option("atol")
+        ));
     }
     if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
-        let what = "every method here chooses its steps from the tolerances; without --rtol and --atol they are fixed";
-        warnings.push(format!("--step has no effect: {what}"));
+        let what = format!(
+            "every method here chooses its steps from the tolerances; without {rtol} and {atol} they are fixed",
+            rtol = option("rtol"),
+            atol = option("atol")
+        );
+        warnings.push(format!("{step} has no effect: {what}", step = option("step")));
     }
     warnings
 }
 
-fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
-    let mut methods: Vec<Method> = Vec::new();
-    for name in names {
-        let method: Method = name.parse()?;
-        if methods.contains(&method) {
-            return Err(Error::option(format!("--method {method} is there twice: leave one out")));
-        }
-        methods.push(method);
+fn check(methods: &[Method]) -> Result<(), Error> {
+    if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
+        return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
     }
     if methods.is_empty() {
-        return Err(Error::option("there is nothing to compare: name methods, for example --method corrected:dop853"));
+        return Err(Error::option(format!(
+            "there is nothing to compare: name methods, for example {method_correcteddop853}",
+            method_correcteddop853 = option("method").of("corrected:dop853")
+        )));
     }
-    Ok(methods)
+    Ok(())
 }
 
 fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> {
@@ -94,13 +116,12 @@ fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> 
 
 /// The tolerances; those of a run where neither they nor steps are given.
 fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
-    let defaults = RunOptions::default();
     let (mut rtol, atol) = (options.rtol.clone(), &options.atol);
     if rtol.is_empty() {
         rtol = match (atol.len(), options.steps.len()) {
             (0, 1..) => return Ok(Vec::new()),
-            (0, 0) => vec![defaults.rtol],
-            (many, _) => vec![defaults.rtol; many],
+            (0, 0) => vec![RTOL],
+            (many, _) => vec![RTOL; many],
         };
     }
     let pair = |(k, &relative): (usize, &f64)| match atol.len() {
@@ -108,8 +129,10 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
         1 => Ok(Steps::Tolerance(relative, atol[0])),
         many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
         many => Err(Error::option(format!(
-            "--atol has {many} values and --rtol {}: give one for all, or one for each",
-            rtol.len()
+            "{atol} has {many} values and {rtol} {}: give one for all, or one for each",
+            rtol.len(),
+            atol = option("atol"),
+            rtol = option("rtol")
         ))),
     };
     rtol.iter().enumerate().map(pair).collect()
@@ -123,7 +146,7 @@ impl Case {
 
     /// The options of this case's run; of a budget, without steps.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
-        let mut options = RunOptions { method: self.method.to_string(), step: None, ..common.clone() };
+        let mut options = RunOptions { method: self.method, step: StepSize::default(), ..common.clone() };
         // What another method here uses is no mistake; what none of them uses is a warning of each.
         let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
         if another(&|m| m.treatment == Treatment::Feedback) {
@@ -145,8 +168,8 @@ impl Case {
             (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         }
         match self.steps {
-            Steps::Fixed(h) => options.step = Some(h),
-            Steps::Tolerance(rtol, atol) => (options.rtol, options.atol) = (rtol, atol),
+            Steps::Fixed(h) => options.step = StepSize::Fixed(h),
+            Steps::Tolerance(rtol, atol) => options.step = StepSize::Adaptive { rtol, atol },
             Steps::Budget(_) => {}
         }
         options
@@ -172,7 +195,7 @@ impl Case {
         let made = match self.steps {
             Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
             Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
-            _ => Simulation::new(problem.clone(), options).map(Ok),
+            _ => prepare(problem.clone(), options).map(Ok),
         };
         match made {
             Err(error @ Error::Gain { .. }) => {
@@ -184,17 +207,15 @@ impl Case {
 
     /// Its row.
     pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<Measured, Failed>) -> Row {
-        let used = run.map(|run| &run.options);
+        let used = run.map(|run| run.options.step);
         let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
-            Steps::Budget(budget) if adapts(&self.method) => {
-                (None, used.map(|options| (options.rtol, options.atol)), Some(budget))
-            }
-            Steps::Budget(budget) => (used.and_then(|options| options.step), None, Some(budget)),
+            Steps::Budget(budget) if adapts(&self.method) => (None, used.and_then(StepSize::tolerances), Some(budget)),
+            Steps::Budget(budget) => (used.and_then(StepSize::fixed), None, Some(budget)),
         };
-        let method = self.method.to_string();
+        let method = self.method;
         Row { method, step, tolerance, budget, penalty, extrapolated: false, outcome }
     }
 }

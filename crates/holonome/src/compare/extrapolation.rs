@@ -9,7 +9,7 @@ use super::{Failed, Measured};
 use crate::options::{PenaltyStrength, RunOptions};
 use crate::penalty::takes;
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, prepare};
 use crate::sweep::add_cost;
 
 /// Whether a case will have such a row.
@@ -41,7 +41,7 @@ fn extrapolated(
     let omega = run.penalty.as_ref().map_or(f64::NAN, |penalty| 2.0 * penalty.omega);
     let options = RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
     let failed = |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
-    let stiffer = Simulation::new(problem.clone(), options).map_err(failed)?;
+    let stiffer = prepare(problem.clone(), options).map_err(failed)?;
     let trial = Trial::record(&stiffer, &stiffer.plan, monitor);
     if let Some(failed) = trial.failed {
         return Err(failed);

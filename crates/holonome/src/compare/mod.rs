@@ -9,7 +9,7 @@
 //! use holonome::{Control, Problem, Settings};
 //!
 //! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
-//! let methods = vec!["euler".to_string(), "corrected:rk4".to_string()];
+//! let methods = vec!["euler".parse()?, "corrected:rk4".parse()?];
 //! let options = CompareOptions { methods, steps: vec![1e-2, 5e-3], ..CompareOptions::default() };
 //! if let Some(comparison) = compare(&problem, &options, &|_| Control::Continue)? {
 //!     print!("{}", comparison.to_csv());
@@ -38,6 +38,7 @@ use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::simulation::Simulation;
 use crate::summary::{Cost, Drift, Summary};
+use holonome_integrate::method::Method;
 use holonome_integrate::observer::Control;
 use holonome_model::treatment::InvariantKind;
 use rayon::prelude::*;
@@ -47,7 +48,7 @@ use trial::{Monitor, Trial};
 #[derive(Clone, Debug, Default)]
 pub struct CompareOptions {
     /// The methods.
-    pub methods: Vec<String>,
+    pub methods: Vec<Method>,
     /// Fixed steps.
     pub steps: Vec<f64>,
     /// Relative tolerances, for methods that choose their steps.
@@ -90,8 +91,8 @@ pub struct Comparison {
 
 /// One method with one step or tolerance.
 pub struct Row {
-    /// The method's name.
-    pub method: String,
+    /// The method.
+    pub method: Method,
     /// Its fixed step.
     pub step: Option<f64>,
     /// Its tolerances, relative and absolute.
@@ -151,7 +152,7 @@ impl Comparison {
 impl Row {
     /// The method, and whether it is extrapolated.
     pub fn label(&self) -> String {
-        if self.extrapolated { format!("{}, extrapolated", self.method) } else { self.method.clone() }
+        if self.extrapolated { format!("{}, extrapolated", self.method) } else { self.method.to_string() }
     }
 }
 

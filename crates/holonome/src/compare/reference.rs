@@ -10,19 +10,21 @@
 
 use super::trial::{Monitor, Samples, Trial};
 use crate::error::Error;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::Simulation;
+use crate::simulation::prepare;
+use holonome_integrate::method::{Method, Scheme, Treatment};
 use holonome_integrate::plan::Stepping;
+use holonome_words::option;
 
 /// A solution at the samples' times, computed twice.
 pub struct Reference {
     /// The method.
-    pub method: String,
+    pub method: Method,
     /// Its relative tolerance; the absolute one is this times the size of the initial state.
     pub rtol: f64,
     /// The method of the second computation.
-    pub checked_by: String,
+    pub checked_by: Method,
     /// Its relative tolerance.
     pub checked_at: f64,
     /// The last sample up to which the two agree to [`USEFUL`] of the state's size; none where they never do.
@@ -46,7 +48,10 @@ const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
 /// Why the computations part although neither failed.
 const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
 const REDUNDANT: &str = "the constraints are redundant, and both methods solve for multipliers";
-const PARTED_AT_ONCE: &str = "the start is not where --reference aims, and each computation takes its own way there";
+fn parted_at_once() -> String {
+    let reference = option("reference");
+    format!("the start is not where {reference} aims, and each computation takes its own way there")
+}
 
 impl Reference {
     /// Pieces of work that [`Reference::make`] reports.
@@ -83,8 +88,12 @@ impl Reference {
         monitor: &Monitor<'_>,
     ) -> Result<Reference, Error> {
         let redundant = !problem.examined.redundant.is_empty();
-        let treatment = if redundant || invariants_hold(problem) { "corrected:" } else { "" };
-        let [method, checked_by] = ["dop853", "tsit5"].map(|scheme| format!("{treatment}{scheme}"));
+        let corrects = redundant || invariants_hold(problem);
+        let treatment = if corrects { Treatment::Corrected } else { Treatment::Plain };
+        let [method, checked_by] = ["dop853", "tsit5"].map(|name| {
+            let scheme = Scheme::named(name).expect("a registered scheme");
+            Method { treatment, ..Method::plain(scheme) }
+        });
         if redundant {
             let reason = Some(REDUNDANT.to_string());
             let (times, states, end) = (Vec::new(), Vec::new(), common.until);
@@ -102,8 +111,8 @@ impl Reference {
                 states,
             });
         }
-        let run = |(method, rtol): (&str, f64)| solve(problem, common, method, rtol, times, monitor);
-        let (first, second) = rayon::join(|| run((&method, rtol)), || run((&checked_by, checked_at)));
+        let run = |(method, rtol): (Method, f64)| solve(problem, common, method, rtol, times, monitor);
+        let (first, second) = rayon::join(|| run((method, rtol)), || run((checked_by, checked_at)));
         let ((first, failed), (second, also)) = (first?, second?);
         let common_count = first.t.len().min(second.t.len());
         let mut reference = Reference {
@@ -124,8 +133,8 @@ impl Reference {
             size = size.max(distance(state, &vec![0.0; state.len()]));
             error = error.max(distance(state, other));
             if error > USEFUL * size {
-                let parted = if common.reference.is_some() { PARTED_AT_ONCE } else { PARTED };
-                reference.reason.get_or_insert(parted.to_string());
+                let aims = common.reference.is_some();
+                reference.reason.get_or_insert_with(|| if aims { parted_at_once() } else { PARTED.to_string() });
                 break;
             }
             (reference.good_until, reference.error) = (Some(reference.times[k]), error);
@@ -164,20 +173,20 @@ fn invariants_hold(problem: &Problem) -> bool {
 fn solve(
     problem: &Problem,
     common: &RunOptions,
-    method: &str,
+    method: Method,
     rtol: f64,
     times: &[f64],
     monitor: &Monitor<'_>,
 ) -> Result<(Samples, Option<String>), Error> {
     let options = RunOptions {
-        method: method.to_string(),
-        rtol,
+        method,
+        step: StepSize::adaptive(rtol),
         max_step: common.max_step,
         until: common.until,
         reference: common.reference.clone(),
         ..RunOptions::default()
     };
-    let simulation = Simulation::new(problem.clone(), options)?;
+    let simulation = prepare(problem.clone(), options)?;
     let mut plan = simulation.plan.clone();
     if let Stepping::Adaptive(adaptive) = &mut plan.stepping {
         adaptive.samples = times.to_vec();

@@ -15,8 +15,8 @@ impl Comparison {
         let mut all = json!({
             "model": self.model, "t": self.t,
             "reference": {
-                "method": reference.method, "rtol": reference.rtol,
-                "checked_by": reference.checked_by, "checked_at": reference.checked_at,
+                "method": reference.method.to_string(), "rtol": reference.rtol,
+                "checked_by": reference.checked_by.to_string(), "checked_at": reference.checked_at,
                 "error": reference.good_until.map(|_| reference.error), "good_until": reference.good_until,
                 "reason": reference.reason,
             },
@@ -75,7 +75,7 @@ fn row_json(row: &Row, hamiltonian: bool) -> Value {
     let (rtol, atol) = row.tolerance.unzip();
     let mut all = Map::new();
     let mut set = |key: &str, value: Value| drop(all.insert(key.to_string(), value));
-    set("method", json!(row.method));
+    set("method", json!(row.method.to_string()));
     set("step", json!(row.step));
     set("rtol", json!(rtol));
     set("atol", json!(atol));
@@ -129,7 +129,7 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
     }
     let number = |value: Option<f64>| value.map(|v| format!("{v:e}")).unwrap_or_default();
     let (rtol, atol) = row.tolerance.unzip();
-    let mut cells = vec![row.method.clone(), cell(row.step), number(rtol), number(atol), cell(row.budget)];
+    let mut cells = vec![row.method.to_string(), cell(row.step), number(rtol), number(atol), cell(row.budget)];
     cells.extend([cell(row.penalty), cell(row.penalty.map(|_| row.extrapolated))]);
     match &row.outcome {
         Ok(m) => {

@@ -305,7 +305,7 @@ fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, a
 #[cfg(test)]
 mod tests {
     use crate::compiled::CompiledMap;
-    use crate::{Problem, RunOptions, Settings, Simulation};
+    use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::controller::pi::rough_power;
     use holonome_integrate::controller::{Measured, Yardstick};
     use holonome_integrate::observer::Recorder;
@@ -404,14 +404,14 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let out = Some(folder.path().join("run"));
             let options = RunOptions {
-                method: method.to_string(),
-                rtol,
+                method: method.parse().unwrap(),
+                step: StepSize::adaptive(rtol),
                 until: 30.0,
                 samples: Some(7),
                 out,
                 ..RunOptions::default()
             };
-            let Ok(simulation) = Simulation::new(problem, options) else {
+            let Ok(simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
             let Simulation { plan, system, step, .. } = &simulation;

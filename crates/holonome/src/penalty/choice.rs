@@ -3,13 +3,14 @@
 use super::slow::{SlowManifold, Speed};
 use super::with_omega;
 use crate::error::Error;
-use crate::options::{PenaltyStrength, RunOptions};
+use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::{Simulation, Unwatched};
+use crate::simulation::{Unwatched, prepare};
 use holonome_integrate::method::Method;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::penalty::penalise;
+use holonome_words::option;
 use std::convert::Infallible;
 
 /// ω and how it was found.
@@ -63,31 +64,42 @@ pub(super) fn choose(
     options: &RunOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Choice, Error> {
-    let speed = options.step.map(|h| speed(problem, options, h)).transpose()?;
+    let speed = options.step.fixed().map(|h| speed(problem, options, h)).transpose()?;
     let choice = match (options.penalty, options.penalty_tolerance) {
         (Some(_), Some(_)) => {
-            return Err(Error::option("--penalty and --penalty-tolerance exclude each other: both choose omega"));
+            return Err(Error::option(format!(
+                "{penalty} and {penalty_tolerance} exclude each other: both choose omega",
+                penalty = option("penalty"),
+                penalty_tolerance = option("penalty_tolerance")
+            )));
         }
         (Some(PenaltyStrength::Omega(omega)), _) if !(omega > 0.0 && (omega * omega).is_normal()) => {
-            let message = format!("--penalty must be positive and finite, also when squared, but it is {omega:e}");
+            let message = format!(
+                "{penalty} must be positive and finite, also when squared, but it is {omega:e}",
+                penalty = option("penalty")
+            );
             return Err(Error::option(message));
         }
         (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: shown(omega) },
-        (Some(PenaltyStrength::Auto), _) => match options.step.zip(speed) {
+        (Some(PenaltyStrength::Auto), _) => match options.step.fixed().zip(speed) {
             Some((h, v)) => default(problem, method, h, v)?,
             None => {
-                return Err(Error::option(
-                    "--penalty auto chooses omega from the step: add --step, or give omega, or --penalty-tolerance",
-                ));
+                return Err(Error::option(format!(
+                    "{penalty_auto} chooses omega from the step: add {step}, or give omega, or {penalty_tolerance}",
+                    penalty_auto = option("penalty").of("auto"),
+                    step = option("step"),
+                    penalty_tolerance = option("penalty_tolerance")
+                )));
             }
         },
         (None, Some(tolerance)) if !(tolerance > 0.0 && tolerance.is_finite()) => {
             return Err(Error::option(format!(
-                "--penalty-tolerance must be positive and finite, but it is {tolerance}"
+                "{penalty_tolerance} must be positive and finite, but it is {tolerance}",
+                penalty_tolerance = option("penalty_tolerance")
             )));
         }
         (None, Some(tolerance)) => {
-            let trial = match options.step.zip(speed) {
+            let trial = match options.step.fixed().zip(speed) {
                 Some((h, v)) => default(problem, method, h, v)?.omega,
                 None => TRIAL,
             };
@@ -97,7 +109,7 @@ pub(super) fn choose(
     };
     // The default knows what it risks.
     let own = options.penalty != Some(PenaltyStrength::Auto);
-    if let Some((h, v)) = options.step.zip(speed).filter(|_| own) {
+    if let Some((h, v)) = options.step.fixed().zip(speed).filter(|_| own) {
         check(choice.omega, h, v, options.allow_unstable, warnings)?;
     }
     Ok(choice)
@@ -114,7 +126,8 @@ fn default(problem: &Problem, method: &Method, h: f64, v: f64) -> Result<Choice,
         false => Choice { omega: fastest, text: format!("{fastest:.4} = 3/h") },
     };
     if method.scheme.explicit {
-        let model = penalise(&problem.model, 1.0).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+        let model = penalise(&problem.model, 1.0)
+            .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
         let penalty = model.penalty.clone().expect("a penalised model has one");
         let (_, largest) = SlowManifold::new(&model, &penalty).stiffness(&model.initial);
         let stable = 1.0 / (h * largest.sqrt());
@@ -143,9 +156,10 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
     if ratio > REFUSED && !allowed {
         return Err(Error::Gain {
             message: format!(
-                "the penalty is too stiff for this step: omega h^2 v is {}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; --allow-unstable runs it all the same",
+                "the penalty is too stiff for this step: omega h^2 v is {}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; {allow_unstable} runs it all the same",
                 rounded(ratio, 3),
-                remedy(RISKY)
+                remedy(RISKY),
+                allow_unstable = option("allow_unstable")
             ),
         });
     }
@@ -162,22 +176,22 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
 /// v along the beginning of the motion: that of the constrained model, or where that cannot be run, as with redundant
 /// constraints, of the penalised one.
 fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> {
-    let model =
-        penalise(&problem.model, FASTEST / h).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+    let model = penalise(&problem.model, FASTEST / h)
+        .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
     let pilot = |mut motion: Problem, method: &str| {
         // What is observed may need multipliers, which a pilot run has none of.
         motion.model.observables.clear();
         let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
         let options = RunOptions {
-            method: method.to_string(),
-            rtol: PILOT_TOLERANCE,
+            method: named(method),
+            step: StepSize::adaptive(PILOT_TOLERANCE),
             until: options.until.min(problem.model.t0 + steps * h),
             // Steps may be long against the peaks of a speed.
             samples: Some(PILOT_SAMPLES),
             ..RunOptions::default()
         };
-        Simulation::new(motion, options)
+        prepare(motion, options)
     };
     // This ω is not the run's: where it moves the start too far, it leaves it.
     let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
@@ -189,6 +203,11 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> 
     // A motion that cannot be followed to the end tells what it told up to there.
     let _ = simulation.run_unstored(&simulation.plan, &mut state, &mut watch);
     Ok(watch.largest)
+}
+
+/// A method of the registry.
+fn named(method: &str) -> Method {
+    method.parse().expect("a registered method")
 }
 
 struct Fastest {
@@ -222,16 +241,15 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
         let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
         penalised.model.observables.clear();
         let degrees = penalised.model.degrees();
-        let accurate = RunOptions {
-            method: "dop853".to_string(),
-            until: options.until,
-            samples: Some(2),
-            ..RunOptions::default()
-        };
-        let simulation = Simulation::new(penalised, accurate)?;
+        let accurate =
+            RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };
+        let simulation = prepare(penalised, accurate)?;
         let mut state = simulation.state().clone();
         simulation.run_unstored(&simulation.plan, &mut state, &mut Unwatched).map_err(|failure| {
-            Error::option(format!("--penalty-tolerance: the run with omega = {omega} fails: {failure}"))
+            Error::option(format!(
+                "{penalty_tolerance}: the run with omega = {omega} fails: {failure}",
+                penalty_tolerance = option("penalty_tolerance")
+            ))
         })?;
         state.x.truncate(degrees);
         Ok(state.x)
@@ -243,16 +261,19 @@ fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial:
     let size = norm(&one).max(norm(&problem.model.initial[..one.len()]));
     if !(f64::EPSILON * size..=size).contains(&tolerance) {
         return Err(Error::option(format!(
-            "--penalty-tolerance is {tolerance:e}, and the positions are {size:.1e} from the origin: ask for an error from {:.1e}, their rounding, to {size:.1e}",
-            f64::EPSILON * size
+            "{penalty_tolerance} is {tolerance:e}, and the positions are {size:.1e} from the origin: ask for an error from {:.1e}, their rounding, to {size:.1e}",
+            f64::EPSILON * size,
+            penalty_tolerance = option("penalty_tolerance")
         )));
     }
     let constant = 4.0 / 3.0 * trial * trial * distance;
     let omega = (constant / tolerance).sqrt();
     if !(omega > 0.0 && omega.is_finite()) {
-        return Err(Error::option(
-            "--penalty-tolerance: the positions at the end do not depend on omega, so no omega follows; give --penalty",
-        ));
+        return Err(Error::option(format!(
+            "{penalty_tolerance}: the positions at the end do not depend on omega, so no omega follows; give {penalty}",
+            penalty_tolerance = option("penalty_tolerance"),
+            penalty = option("penalty")
+        )));
     }
     let text = format!(
         "{} for an error of {tolerance:e} in the positions at the end, where runs with {trial:.4} and {:.4} differ by {distance:.3e}",

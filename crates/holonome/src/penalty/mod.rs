@@ -16,6 +16,7 @@ use holonome_model::consistency;
 use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::syntax::diagnostic::Severity;
 use holonome_model::treatment::penalty::penalise;
+use holonome_words::option;
 
 /// What a penalised run is told of its penalty.
 pub struct Penalised {
@@ -54,7 +55,11 @@ pub(crate) fn apply(
     let useless = match asked {
         false => {
             if options.slow_manifold.is_some() {
-                warnings.push("--slow-manifold has no effect: there is no --penalty".to_string());
+                warnings.push(format!(
+                    "{slow_manifold} has no effect: there is no {penalty}",
+                    slow_manifold = option("slow_manifold"),
+                    penalty = option("penalty")
+                ));
             }
             return Ok((problem, None));
         }
@@ -64,7 +69,7 @@ pub(crate) fn apply(
         true => None,
     };
     if let Some(reason) = useless {
-        let name = if options.penalty.is_some() { "--penalty" } else { "--penalty-tolerance" };
+        let name = if options.penalty.is_some() { option("penalty") } else { option("penalty_tolerance") };
         warnings.push(format!("{name} has no effect: {reason}"));
         (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         return Ok((problem, None));
@@ -92,13 +97,14 @@ pub(crate) fn apply(
 
 /// The penalised problem for a known ω, its start moved onto the slow manifold if `slow` is set.
 pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
-    let mut model = penalise(&problem.model, omega).map_err(|reason| Error::option(format!("--penalty: {reason}")))?;
+    let mut model = penalise(&problem.model, omega)
+        .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
     let manifold = SlowManifold::new(&model, &penalty);
     let moved = match slow {
         true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
             Error::option(format!(
-                "--slow-manifold: {reason}; a larger omega holds them, --slow-manifold off leaves the start where it is"
+                "{slow_manifold}: {reason}; a larger omega holds them, {slow_manifold_off} leaves the start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off")
             ))
         })?),
         false => None,
@@ -106,10 +112,18 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
     let mut examined = consistency::examine_during(&model, problem.settings.span());
     if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
         let remedy = match slow {
-            true => "a larger omega moves the start less, --slow-manifold off not at all",
-            false => "take a smaller omega",
+            true => format!(
+                "a larger omega moves the start less, {slow_manifold_off} not at all",
+                slow_manifold_off = option("slow_manifold").of("off")
+            ),
+            false => "take a smaller omega".to_string(),
         };
-        return Err(Error::option(format!("--penalty {}: {}; {remedy}", choice::shown(omega), finding.message)));
+        return Err(Error::option(format!(
+            "{penalty} {}: {}; {remedy}",
+            choice::shown(omega),
+            finding.message,
+            penalty = option("penalty")
+        )));
     }
     examined.leave_out_unverified();
     let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);

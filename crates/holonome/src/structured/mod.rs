@@ -35,6 +35,7 @@ use holonome_model::rows::{self, RowMechanics};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
+use holonome_words::option;
 use nodes::Nodes;
 use program::Program as LoweredProgram;
 pub use program::{INDEFINITE, NOTABLE};
@@ -163,6 +164,22 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
     }
 }
 
+/// [`step`], which `fits` if it gives a state: a step of the user's own may not.
+fn step_of_length(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+    fits: &mut Result<(), String>,
+) -> Vec<Value> {
+    let x1 = step(method, space, t, h, x);
+    if x1.len() == x.len() {
+        return x1;
+    }
+    *fits = Err(format!("its step gives {} values for a state of {}", x1.len(), x.len()));
+    x.to_vec()
+}
+
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
@@ -187,7 +204,7 @@ fn straight_program(
 ) -> Result<(LoweredProgram<Straight>, StraightTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
     let recorded = |handing: Handing| recorded(method, Nodes::new(&functions), handing);
-    let (trace, find) = with_find(method, |handing| Ok(recorded(handing)))?;
+    let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (method.substeps(), settings.own(method));
     let program = straight::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
@@ -246,7 +263,7 @@ fn straight_places(
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
     let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
-    let trace = recorded(method, Nodes::new(&functions), Handing::ForcePlaces);
+    let trace = recorded(method, Nodes::new(&functions), Handing::ForcePlaces)?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -282,8 +299,14 @@ fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> 
 }
 
 /// A method's step, recorded.
-fn recorded<S: Symbols>(method: &Method, symbols: S, handing: Handing) -> Trace<S> {
-    record(symbols, (follows(method), handing), |space, t, h, x| step(method, space, t, h, x))
+///
+/// # Errors
+/// When the step gives no state.
+fn recorded<S: Symbols>(method: &Method, symbols: S, handing: Handing) -> Result<Trace<S>, String> {
+    let mut fits = Ok(());
+    let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| step_of_length(method, space, (t, h), x, &mut fits);
+    let trace = record(symbols, (follows(method), handing), step);
+    fits.map(|()| trace)
 }
 
 /// The recording of a method's step, and where it takes something over from the step before that of how this is found.
@@ -315,7 +338,7 @@ fn column_trace(
         mechanics.know_curvature(model).map_err(natural::not)?;
     }
     let beta = model.parameter_values.len();
-    Ok(recorded(method, ColumnSymbols::new(mechanics, beta), handing))
+    recorded(method, ColumnSymbols::new(mechanics, beta), handing)
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.
@@ -414,7 +437,10 @@ fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Res
 
 fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
     match scheme.needs == Needs::Stiff && model.stiff.is_none() {
-        true => Err("it has to know which part of the potential energy is stiff; name it with --stiff NAME, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified".into()),
+        true => Err(format!(
+            "it has to know which part of the potential energy is stiff; name it with {stiff_name}, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified",
+            stiff_name = option("stiff").of("NAME")
+        )),
         false => Ok(()),
     }
 }
@@ -434,7 +460,11 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
-            let penalty = if kind == Kind::Holonomic { ", or make them a potential with --penalty" } else { "" };
+            let penalty = if kind == Kind::Holonomic {
+                format!(", or make them a potential with {penalty}", penalty = option("penalty"))
+            } else {
+                String::new()
+            };
             return Err(format!(
                 "it takes no constraints, and the model has some; use {}{penalty}",
                 match facts.remedy() {

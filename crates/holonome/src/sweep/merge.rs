@@ -1,9 +1,8 @@
 //! Parts of an ensemble joined to what one run would have written.
 
-use super::{Sweep, Tally};
+use super::{Sweep, SweepSummary, Tally};
 use crate::error::Error;
 use crate::store::{RowReader, Status, Store, StoredRun};
-use serde_json::Value;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When a part is not finished, or of another ensemble; when parts are missing or overlap; when the folder cannot be
 /// written.
-pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<Value, Error> {
+pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
     let mut opened = Vec::new();
     for path in parts {
         let run = StoredRun::open(path).map_err(Error::store)?;
@@ -62,7 +61,11 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<Value, Error> {
 }
 
 /// Appends the rows of all parts.
-fn join(sweep: &mut Sweep, mut store: Store, parts: &[(Range<u64>, &PathBuf, StoredRun)]) -> Result<Value, Error> {
+fn join(
+    sweep: &mut Sweep,
+    mut store: Store,
+    parts: &[(Range<u64>, &PathBuf, StoredRun)],
+) -> Result<SweepSummary, Error> {
     let out = store.path().to_path_buf();
     let mut wall_seconds = 0.0;
     for (range, path, run) in parts {
@@ -82,7 +85,7 @@ fn join(sweep: &mut Sweep, mut store: Store, parts: &[(Range<u64>, &PathBuf, Sto
         wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
     }
     store.checkpoint(&sweep.tally).map_err(Error::store)?;
-    let summary = sweep.summary(out, wall_seconds, false).to_json();
-    store.finish(Status::Finished, summary.clone()).map_err(Error::store)?;
+    let summary = sweep.summary(Some(out), wall_seconds, false);
+    store.finish(Status::Finished, &summary.to_json()).map_err(Error::store)?;
     Ok(summary)
 }

@@ -9,17 +9,19 @@ mod merge;
 
 pub use merge::merge;
 
+use crate::arrays::{Array, Arrays};
 use crate::backend;
 use crate::compiled::CompiledLanes;
 use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::hold;
 use crate::options::{RunOptions, Settings};
+use crate::output::Output;
 use crate::problem::Problem;
 use crate::recording::Place;
-use crate::simulation::{Simulation, failed_names, reference_state};
+use crate::simulation::{Resumed, Simulation, failed_names, open_run, prepare, reference_state};
 use crate::starts::Starts;
-use crate::store::{ArrayLayout, Layout, Resumed, Status, Store, StoreError};
+use crate::store::{ArrayLayout, Layout, Resumed as Reopened, Status, Store, StoreError};
 use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
 pub(crate) use batch::add_cost;
 use batch::{Batch, Met, Seen, compute};
@@ -30,11 +32,12 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
+use holonome_words::option;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Index, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -136,10 +139,30 @@ pub struct SweepSummary {
     pub failures: Vec<(u64, String)>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// The folder.
-    pub out: PathBuf,
+    /// The folder; `None` if it is in memory.
+    pub out: Option<PathBuf>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+}
+
+/// An ensemble's result in memory: what was recorded of every trajectory, by name, and how well it went.
+#[derive(Clone, Debug)]
+pub struct SweepSolution {
+    /// Drifts, costs, failures and warnings.
+    pub summary: SweepSummary,
+    /// What was recorded, a row for each trajectory.
+    pub arrays: Arrays,
+}
+
+/// A recorded quantity by its name: `ensemble["q"]`.
+impl Index<&str> for SweepSolution {
+    type Output = Array;
+
+    /// # Panics
+    /// If it was not recorded; [`Arrays::get`] asks.
+    fn index(&self, name: &str) -> &Array {
+        &self.arrays[name]
+    }
 }
 
 /// Trajectories of one task at most: enough for lanes to refill, few enough to spread over threads.
@@ -170,11 +193,23 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     Ok(())
 }
 
+/// Compiles an ensemble of a problem, whose text is read once more with what varies.
+///
+/// # Errors
+/// As [`prepare`]; when what varies cannot be evaluated; when there is no such part.
+pub fn prepare_sweep(problem: &Problem, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+    check(&sweep)?;
+    let Problem { name, source, tables, settings, .. } = problem;
+    let (vary, trajectories) = (&sweep.vary, sweep.trajectories);
+    let (problem, starts) = Problem::from_text_varied(name, source.text(), tables, settings, vary, trajectories)?;
+    Sweep::new(problem, starts, options, sweep)
+}
+
 impl Sweep {
     /// Compiles an ensemble of the model at `path`.
     ///
     /// # Errors
-    /// As [`Problem::load`] and [`Simulation::new`]; when what varies cannot be evaluated; when there is no such part.
+    /// As [`Problem::load`] and [`prepare`]; when what varies cannot be evaluated; when there is no such part.
     pub fn load(path: &Path, settings: &Settings, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
         check(&sweep)?;
         let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
@@ -188,19 +223,20 @@ impl Sweep {
         }
         let reference = reference_state(&problem, &options)?;
         let measures = std::mem::take(&mut options.error);
-        let mut simulation = Simulation::new(problem, options)?;
+        let mut simulation = prepare(problem, options)?;
         if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
             && simulation.options.record.is_some()
         {
             let name = &array.name;
             return Err(Error::option(format!(
-                "--record {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
+                "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out",
+                record = option("record")
             )));
         }
         simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
         if measures {
             let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
-            simulation.warnings.push(format!("--error has no effect: {what}"));
+            simulation.warnings.push(format!("{error} has no effect: {what}", error = option("error")));
         }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take()),
@@ -228,30 +264,29 @@ impl Sweep {
         Ok(made)
     }
 
-    /// Opens an interrupted ensemble; a finished one gives its summary instead. None where the folder holds a single
-    /// run.
+    /// Opens an interrupted ensemble; `None` if the folder holds a single run.
     ///
     /// # Errors
     /// When the folder is no run, or is damaged.
-    pub fn resume(path: &Path) -> Result<Option<Result<Sweep, Value>>, Error> {
-        if crate::simulation::open_run(path)?.trajectories().is_none() {
+    pub fn resume(path: &Path) -> Result<Option<Resumed<Sweep>>, Error> {
+        if open_run(path)?.trajectories().is_none() {
             return Ok(None);
         }
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            Resumed::Finished { summary } => return Ok(Some(Err(summary))),
-            Resumed::Continues { store, state } => (*store, state),
+            Reopened::Finished { summary } => return Ok(Some(Resumed::Finished { summary })),
+            Reopened::Continues { store, state } => (*store, state),
         };
         let damaged = |what: &str| {
             Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
         };
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
-        resumed.range = crate::simulation::open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
+        resumed.range = open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
         if let Some(state) = state {
             resumed.tally = state.state().map_err(Error::store)?;
             resumed.tally.complete();
         }
         resumed.store = Some(store);
-        Ok(Some(Ok(resumed)))
+        Ok(Some(Resumed::Continues(Box::new(resumed))))
     }
 
     /// The whole ensemble whose store at `path` has these attributes.
@@ -417,27 +452,62 @@ impl Sweep {
         }
     }
 
-    /// Runs to the end, or until `watch` says stop.
+    /// Runs to the end, or until `watch` says stop, into the ensemble's folder.
     ///
     /// # Errors
     /// When a trajectory has no sound start, or the disk does not take the results; what is done is stored.
     pub fn run(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSummary, Error> {
         self.open()?;
-        let mut store = self.store.take().expect("opened");
+        let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
+        self.run_into(&mut output, watch)
+    }
+
+    /// Runs to the end, in memory. Every call begins with the first trajectory, and gives the numbers that [`Sweep::run`]
+    /// stores, bit for bit.
+    ///
+    /// # Errors
+    /// When a trajectory has no sound start; when memory does not hold the samples.
+    pub fn solve(&mut self) -> Result<SweepSolution, Error> {
+        self.solve_while(&mut |_| Control::Continue)
+    }
+
+    /// [`Sweep::solve`] until `watch` says stop.
+    ///
+    /// # Errors
+    /// As [`Sweep::solve`].
+    pub fn solve_while(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSolution, Error> {
+        if self.store.is_some() || self.tally.done > 0 {
+            return Err(Error::option(
+                "this ensemble has begun in a folder, which has its first trajectories: go on there, or make it anew",
+            ));
+        }
+        let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
+        let outcome = self.run_into(&mut output, watch);
+        self.tally = Tally::new(self.simulation.groups.len());
+        let summary = outcome?;
+        Ok(SweepSolution { summary, arrays: output.into_parts().1.expect("the output is memory") })
+    }
+
+    fn run_into(
+        &mut self,
+        output: &mut Output,
+        watch: &mut dyn FnMut(&SweepProgress) -> Control,
+    ) -> Result<SweepSummary, Error> {
         let started = Instant::now();
-        let outcome = self.compute_all(&mut store, watch);
+        let outcome = self.compute_all(output, watch);
         let stopped = matches!(outcome, Ok(Control::Stop));
-        let summary = self.summary(store.path().to_path_buf(), started.elapsed().as_secs_f64(), stopped);
+        let summary = self.summary(output.path().map(Path::to_path_buf), started.elapsed().as_secs_f64(), stopped);
         let unstored = |source| Error::store(source);
         match outcome {
             Ok(control) => {
                 let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
-                store.checkpoint(&self.tally).map_err(unstored)?;
-                store.finish(status, summary.to_json()).map_err(unstored)?;
+                output.checkpoint(&self.tally).map_err(unstored)?;
+                output.finish(status, &summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored = store.checkpoint(&self.tally).and_then(|()| store.finish(Status::Failed, error.to_json()));
+                let stored =
+                    output.checkpoint(&self.tally).and_then(|()| output.finish(Status::Failed, &error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -446,7 +516,7 @@ impl Sweep {
 
     fn compute_all(
         &mut self,
-        store: &mut Store,
+        output: &mut Output,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<Control, Error> {
         let lanes = self.lanes();
@@ -464,14 +534,14 @@ impl Sweep {
                 tasks.into_par_iter().map(|range| compute(self, lanes.as_ref(), range)).collect();
             for batch in batches {
                 let batch = batch.map_err(Error::from)?;
-                self.append(store, batch)?;
+                self.append(output, batch)?;
             }
             self.tally.far += self.starts.take_far();
-            if hold::stored(store, &self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
+            if output.hold(&self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
                 return Ok(Control::Stop);
             }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
-                store.checkpoint(&self.tally).map_err(Error::store)?;
+                output.checkpoint(&self.tally).map_err(Error::store)?;
                 stored = Instant::now();
             }
             if watch(&self.progress()) == Control::Stop {
@@ -498,7 +568,7 @@ impl Sweep {
         CompiledLanes::new(&simulation.plan, field, &simulation.vectors, inputs, backend::lanes())
     }
 
-    fn append(&mut self, store: &mut Store, batch: Batch) -> Result<(), Error> {
+    fn append(&mut self, output: &mut Output, batch: Batch) -> Result<(), Error> {
         let widths = self.widths();
         let count = batch.rows.iter().zip(&widths).find(|(_, width)| **width > 0).map_or(0, |(r, w)| r.len() / w);
         let mut rows: Vec<&[f64]> = Vec::with_capacity(widths.len());
@@ -507,13 +577,13 @@ impl Sweep {
             rows.extend(
                 batch.rows.iter().zip(&widths).map(|(rows, &width)| &rows[number * width..(number + 1) * width]),
             );
-            store.append(&rows).map_err(Error::store)?;
+            output.append(&rows).map_err(Error::store)?;
         }
         self.tally.add(count as u64, batch);
         Ok(())
     }
 
-    fn summary(&self, out: PathBuf, wall_seconds: f64, interrupted: bool) -> SweepSummary {
+    fn summary(&self, out: Option<PathBuf>, wall_seconds: f64, interrupted: bool) -> SweepSummary {
         let simulation = &self.simulation;
         let tally = &self.tally;
         let reached = tally.done - tally.failed;
@@ -537,14 +607,18 @@ impl Sweep {
         warnings.extend(self.met_warnings());
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
-            warnings.push(format!("--project-initial: {} trajectories: it {what}", tally.far));
+            warnings.push(format!(
+                "{project_initial}: {} trajectories: it {what}",
+                tally.far,
+                project_initial = option("project_initial")
+            ));
         }
         if tally.failed > 0 {
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
         }
         SweepSummary {
             model: simulation.problem.name.clone(),
-            method: simulation.options.method.clone(),
+            method: simulation.options.method.to_string(),
             trajectories: self.tally.done,
             t,
             steps: self.tally.steps,
@@ -627,7 +701,9 @@ impl SweepSummary {
             "failed": self.failed,
         });
         let object = all.as_object_mut().expect("an object was written");
-        object.insert("out".to_string(), json!(self.out.display().to_string()));
+        if let Some(out) = &self.out {
+            object.insert("out".to_string(), json!(out.display().to_string()));
+        }
         if !self.failures.is_empty() {
             let list: Vec<Value> =
                 self.failures.iter().map(|(i, reason)| json!({"trajectory": i, "message": reason})).collect();
@@ -643,12 +719,14 @@ impl SweepSummary {
 
 fn check(sweep: &SweepOptions) -> Result<(), Error> {
     if sweep.trajectories == 0 {
-        return Err(Error::option("--trajectories must be at least 1"));
+        return Err(Error::option(format!("{trajectories} must be at least 1", trajectories = option("trajectories"))));
     }
     match sweep.shard {
-        Some((k, of)) if !(1..=of).contains(&k) => {
-            Err(Error::option(format!("--shard {k}/{of}: write k/K with k from 1 to K, for example --shard 1/4")))
-        }
+        Some((k, of)) if !(1..=of).contains(&k) => Err(Error::option(format!(
+            "{shard} {k}/{of}: write k/K with k from 1 to K, for example {shard_14}",
+            shard = option("shard"),
+            shard_14 = option("shard").of("1/4")
+        ))),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, Simulation, Summary};
+use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, prepare};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("holonome-library-{}-{number}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
-    let mut simulation = Simulation::new(problem, RunOptions { out: Some(folder.clone()), ..options })?;
+    let mut simulation = prepare(problem, RunOptions { out: Some(folder.clone()), ..options })?;
     let summary = simulation.run(&mut |_| Control::Continue)?;
     Ok(Finished { summary, folder })
 }
@@ -70,16 +70,18 @@ pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
 /// Options in the words of the command line.
 pub fn options(text: &str) -> RunOptions {
     let mut options = RunOptions::default();
+    let tolerances = |options: &RunOptions| options.step.tolerances().unwrap_or((1e-9, 0.0));
+    let (rtol, atol) = (|options: &RunOptions| tolerances(options).0, |options: &RunOptions| tolerances(options).1);
     let mut words = text.split_whitespace();
     while let Some(option) = words.next() {
         let value = words.next().unwrap_or_else(|| panic!("{option} without a value"));
         let number = || value.parse::<f64>().unwrap();
         match option {
-            "--method" => options.method = value.to_string(),
-            "--step" => options.step = Some(number()),
+            "--method" => options.method = value.parse().unwrap(),
+            "--step" => options.step = StepSize::Fixed(number()),
             "--until" => options.until = number(),
-            "--rtol" => options.rtol = number(),
-            "--atol" => options.atol = number(),
+            "--rtol" => options.step = StepSize::Adaptive { rtol: number(), atol: atol(&options) },
+            "--atol" => options.step = StepSize::Adaptive { rtol: rtol(&options), atol: number() },
             "--samples" => options.samples = Some(value.parse().unwrap()),
             "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
             "--beta" => options.beta = Some(number()),

@@ -3,14 +3,19 @@
 use crate::cases::{difference, largest};
 use crate::common::{load, repository};
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, Sweep, SweepOptions};
+use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions, prepare};
 use std::collections::BTreeMap;
 
 const METHODS: [&str; 3] = ["rotation-splitting", "cayley-variational-euler", "cayley-symmetric"];
 
 fn simulation(problem: Problem, method: &str, step: f64) -> Result<Simulation, Error> {
-    let options = RunOptions { method: method.into(), step: Some(step), until: 1e6, ..RunOptions::default() };
-    Simulation::new(problem, options)
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(step),
+        until: 1e6,
+        ..RunOptions::default()
+    };
+    prepare(problem, options)
 }
 
 fn end(path: &str, set: &[(&str, &str)], method: &str, step: f64, count: u64) -> Vec<f64> {
@@ -241,8 +246,8 @@ fn ensembles_vary_the_inertia() {
         let value = |i: &str| format!("diag(3 + {i}, 2.5, 2)");
         let out = folder.path().join(k.to_string());
         let run = RunOptions {
-            method: method.into(),
-            step: Some(0.1),
+            method: method.parse().unwrap(),
+            step: StepSize::Fixed(0.1),
             until: 2.0,
             samples: Some(2),
             out: Some(out.clone()),
@@ -269,7 +274,11 @@ fn ensembles_vary_the_inertia() {
 #[test]
 fn ensembles_off_the_principal_axes_are_refused() {
     let sweep = |vary: &str| {
-        let run = RunOptions { method: "rotation-splitting".into(), step: Some(0.1), ..RunOptions::default() };
+        let run = RunOptions {
+            method: "rotation-splitting".parse().unwrap(),
+            step: StepSize::Fixed(0.1),
+            ..RunOptions::default()
+        };
         let options = SweepOptions { trajectories: 3, vary: vec![("I".into(), vary.into())], shard: None };
         Sweep::load(&repository().join("models/rigid-body.holo"), &Settings::default(), run, options)
     };

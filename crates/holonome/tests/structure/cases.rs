@@ -2,7 +2,7 @@
 
 use crate::common::{load_with, repository};
 use holonome::method::Needs;
-use holonome::{Problem, RunOptions, Simulation};
+use holonome::{Problem, RunOptions, Simulation, StepSize, prepare};
 
 /// A model at its start.
 pub struct Case {
@@ -39,8 +39,13 @@ impl Case {
 
     /// The simulation of a method; the time is none of the map's.
     pub fn with(&self, method: &str) -> Simulation {
-        let options = RunOptions { method: method.into(), step: Some(0.5), until: 1.0, ..RunOptions::default() };
-        Simulation::new(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
+        let options = RunOptions {
+            method: method.parse().unwrap(),
+            step: StepSize::Fixed(0.5),
+            until: 1.0,
+            ..RunOptions::default()
+        };
+        prepare(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
     }
 
     pub fn constrained(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods watch along a run: β = 0.4 here.
 
 use crate::common::{model, run};
-use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, Simulation};
+use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, StepSize, prepare};
 use std::collections::BTreeMap;
 
 /// The accuracy to which an eigenvalue is found, relative to max(1, |λ|).
@@ -15,7 +15,13 @@ fn problem(text: &str) -> Problem {
 }
 
 fn options(method: &str, step: f64, until: f64) -> RunOptions {
-    RunOptions { method: method.into(), step: Some(step), until, samples: Some(2), ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(step),
+        until,
+        samples: Some(2),
+        ..RunOptions::default()
+    }
 }
 
 /// Where the run of a problem ended for its matrix, and the eigenvalue.
@@ -55,7 +61,7 @@ fn a_small_eigenvalue_is_told_at_the_end() {
             let until = f64::from(count) * step;
             let told = run(double_well(), options(method, step, until)).unwrap().summary.warnings.join("\n");
             // The same run by single steps: where it came nearest to the top of the hill.
-            let simulation = Simulation::new(double_well(), options(method, step, until)).unwrap();
+            let simulation = prepare(double_well(), options(method, step, until)).unwrap();
             let mut x = vec![0.1, 0.0];
             let mut nearest = f64::INFINITY;
             for _ in 0..count {
@@ -86,7 +92,7 @@ fn a_run_that_leaves_all_bounds_says_what_was_watched() {
     let number = |key: &str| json["error"][key].as_f64().unwrap();
     let (t, energy, eigenvalue) = (number("t"), number("modified_energy"), number("eigenvalue"));
     // The same by single steps, up to the last but one.
-    let simulation = Simulation::new(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
+    let simulation = prepare(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
     let (mut x, mut least) = (vec![0.1f64, 0.0], f64::INFINITY);
     for _ in 0..(t / 1.1) as u64 - 2 {
         least = least.min(1.0 + 0.4 * 1.21 * (3.0 * x[0] * x[0] - 1.0));
@@ -154,7 +160,7 @@ fn the_braced_square_is_told_why_it_fails() {
     assert!(t < 2.0 && eigenvalue < 0.5, "{t} {eigenvalue}");
     // The remedy: a shorter step with the same penalty.
     let omega = PenaltyStrength::Omega(0.2 / (0.05 * 0.05 * 2f64.sqrt()));
-    let shorter = RunOptions { step: Some(0.0125), penalty: Some(omega), ..penalised };
+    let shorter = RunOptions { step: StepSize::Fixed(0.0125), penalty: Some(omega), ..penalised };
     let summary =
         run(model("braced-square", &[]), shorter).map_err(|error: Error| error.to_string()).unwrap().summary.clone();
     assert!(summary.drift.iter().all(|drift| drift.max < 0.1), "{:?}", summary.drift);

@@ -4,7 +4,7 @@ use crate::cases::difference;
 use crate::common::{load, repository};
 use crate::methods::{bases, compositions};
 use holonome::method::{SCHEMES, TREATMENTS};
-use holonome::{Error, Problem, RunOptions, Settings, Simulation};
+use holonome::{Error, Problem, RunOptions, Settings, StepSize, prepare};
 use holonome_integrate::failure::Failure;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -14,12 +14,12 @@ fn model(path: &str, set: &[(&str, &str)]) -> Problem {
 }
 
 fn options(method: &str, step: f64) -> RunOptions {
-    RunOptions { method: method.into(), step: Some(step), until: 1e6, ..RunOptions::default() }
+    RunOptions { method: method.parse().unwrap(), step: StepSize::Fixed(step), until: 1e6, ..RunOptions::default() }
 }
 
 fn stepped(problem: Problem, method: &str, step: f64, count: u64) -> Result<Vec<f64>, Error> {
     let start = problem.model.initial.clone();
-    Simulation::new(problem, options(method, step))?.steps((0.0, step), count, &start)
+    prepare(problem, options(method, step))?.steps((0.0, step), count, &start)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_step_that_is_too_long_names_what_has_no_solution() {
 #[test]
 fn a_step_takes_the_solution_that_belongs_to_it() {
     let henon_heiles = || model("models/henon-heiles.holo", &[]);
-    let simulation = |method: &str, step: f64| Simulation::new(henon_heiles(), options(method, step)).unwrap();
+    let simulation = |method: &str, step: f64| prepare(henon_heiles(), options(method, step)).unwrap();
     let start = henon_heiles().model.initial.clone();
     // Newton's method alone finds solutions with energies from 1e2 to 1e17, in place of 1/12.
     for (method, step) in [("gauss2", 3.0), ("gauss2", 4.0), ("gauss4", 4.0), ("gauss4", 5.0), ("gauss6", 5.0)] {
@@ -107,7 +107,7 @@ fn the_multipliers_of_the_hopf_pendulum_are_lost_where_they_are() {
 
 #[test]
 fn refusals_say_what_to_use() {
-    let said = |path: &str, method: &str| match Simulation::new(model(path, &[]), options(method, 0.1)) {
+    let said = |path: &str, method: &str| match prepare(model(path, &[]), options(method, 0.1)) {
         Ok(_) => panic!("{method} runs {path}"),
         Err(error) => {
             assert_eq!(error.exit_code(), 2);
@@ -132,7 +132,7 @@ fn refusals_say_what_to_use() {
         ("suite/models/magnetic-particle.holo", "pushforward-newmark", "varies with position"),
         ("suite/structure/forced-pendulum.holo", "newmark-one-step", "varies with position or time"),
         ("suite/structure/sliding-oscillator.holo", "zhang-skeel", "q moves where all momenta are 0"),
-        ("models/kepler.holo", "zhang-skeel-stiff", "--stiff NAME"),
+        ("models/kepler.holo", "zhang-skeel-stiff", "stiff = NAME"),
         ("suite/models/quaternion-free-body.holo", "rattle", "use corrected:dop853"),
     ] {
         let message = said(path, method);
@@ -159,9 +159,7 @@ fn splittings_refuse_motions_that_are_not_along_great_circles() {
         );
         let settings = Settings { start_off_set: true, ..Settings::default() };
         let problem = Problem::from_text("moving", &text, &BTreeMap::new(), &settings).unwrap();
-        let Err(error) = Simulation::new(problem, options("strang", 0.1)) else {
-            panic!("strang runs {rod}, {energy}")
-        };
+        let Err(error) = prepare(problem, options("strang", 0.1)) else { panic!("strang runs {rod}, {energy}") };
         assert!(error.to_string().contains("rod") && error.to_string().contains("use rattle"), "{error}");
     }
 }
@@ -193,7 +191,8 @@ fn no_method_panics_on_any_model() {
             let tried = std::panic::catch_unwind(AssertUnwindSafe(|| {
                 let problem = load(path, small).unwrap();
                 let start = problem.model.initial.clone();
-                let simulation = Simulation::new(problem, options(method, 0.01))?;
+                let named = RunOptions { method: method.parse()?, ..options("rk4", 0.01) };
+                let simulation = prepare(problem, named)?;
                 simulation.steps((0.0, 1.0), 2, &start).ok();
                 let x = simulation.steps((0.0, 0.01), 3, &start)?;
                 assert!(x.iter().all(|x| x.is_finite()), "{x:?}");

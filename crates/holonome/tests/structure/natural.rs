@@ -4,7 +4,7 @@
 use crate::cases::{below, difference};
 use crate::common::{self, load, load_with, options, repository, run};
 use crate::maps::{DEFECT, jacobian, omega};
-use holonome::{Problem, RunOptions, Settings, Simulation};
+use holonome::{Problem, Resumed, RunOptions, Settings, Simulation, StepSize, prepare};
 use std::collections::BTreeMap;
 
 const BETA: f64 = 0.4;
@@ -14,9 +14,14 @@ fn written(text: &str) -> Problem {
 }
 
 fn simulation(problem: Problem, method: &str, beta: f64) -> Simulation {
-    let options =
-        RunOptions { method: method.into(), step: Some(0.5), until: 1.0, beta: Some(beta), ..RunOptions::default() };
-    Simulation::new(problem, options).unwrap()
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(0.5),
+        until: 1.0,
+        beta: Some(beta),
+        ..RunOptions::default()
+    };
+    prepare(problem, options).unwrap()
 }
 
 /// A planar model with a full mass matrix, and the same with V_eff in the place of V; H_q and H_qq typed by hand.
@@ -264,12 +269,12 @@ fn resumed_runs_are_the_same() {
             let out = Some(folder.path().join(format!("{method}-{name}")));
             let text = format!("--method {method} --step 0.001 --until 2000 --beta 0.3 --samples 5001");
             let problem = load_with(&path, &[], Some("stiff")).unwrap();
-            Simulation::new(problem, RunOptions { out, ..options(&text) }).unwrap()
+            prepare(problem, RunOptions { out, ..options(&text) }).unwrap()
         };
         let whole = make("whole").run(&mut |_| Control::Continue).unwrap();
         assert!(make("stopped").run(&mut |_| Control::Stop).unwrap().interrupted);
         let stopped = folder.path().join(format!("{method}-stopped"));
-        let mut rest = Simulation::resume(&stopped).unwrap().unwrap_or_else(|_| panic!("it was stopped"));
+        let Resumed::Continues(mut rest) = Simulation::resume(&stopped).unwrap() else { panic!("it was stopped") };
         let rest = rest.run(&mut |_| Control::Continue).unwrap();
         assert_eq!((whole.state, whole.steps, whole.cost), (rest.state, rest.steps, rest.cost), "{method}");
         let drifts = |list: &[holonome::summary::Drift]| list.iter().map(|d| (d.last, d.max)).collect::<Vec<_>>();

@@ -5,7 +5,7 @@ use crate::common::{load, model, options, repository, run};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
 use holonome::model::treatment::InvariantKind;
-use holonome::{Problem, RunOptions, Settings, Simulation};
+use holonome::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
 use std::collections::BTreeMap;
 
 /// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
@@ -121,8 +121,13 @@ fn gauss_methods_keep_quadratic_invariants() {
     for name in ["implicit-midpoint", "gauss2", "gauss4", "gauss6"] {
         let body = load(&repository().join("models/rigid-body.holo"), &[]).unwrap();
         let start = body.model.initial.clone();
-        let options = RunOptions { method: name.into(), step: Some(0.1), until: 1.0, ..RunOptions::default() };
-        let x = Simulation::new(body, options).unwrap().steps((0.0, 0.1), 2000, &start).unwrap();
+        let options = RunOptions {
+            method: name.parse().unwrap(),
+            step: StepSize::Fixed(0.1),
+            until: 1.0,
+            ..RunOptions::default()
+        };
+        let x = prepare(body, options).unwrap().steps((0.0, 0.1), 2000, &start).unwrap();
         let (r, w, inertia) = (&x[..9], &x[9..], [3.0, 2.0, 1.0]);
         let energy = 0.5 * (0..3).map(|i| inertia[i] * w[i] * w[i]).sum::<f64>();
         let mut errors = vec![energy - 3.0];
@@ -148,8 +153,13 @@ fn the_unit_of_a_constraint_does_not_matter() {
         let text = text.replace(&format!(": {written}"), &format!(": {factor}*(dot(q, q) + dot(p, p)) = {factor}"));
         let problem = Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
         let start = problem.model.initial.clone();
-        let options = RunOptions { method: "rattle".into(), step: Some(0.01), until: 10.0, ..RunOptions::default() };
-        Simulation::new(problem, options).unwrap().steps((0.0, 0.01), 1000, &start).unwrap()
+        let options = RunOptions {
+            method: "rattle".parse().unwrap(),
+            step: StepSize::Fixed(0.01),
+            until: 10.0,
+            ..RunOptions::default()
+        };
+        prepare(problem, options).unwrap().steps((0.0, 0.01), 1000, &start).unwrap()
     };
     let expected = end("1");
     for factor in ["1e-7", "1e7"] {

@@ -3,7 +3,7 @@
 use crate::cases::difference;
 use crate::common::{load_with, repository};
 use crate::methods::{bases, compositions};
-use holonome::{PenaltyStrength, RunOptions, Simulation};
+use holonome::{PenaltyStrength, RunOptions, StepSize, prepare};
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -26,9 +26,10 @@ fn steps_of_the_independent_program() {
         let state: Vec<f64> = row["state"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
         let penalty = row.get("penalty").map(|omega| PenaltyStrength::Omega(omega.as_float().unwrap()));
         let slow_manifold = penalty.map(|_| false);
-        let options = RunOptions { method: name.into(), step: Some(h), until: 1.0, ..RunOptions::default() };
+        let options =
+            RunOptions { method: name.parse().unwrap(), step: StepSize::Fixed(h), until: 1.0, ..RunOptions::default() };
         let options = RunOptions { penalty, slow_manifold, ..options };
-        let simulation = Simulation::new(problem, options).unwrap_or_else(|error| panic!("{path} {name}: {error}"));
+        let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{path} {name}: {error}"));
         let own = simulation.steps((0.0, h), count, &start).unwrap();
         let gap = difference(&own, &state);
         assert!(gap < TOLERANCE * (count as f64 / 2.0).max(1.0), "{path} {name}: {gap:e}\n{own:?}\n{state:?}");

@@ -1,9 +1,19 @@
 //! Systems made of plain Rust closures.
 
-use super::{Invariants, System};
+use super::{Group, GroupKind, Invariants, System};
 use crate::scales::Vectors;
 
 type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
+
+type ScalarFn<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + Send + Sync + 'a>;
+
+/// A number F(t, x) that the motion keeps, with its gradient.
+struct Scalar<'a> {
+    name: String,
+    kind: GroupKind,
+    value: ScalarFn<'a>,
+    gradient: FieldFn<'a>,
+}
 
 /// A system made of plain Rust closures, for users who bring their own field.
 ///
@@ -11,16 +21,16 @@ type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
 /// starting guesses and rates that it serves.
 ///
 /// ```
-/// use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants};
-/// let energy = vec![Group::rows("H", GroupKind::Hamiltonian, 0..1)];
+/// use holonome_integrate::system::{FnSystem, GroupKind};
 /// let oscillator = FnSystem::new(2, |_t, x, dx| {
 ///     dx[0] = x[1];
 ///     dx[1] = -x[0];
 /// })
-/// .with_invariants(
-///     Invariants::dense(2, 1, 0, energy),
-///     |_t, x, f| f[0] = 0.5 * (x[0] * x[0] + x[1] * x[1]),
-///     |_t, x, df| df.copy_from_slice(x),
+/// .with_invariant(
+///     "H",
+///     GroupKind::Hamiltonian,
+///     |_t, x| 0.5 * (x[0] * x[0] + x[1] * x[1]),
+///     |_t, x, gradient| gradient.copy_from_slice(x),
 /// );
 /// ```
 pub struct FnSystem<'a> {
@@ -30,6 +40,8 @@ pub struct FnSystem<'a> {
     invariants: Invariants,
     values: FieldFn<'a>,
     jacobian: FieldFn<'a>,
+    /// Invariants one by one, constraints first; empty where all of them are given at once.
+    scalars: Vec<Scalar<'a>>,
 }
 
 impl<'a> FnSystem<'a> {
@@ -42,7 +54,28 @@ impl<'a> FnSystem<'a> {
             invariants: Invariants::none(),
             values: Box::new(|_, _, _| ()),
             jacobian: Box::new(|_, _, _| ()),
+            scalars: Vec::new(),
         }
+    }
+
+    /// The same field with one more number F(t, x) that its motion keeps, and the gradient of that. A constraint keeps
+    /// the value 0, all else the value at the start.
+    pub fn with_invariant(
+        mut self,
+        name: &str,
+        kind: GroupKind,
+        value: impl Fn(f64, &[f64]) -> f64 + Send + Sync + 'a,
+        gradient: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a,
+    ) -> FnSystem<'a> {
+        let scalar = Scalar { name: name.to_string(), kind, value: Box::new(value), gradient: Box::new(gradient) };
+        let is_constraint = |scalar: &Scalar| matches!(scalar.kind, GroupKind::Constraint | GroupKind::Hidden);
+        self.scalars.push(scalar);
+        self.scalars.sort_by_key(|scalar| !is_constraint(scalar));
+        let constraints = self.scalars.iter().filter(|scalar| is_constraint(scalar)).count();
+        let group = |(row, scalar): (u32, &Scalar)| Group::rows(&scalar.name, scalar.kind, row..row + 1);
+        let groups = (0..).zip(&self.scalars).map(group).collect();
+        self.invariants = Invariants::dense(self.dim, self.scalars.len(), constraints, groups);
+        self
     }
 
     /// The same field with the vectors that make up its state, which else are its components.
@@ -55,7 +88,8 @@ impl<'a> FnSystem<'a> {
         self
     }
 
-    /// The same field with its invariants: their description, F(t, x), and the entries of DF(t, x) in its order.
+    /// The same field with these invariants in place of others: their description, F(t, x), and the entries of DF(t, x)
+    /// in its order.
     pub fn with_invariants(
         mut self,
         invariants: Invariants,
@@ -65,6 +99,7 @@ impl<'a> FnSystem<'a> {
         self.invariants = invariants;
         self.values = Box::new(values);
         self.jacobian = Box::new(jacobian);
+        self.scalars.clear();
         self
     }
 }
@@ -91,11 +126,21 @@ impl System for FnSystem<'_> {
     }
 
     fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], _work: &mut [f64]) {
-        (self.values)(t, x, f);
+        if self.scalars.is_empty() {
+            return (self.values)(t, x, f);
+        }
+        for (scalar, f) in self.scalars.iter().zip(f) {
+            *f = (scalar.value)(t, x);
+        }
     }
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], _work: &mut [f64]) {
-        (self.jacobian)(t, x, values);
+        if self.scalars.is_empty() {
+            return (self.jacobian)(t, x, values);
+        }
+        for (scalar, row) in self.scalars.iter().zip(values.chunks_exact_mut(self.dim)) {
+            (scalar.gradient)(t, x, row);
+        }
     }
 
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {

@@ -13,6 +13,7 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::treatment::structure::{self, Probe};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::gram::{Gram, Row};
+use holonome_words::option;
 
 /// A claimed integral whose rate of change is below this fraction of the terms that should cancel in it is one.
 const CONSTANT: f64 = 1e-8;
@@ -86,8 +87,10 @@ pub(super) fn rows_hold(
         );
         let label = "not tested";
         found.diagnostics.push(
-            Diagnostic::warning(message, model.integrals[0].span, label)
-                .help("check a smaller model of the same form first: --set replaces sizes"),
+            Diagnostic::warning(message, model.integrals[0].span, label).help(format!(
+                "check a smaller model of the same form first: {set} replaces sizes",
+                set = option("set")
+            )),
         );
         return;
     }
@@ -285,9 +288,11 @@ fn judge(
             rate.rate.abs(),
             rate.rate.abs() / rate.size
         );
-        let finding = Diagnostic::warning(message, quantity_of(model, group).span, "varies along the flow").help(
-            "correct the formula, or record it with `observe` instead; --allow-unverified runs without holding it",
-        );
+        let finding =
+            Diagnostic::warning(message, quantity_of(model, group).span, "varies along the flow").help(format!(
+                "correct the formula, or record it with `observe` instead; {allow_unverified} runs without holding it",
+                allow_unverified = option("allow_unverified")
+            ));
         found.varying.push(group.name.clone());
         found.unverified.push(finding);
     } else if ambient.iter().any(potential_varies) {

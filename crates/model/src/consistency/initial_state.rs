@@ -9,6 +9,7 @@ use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::treatment::structure::Structure;
 use crate::treatment::{Field, InvariantKind};
+use holonome_words::option;
 use std::cell::LazyCell;
 
 /// Reports every constraint that the initial state does not meet; returns their names.
@@ -30,7 +31,10 @@ pub(super) fn constraints_met(
         off.push(quantity.name.clone());
         let diagnostic =
             Diagnostic::error(format!("the initial state does not meet {miss}"), quantity.span, "not met at the start")
-                .help("correct the initial values, or let --project-initial move them onto the constraint set");
+                .help(format!(
+                    "correct the initial values, or let {project_initial} move them onto the constraint set",
+                    project_initial = option("project_initial")
+                ));
         out.push(places(model, &miss.reads, diagnostic));
     });
     off
@@ -93,6 +97,9 @@ fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnosti
         quantity.span,
         "its time derivative must vanish too",
     )
-    .help("correct the initial momenta, or let --project-initial move them onto the constraint set");
+    .help(format!(
+        "correct the initial momenta, or let {project_initial} move them onto the constraint set",
+        project_initial = option("project_initial")
+    ));
     Some(places(model, &miss.reads, diagnostic))
 }

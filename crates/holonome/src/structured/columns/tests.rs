@@ -247,5 +247,5 @@ fn what_is_not_natural_is_refused() {
     let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
     let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings).err().unwrap();
     assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
-    assert!(refused("zhang-skeel-stiff").contains("--stiff NAME"), "{}", refused("zhang-skeel-stiff"));
+    assert!(refused("zhang-skeel-stiff").contains("stiff = NAME"), "{}", refused("zhang-skeel-stiff"));
 }

@@ -8,6 +8,7 @@ use crate::elaborate::shape::Shape;
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
+use holonome_words::option;
 
 impl Elaborator<'_> {
     pub(super) fn call(
@@ -63,7 +64,7 @@ impl Elaborator<'_> {
                 if scope.allowed & expression::DRAW == 0 {
                     self.report(
                         Diagnostic::error(
-                            format!("{name}() stands only in initial values and in --vary"),
+                            format!("{name}() stands only in initial values and in {vary}", vary = option("vary")),
                             span,
                             format!("not in {}", scope.place),
                         )

@@ -6,6 +6,7 @@ use crate::elaborate::{Application, Elaborator};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use holonome_words::option;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
@@ -192,7 +193,8 @@ impl Elaborator<'_> {
         if excess & expression::DRAW != 0 {
             self.report(Diagnostic::error(
                 format!(
-                    "'{name}' draws a random number: normal() and uniform() stand only in initial values and in --vary"
+                    "'{name}' draws a random number: normal() and uniform() stand only in initial values and in {vary}",
+                    vary = option("vary")
                 ),
                 span,
                 format!("not in {}", scope.place),

@@ -7,6 +7,7 @@ use crate::elaborate::{Elaborator, kind_name};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
+use holonome_words::option;
 use rustc_hash::FxHashSet;
 
 /// The name of a trajectory's number in `--vary`.
@@ -43,10 +44,11 @@ pub(in crate::elaborate) fn replace(
     for (k, (target, new)) in vary.iter().enumerate() {
         let name = &target.text;
         if let Some((first, _)) = vary[..k].iter().find(|(other, _)| other.text == *name) {
-            let message = format!("'{name}' is given by --vary twice");
+            let message = format!("'{name}' is given by {vary} twice", vary = option("vary"));
             diagnostics.push(Diagnostic::error(message, target.span, "second time").related(first.span, "first time"));
         } else if let Some((set, _)) = set.iter().find(|(other, _)| other.text == *name) {
-            let message = format!("'{name}' is given both by --set and by --vary");
+            let message =
+                format!("'{name}' is given both by {set} and by {vary}", set = option("set"), vary = option("vary"));
             let diagnostic = Diagnostic::error(message, target.span, "varied here").related(set.span, "set here");
             diagnostics.push(diagnostic.help("leave one of them out"));
         } else if let Some(size) = file.statements.iter().find_map(|s| match &s.kind {
@@ -55,7 +57,9 @@ pub(in crate::elaborate) fn replace(
         }) {
             let message = format!("cannot vary '{name}': it is a size, and all trajectories are of one structure");
             let diagnostic = Diagnostic::error(message, target.span, "a size").related(size, "declared here");
-            diagnostics.push(diagnostic.help(format!("sweep once for each of its values, with --set {name}=…")));
+            diagnostics.push(
+                diagnostic.help(format!("sweep once for each of its values, with {set} {name}=…", set = option("set"))),
+            );
         } else {
             let statements = put(file, target, new);
             if statements.is_empty() {

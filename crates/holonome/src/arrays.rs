@@ -1,0 +1,202 @@
+//! Results in memory: arrays by name, with their shapes and times, as a store would hold them.
+
+use crate::store::{Layout, StoreError, StoredRun};
+use std::collections::TryReserveError;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// Everything that a run or an ensemble recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arrays {
+    times: Vec<f64>,
+    trajectories: Option<Range<u64>>,
+    arrays: Vec<Array>,
+    rows: usize,
+}
+
+/// One recorded quantity: its values at every sample, or for every trajectory.
+#[derive(Clone, PartialEq)]
+pub struct Array {
+    name: String,
+    description: String,
+    dimensions: Vec<String>,
+    shape: Vec<usize>,
+    /// Numbers in a row.
+    width: usize,
+    values: Vec<f64>,
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} ({}) of shape {:?}", self.name, self.dimensions.join(", "), self.shape)
+    }
+}
+
+impl Array {
+    /// Name of the quantity.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One line on what the quantity is.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Names of the dimensions, outermost first: `time`, or `trajectory` and where there is one `time`; then the indices
+    /// of a family; then the components of a vector or matrix.
+    pub fn dimensions(&self) -> &[String] {
+        &self.dimensions
+    }
+
+    /// Lengths of the dimensions.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// All numbers, the last dimension running fastest.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The numbers at one sample, or of one trajectory.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn row(&self, row: usize) -> &[f64] {
+        &self.values[row * self.width..(row + 1) * self.width]
+    }
+
+    /// The numbers at the last sample, or of the last trajectory; empty where there is none.
+    pub fn last(&self) -> &[f64] {
+        &self.values[self.values.len().saturating_sub(self.width)..]
+    }
+
+    /// The rows, one after the other.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        let count = self.shape[0];
+        (0..count).map(|row| self.row(row))
+    }
+}
+
+impl Arrays {
+    /// Arrays of this layout without rows, but with room for all of them.
+    pub(crate) fn planned(layout: &Layout) -> Result<Arrays, TryReserveError> {
+        let mut arrays = Vec::new();
+        let rows = layout.trajectories.as_ref().map_or(layout.times.len(), |range| (range.end - range.start) as usize);
+        for array in &layout.arrays {
+            let length = |name: &String| {
+                let dimension = layout.dimensions.iter().find(|dimension| dimension.name == *name);
+                dimension.map_or(1, |dimension| dimension.len())
+            };
+            let (mut dimensions, mut shape) = outer(layout.trajectories.is_some(), array.once, layout.times.len());
+            dimensions.extend(array.dimensions.iter().cloned());
+            shape.extend(array.dimensions.iter().map(length));
+            let width = shape[1..].iter().product();
+            let mut values = Vec::new();
+            values.try_reserve_exact(rows.saturating_mul(width))?;
+            let (name, description) = (array.name.clone(), array.description.clone());
+            arrays.push(Array { name, description, dimensions, shape, width, values });
+        }
+        let (times, trajectories) = (layout.times.clone(), layout.trajectories.clone());
+        Ok(Arrays { times, trajectories, arrays, rows: 0 })
+    }
+
+    /// What is stored in a run's folder.
+    ///
+    /// # Errors
+    /// When the folder is no run, or is damaged.
+    pub fn open(path: &Path) -> Result<Arrays, StoreError> {
+        let run = StoredRun::open(path)?;
+        let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
+        let mut arrays = Vec::new();
+        for stored in run.arrays() {
+            let (mut dimensions, mut shape) = outer(trajectories.is_some(), stored.once, times.len());
+            for name in stored.dimensions {
+                shape.push(run.dimension(&name)?.len());
+                dimensions.push(name);
+            }
+            let (width, values) = (shape[1..].iter().product(), run.read(&stored.name)?);
+            shape[0] = rows;
+            arrays.push(Array { name: stored.name, description: stored.description, dimensions, shape, width, values });
+        }
+        Ok(Arrays { times, trajectories, arrays, rows })
+    }
+
+    /// Times of the samples, as many as there are.
+    pub fn times(&self) -> &[f64] {
+        if self.trajectories.is_some() { &self.times } else { &self.times[..self.rows] }
+    }
+
+    /// Numbers of the trajectories of an ensemble that are there; `None` of a single run.
+    pub fn trajectories(&self) -> Option<Range<u64>> {
+        self.trajectories.as_ref().map(|range| range.start..range.start + self.rows as u64)
+    }
+
+    /// Names of all arrays, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.iter().map(Array::name)
+    }
+
+    /// The array of this name.
+    pub fn get(&self, name: &str) -> Option<&Array> {
+        self.arrays.iter().find(|array| array.name == name)
+    }
+
+    /// Rows that were taken.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes `count` rows of each array, one after the other.
+    pub(crate) fn append(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) {
+        for (array, rows) in self.arrays.iter_mut().zip(rows) {
+            array.values.extend_from_slice(&rows.as_ref()[..count * array.width]);
+            array.shape[0] += count;
+        }
+        self.rows += count;
+    }
+
+    /// Forgets all rows but the first `rows`.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        for array in &mut self.arrays {
+            array.values.truncate(rows * array.width);
+            array.shape[0] = rows;
+        }
+        self.rows = rows;
+    }
+
+    /// Keeps the samples with the numbers `rows`, ascending.
+    pub(crate) fn keep(&mut self, rows: &[usize]) {
+        for array in &mut self.arrays {
+            array.values = rows.iter().flat_map(|&row| array.row(row).to_vec()).collect();
+            array.shape[0] = rows.len();
+        }
+        self.times = rows.iter().map(|&row| self.times[row]).collect();
+        self.rows = rows.len();
+    }
+}
+
+/// The dimensions of an array before those of its own, with its rows still to come.
+fn outer(ensemble: bool, once: bool, times: usize) -> (Vec<String>, Vec<usize>) {
+    match (ensemble, once) {
+        (true, true) => (vec!["trajectory".to_string()], vec![0]),
+        (true, false) => (vec!["trajectory".to_string(), "time".to_string()], vec![0, times]),
+        (false, _) => (vec!["time".to_string()], vec![0]),
+    }
+}
+
+/// Arrays by name, as `arrays["q"]`.
+impl std::ops::Index<&str> for Arrays {
+    type Output = Array;
+
+    /// # Panics
+    /// If there is no such array; [`Arrays::get`] asks.
+    fn index(&self, name: &str) -> &Array {
+        self.get(name).unwrap_or_else(|| {
+            let names: Vec<&str> = self.names().collect();
+            panic!("there is no array '{name}'; these are: {}", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,403 @@
+//! A run over a system of the user's own: Rust code in place of a model's text.
+
+use crate::error::Error;
+use crate::footprint::Footprint;
+use crate::options::{RunOptions, Settings};
+use crate::output::Output;
+use crate::recording::VariableLayout;
+use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
+use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
+use crate::solution::Solution;
+use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
+use crate::summary::{FinalState, Summary, large_drifts};
+use holonome_integrate::failure::Failure;
+use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::Plan;
+use holonome_integrate::run::{Outcome, run};
+use holonome_integrate::scales::Vectors;
+use holonome_integrate::state::StepState;
+use holonome_integrate::system::{GroupKind, Invariants, System};
+use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use holonome_words::option;
+use serde_json::json;
+use std::time::Instant;
+
+/// A constraint is met at the start if it misses 0 by less than this part of the terms that cancel in it.
+const MET: f64 = 1e-8;
+
+/// Runs `system` from (t₀, x₀) in memory. The state is recorded as `x`, energies and integrals under their names, and
+/// what they and the constraints drift as `drift.NAME` and `residual.NAME`.
+///
+/// The method is one of the Runge–Kutta schemes, alone or under `corrected`, `projection` or `symmetric-projection`: what
+/// needs formulas (feedback, penalties, structure-preserving steps) needs a [`Problem`](crate::Problem).
+///
+/// # Errors
+/// When the options make no sense or do not suit a system; when x₀ is no state of it or off its constraints; when the run
+/// fails, with the trajectory up to there.
+pub fn integrate(system: &dyn System, start: (f64, &[f64]), options: &RunOptions) -> Result<Solution, Error> {
+    integrate_while(system, start, options, &mut |_| Control::Continue)
+}
+
+/// [`integrate`] until `watch` says stop, which is called every few hundredths of a second.
+///
+/// # Errors
+/// As [`integrate`].
+pub fn integrate_while(
+    system: &dyn System,
+    (t0, x0): (f64, &[f64]),
+    options: &RunOptions,
+    watch: &mut dyn FnMut(&Progress) -> Control,
+) -> Result<Solution, Error> {
+    let method = options.method;
+    check_method(method)?;
+    check_start(system, t0, x0)?;
+    let mut warnings = unused_options(options, &Settings::default(), &method, false);
+    warnings.extend(of_models(options));
+    let invariants = system.invariants();
+    if method.treatment != Treatment::Plain && !invariants.corrected_rows().contains(&true) {
+        let name = method.treatment.facts().name;
+        warnings.push(format!("the system has no invariants, so `{name}` does what `plain` does"));
+    }
+    let plan = plan(options, t0, method, &mut warnings)?;
+    let recorded = Recorded::new(system, options.record.as_deref())?;
+    let layout = recorded.layout(&plan);
+    let numbers = recorded.rows.iter().map(|row| row.width).sum::<usize>() as f64 * plan.sample_count() as f64;
+    let footprint = Footprint { disk: 8.0 * numbers, memory: 8.0 * (40 * system.dim() + system.work_len()) as f64 };
+    let mut output = Output::Memory(footprint.in_memory(&layout)?);
+    let mut state = StepState::new(&plan, system, x0, None);
+    let groups = groups(invariants);
+    let started = Instant::now();
+    let mut recorder = Recorder {
+        system,
+        recorded: &recorded,
+        plan: &plan,
+        groups: &groups,
+        target: state.target.clone(),
+        values: vec![0.0; invariants.count],
+        deviations: vec![0.0; invariants.groups.len()],
+        work: vec![0.0; system.work_len()],
+        output: &mut output,
+        watch,
+        shown: started,
+        steps: 0,
+    };
+    let outcome = run_holding(system, &plan, &mut state, &mut recorder);
+    let wall_seconds = started.elapsed().as_secs_f64();
+    let samples = output.kept();
+    if matches!(outcome, Ok(Outcome::Finished))
+        && let Some((_, fewer)) = fewer_samples(options, &plan, state.step)
+    {
+        output.thin(&layout, &rows_of_fewer(&plan, &fewer), &state).map_err(Error::store)?;
+    }
+    let arrays = output.into_parts().1.expect("the output is memory");
+    let outcome = outcome.map_err(|failure| {
+        let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
+        Error::Failed { failure, watched: None, out: None, samples, kept }
+    })?;
+    let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.initial)).collect();
+    let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
+    warnings.extend(large_drifts(&drift, false));
+    warnings.extend(motion_warnings(&state, system, &groups, method));
+    let summary = Summary {
+        model: "system".to_string(),
+        method: method.to_string(),
+        t: state.t,
+        steps: state.step,
+        state: FinalState::new(vec![VariableLayout::vector("x", state.x.len())], state.x.clone()),
+        hamiltonian: invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian),
+        drift,
+        cost: state.cost.clone(),
+        wall_seconds,
+        out: None,
+        gain: None,
+        penalty: None,
+        stability: None,
+        error: None,
+        interrupted: outcome != Outcome::Finished,
+        warnings,
+    };
+    Ok(Solution { summary, arrays })
+}
+
+/// Refuses methods that need more than a field and its invariants.
+fn check_method(method: Method) -> Result<(), Error> {
+    if method.scheme.runge_kutta().is_none() {
+        return Err(Error::option(format!(
+            "`{method}` needs {}, whose formulas a system of functions does not have: write the model as text, or take a Runge-Kutta scheme as corrected:rk4",
+            method.scheme.needs
+        )));
+    }
+    if method.treatment == Treatment::Feedback {
+        return Err(Error::option(format!(
+            "`{method}` adds a term of formulas to the field, which a system of functions does not have: `corrected:{}` holds the same invariants",
+            method.scheme.name
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a start that is no state of the system, or off its constraints.
+fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
+    let (n, invariants) = (system.dim(), system.invariants());
+    if x0.len() != n {
+        return Err(Error::option(format!("the start has {} numbers, and a state of the system {n}", x0.len())));
+    }
+    if system.vectors().dim() != n {
+        let made = system.vectors().dim();
+        return Err(Error::option(format!("the system's vectors make up {made} numbers, and its state has {n}")));
+    }
+    if let Some(problem) = invariants.inconsistency(n) {
+        return Err(Error::option(format!("the system describes its invariants wrongly: {problem}")));
+    }
+    let mut work = vec![0.0; system.work_len()];
+    let (mut f, mut df) = (vec![0.0; invariants.count], vec![0.0; invariants.nonzeros()]);
+    system.invariant_values(t0, x0, &mut f, &mut work);
+    system.invariant_jacobian(t0, x0, &mut df, &mut work);
+    let largest = x0.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    for (row, f) in f[..invariants.constraints].iter().enumerate() {
+        let terms: f64 = df[invariants.row(row)].iter().map(|entry| entry.abs() * largest).sum();
+        if f.abs() > MET * terms {
+            return Err(Error::option(format!(
+                "the start misses constraint '{}' by {:.1e}: start on the constraint set",
+                invariants.row_name(row),
+                f.abs()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Options that only a model has a use for.
+fn of_models(options: &RunOptions) -> Vec<String> {
+    let given = [
+        (option("reference"), options.reference.is_some()),
+        (option("penalty"), options.penalty.is_some() || options.penalty_tolerance.is_some()),
+        (option("error"), options.error),
+        (option("out"), options.out.is_some()),
+    ];
+    let unused = given.into_iter().filter(|(_, given)| *given);
+    unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()
+}
+
+/// Runs `plan`. Where a claim fails on the way, the run goes on over a system that does not hold it.
+fn run_holding(
+    system: &dyn System,
+    plan: &Plan,
+    state: &mut StepState,
+    recorder: &mut Recorder,
+) -> Result<Outcome, Failure<StoreError>> {
+    loop {
+        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+            run(plan, system, state, recorder)?
+        } else {
+            run(plan, &Unheld::new(system, state), state, recorder)?
+        };
+        if outcome != Outcome::ClaimFailed {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// The groups of a system's invariants in the words of a summary.
+fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
+    let kind = |kind| match kind {
+        GroupKind::Constraint => InvariantKind::Constraint,
+        GroupKind::Hidden => InvariantKind::Hidden,
+        GroupKind::Hamiltonian => InvariantKind::Hamiltonian,
+        _ => InvariantKind::Integral,
+    };
+    let group = |group: &holonome_integrate::system::Group| InvariantGroup {
+        name: group.name.clone(),
+        kind: kind(group.kind),
+        members: group.members.iter().map(|m| m.iter().map(|&(row, weight)| (row as usize, weight))).collect(),
+        watched: group.watched_only,
+    };
+    invariants.groups.iter().map(group).collect()
+}
+
+/// The value of a group at the start; null of a constraint.
+fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> serde_json::Value {
+    let rows: Vec<f64> = group.members.iter().flatten().map(|&(row, _)| f[row as usize]).collect();
+    match (group.kind, &rows[..]) {
+        (GroupKind::Constraint | GroupKind::Hidden, _) => serde_json::Value::Null,
+        (_, [value]) => json!(value),
+        _ => json!(rows),
+    }
+}
+
+/// What is recorded of each sample.
+struct Recorded {
+    rows: Vec<Row>,
+}
+
+/// One recorded array, and where its numbers come from.
+struct Row {
+    name: String,
+    description: String,
+    width: usize,
+    from: From,
+}
+
+enum From {
+    State,
+    /// These rows of F.
+    Values(Vec<usize>),
+    /// The deviation of this group.
+    Deviation(usize),
+}
+
+impl Recorded {
+    fn new(system: &dyn System, only: Option<&[String]>) -> Result<Recorded, Error> {
+        let mut wanted = Wanted::new(only);
+        let mut rows = Vec::new();
+        let mut add = |name: String, description: String, width: usize, from: From| {
+            if let Some(name) = wanted.name(name, "_") {
+                rows.push(Row { name, description, width, from });
+            }
+        };
+        add("x".to_string(), "state".to_string(), system.dim(), From::State);
+        let groups = &system.invariants().groups;
+        for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
+            if !matches!(groups[k].kind, GroupKind::Constraint | GroupKind::Hidden) {
+                let values: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
+                add(group.name.clone(), format!("first integral {}", group.name), values.len(), From::Values(values));
+            }
+        }
+        for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
+            let of = gain_name(&group.name, group.kind);
+            let (word, description) = match group.kind {
+                InvariantKind::Constraint | InvariantKind::Hidden => ("residual", "residual of constraint"),
+                _ => ("drift", "drift of"),
+            };
+            add(format!("{word}.{of}"), format!("{description} {of}"), 1, From::Deviation(k));
+        }
+        wanted.check()?;
+        Ok(Recorded { rows })
+    }
+
+    fn layout(&self, plan: &Plan) -> Layout {
+        let times = (0..plan.sample_count()).map(|i| plan.sample_time(i)).collect();
+        let mut layout = Layout { times, ..Layout::default() };
+        for row in &self.rows {
+            let dimensions = match row.width {
+                1 if !matches!(row.from, From::State) => Vec::new(),
+                width => vec![layout.dimension(Dimension::component(width))],
+            };
+            let (name, description) = (row.name.clone(), row.description.clone());
+            layout.arrays.push(ArrayLayout { name, description, dimensions, ..ArrayLayout::default() });
+        }
+        layout
+    }
+}
+
+/// Keeps the samples in memory and shows progress.
+struct Recorder<'a> {
+    system: &'a dyn System,
+    recorded: &'a Recorded,
+    plan: &'a Plan,
+    groups: &'a [InvariantGroup],
+    target: Vec<f64>,
+    /// F at a sample, and the deviations of its groups.
+    values: Vec<f64>,
+    deviations: Vec<f64>,
+    work: Vec<f64>,
+    output: &'a mut Output,
+    watch: &'a mut dyn FnMut(&Progress) -> Control,
+    shown: Instant,
+    steps: u64,
+}
+
+impl Observer for Recorder<'_> {
+    type Error = StoreError;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        let Recorder { system, target, values, deviations, work, .. } = self;
+        system.monitor(t, target, x, values, deviations, work);
+        let picked = |row: &Row| -> Vec<f64> {
+            match &row.from {
+                From::State => x.to_vec(),
+                From::Values(rows) => rows.iter().map(|&row| values[row]).collect(),
+                From::Deviation(group) => vec![deviations[*group]],
+            }
+        };
+        let rows: Vec<Vec<f64>> = self.recorded.rows.iter().map(picked).collect();
+        self.output.append_many(1, &rows).map_err(|(_, error)| error)
+    }
+
+    fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
+        self.output.rewind(state.next_sample, state)
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
+        self.steps += 1;
+        if !self.steps.is_multiple_of(look_every()) || self.shown.elapsed() < SHOW_INTERVAL {
+            return Ok(Control::Continue);
+        }
+        self.shown = Instant::now();
+        Ok((self.watch)(&progress(self.plan, self.groups, state)))
+    }
+}
+
+/// A system whose failed claims are watched and no longer held.
+struct Unheld<'a> {
+    system: &'a dyn System,
+    invariants: Invariants,
+}
+
+impl<'a> Unheld<'a> {
+    fn new(system: &'a dyn System, state: &StepState) -> Unheld<'a> {
+        let mut invariants = system.invariants().clone();
+        for claim in &state.failed_claims {
+            invariants.groups[claim.group].watched_only = true;
+        }
+        Unheld { system, invariants }
+    }
+}
+
+impl System for Unheld<'_> {
+    fn dim(&self) -> usize {
+        self.system.dim()
+    }
+
+    fn work_len(&self) -> usize {
+        self.system.work_len()
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.system.field(t, x, dx, work);
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        self.system.motion(t, x, dx, work)
+    }
+
+    fn vectors(&self) -> &Vectors {
+        self.system.vectors()
+    }
+
+    fn vector_name(&self, vector: usize) -> String {
+        self.system.vector_name(vector)
+    }
+
+    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        self.system.masses(t, x, masses, work);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        &self.invariants
+    }
+
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+        self.system.invariant_values(t, x, f, work);
+    }
+
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        self.system.invariant_jacobian(t, x, values, work);
+    }
+
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        self.system.field_derivative(t, x, v, out, work);
+    }
+}

@@ -1,0 +1,196 @@
+//! What options say of a run's steps and samples, and which of them say nothing to its method.
+
+use crate::error::Error;
+use crate::options::{RunOptions, Settings, StepSize};
+use holonome_integrate::method::{Method, Needs, Treatment};
+use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
+use holonome_words::{OptionName, option};
+
+/// Options that the chosen method does not use; `iterates` says whether its step solves equations by iterations.
+pub(crate) fn unused_options(
+    options: &RunOptions,
+    settings: &Settings,
+    method: &Method,
+    iterates: bool,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut unused = |name: OptionName, used: bool, given: bool, who: &str| {
+        if given && !used {
+            warnings.push(format!("{name} has no effect: {who}"));
+        }
+    };
+    let feedback = method.treatment == Treatment::Feedback;
+    unused(option("gain"), feedback, options.gain.is_some(), "only `feedback` methods have gains");
+    let refusable = feedback || options.penalty.is_some();
+    unused(
+        option("allow_unstable"),
+        refusable,
+        options.allow_unstable,
+        "only gains of `feedback` methods and penalties are refused",
+    );
+    unused(
+        option("projection_tolerance"),
+        method.treatment.iterates(),
+        options.projection_tolerance.is_some(),
+        "only `projection` and `symmetric-projection` iterate",
+    );
+    unused(
+        option("reference"),
+        method.treatment != Treatment::Plain,
+        options.reference.is_some(),
+        "`plain` methods aim at nothing",
+    );
+    unused(
+        option("newton_tolerance"),
+        iterates,
+        options.newton_tolerance.is_some(),
+        "the method iterates for no equations on this model",
+    );
+    let needs = method.scheme.needs;
+    unused(
+        option("beta"),
+        needs.has_beta(),
+        options.beta.is_some(),
+        "only the methods of Newmark, Zhang and Skeel have a beta",
+    );
+    unused(
+        option("stiff"),
+        needs == Needs::Stiff,
+        settings.stiff.is_some(),
+        "only `zhang-skeel-stiff` treats a part of the potential energy in its own way",
+    );
+    unused(
+        option("metric"),
+        method.treatment == Treatment::Projection,
+        options.metric != Metric::Auto,
+        "only `projection` moves a state in a metric that can be chosen",
+    );
+    let adapts = options.step.fixed().is_none();
+    unused(
+        option("max_step"),
+        adapts,
+        options.max_step.is_some(),
+        &format!("the step is fixed by {step}", step = option("step")),
+    );
+    warnings
+}
+
+/// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
+const FINEST: f64 = 1e-15;
+
+/// Tolerances above this allow anything.
+const COARSEST: f64 = 0.1;
+
+pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+    let mut plan = match options.step {
+        StepSize::Fixed(h) => Plan::fixed(method, t0, options.until, h)?,
+        StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, options.until, rtol, atol)?,
+    };
+    match options.step {
+        StepSize::Adaptive { rtol, atol } if rtol < FINEST && atol <= rtol => warnings.push(format!(
+            "{} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
+            option("rtol").with(format_args!("{rtol:e}"))
+        )),
+        StepSize::Adaptive { rtol, .. } if rtol > COARSEST => warnings.push(format!(
+            "{} lets every step err by more than a tenth of the state: the motion may be another one; take {COARSEST:e} or less",
+            option("rtol").with(format_args!("{rtol:e}"))
+        )),
+        _ => {}
+    }
+    if let Some(longest) = options.max_step {
+        plan = plan.with_longest_step(longest)?;
+    }
+    match options.max_steps {
+        Some(0) => {
+            return Err(Error::option(format!("{max_steps} must be at least 1", max_steps = option("max_steps"))));
+        }
+        Some(limit) => plan.step_limit = limit,
+        None => {}
+    }
+    plan.metric = options.metric;
+    plan = match (options.every, options.samples) {
+        (Some(_), Some(_)) => {
+            return Err(Error::option(format!(
+                "{every} and {samples} exclude each other",
+                every = option("every"),
+                samples = option("samples")
+            )));
+        }
+        (Some(every), None) => {
+            plan.with_spacing(every).map_err(|e| Error::option(format!("{every}: {e}", every = option("every"))))?
+        }
+        (None, samples) => with_samples(plan, samples.unwrap_or(DEFAULT_GAPS + 1), options)?,
+    };
+    plan.projection_tolerance = tolerance(option("projection_tolerance"), options.projection_tolerance)?;
+    if let Stepping::Fixed(fixed) = &plan.stepping
+        && fixed.shorter_last.is_some()
+        && method.symplectic()
+    {
+        warnings
+            .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
+    }
+    Ok(plan)
+}
+
+/// Gaps between the samples of a run, where nobody says how many there are; a number with many divisors.
+const DEFAULT_GAPS: u64 = 1000;
+
+fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, PlanError> {
+    match options.sampled_until {
+        Some(until) => plan.with_samples_until(count, until),
+        None => plan.with_samples(count),
+    }
+}
+
+/// The number of samples, and a plan with them, for an adaptive run by default that has taken so many `steps`: the most that
+/// divide its gaps evenly and are no more than the states at the ends of its steps. `None` if all may stay.
+pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
+    let by_default = options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
+    let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
+    if !by_default || !too_many(plan) {
+        return None;
+    }
+    let divisors = (1..=DEFAULT_GAPS).rev().filter(|gaps| DEFAULT_GAPS.is_multiple_of(*gaps));
+    let plans = divisors.filter_map(|gaps| Some((gaps + 1, with_samples(plan.clone(), gaps + 1, options).ok()?)));
+    let mut fewest = None;
+    for (count, plan) in plans {
+        let enough = !too_many(&plan);
+        fewest = Some((count, plan));
+        if enough {
+            break;
+        }
+    }
+    fewest
+}
+
+/// The samples of `plan` that are those of `fewer`, by their numbers.
+pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
+    let mut kept = 0;
+    let is_kept = |&row: &usize| {
+        let same = kept < fewer.sample_count() && plan.sample_time(row) == fewer.sample_time(kept);
+        kept += usize::from(same);
+        same
+    };
+    (0..plan.sample_count()).filter(is_kept).collect()
+}
+
+/// β as an option gives it.
+pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
+    const DEFAULT: f64 = 0.4;
+    match value {
+        Some(beta) if !(beta >= 0.0 && beta.is_finite()) => {
+            Err(Error::option(format!("{} must be 0 or more, and finite, but it is {beta}", option("beta"))))
+        }
+        value => Ok(value.unwrap_or(DEFAULT)),
+    }
+}
+
+/// A tolerance that an option gives.
+pub(crate) fn tolerance(name: OptionName, value: Option<f64>) -> Result<Option<f64>, Error> {
+    match value {
+        Some(value) if !(value > 0.0 && value.is_finite()) => {
+            Err(Error::option(format!("{name} must be positive and finite, but it is {value}")))
+        }
+        value => Ok(value),
+    }
+}

@@ -1,0 +1,93 @@
+//! What a run came to, and what has to be said of it.
+
+use super::Simulation;
+use crate::recording::variables;
+use crate::summary::{FinalState, Summary};
+use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
+use holonome_integrate::system::System;
+use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_model::treatment::InvariantGroup;
+use std::path::PathBuf;
+
+/// An innovation this many times beyond what is believed is none of a step's error.
+pub(crate) const MANY_TIMES: f64 = 10.0;
+
+impl Simulation {
+    /// The claims that failed on the way to `state`, a warning each.
+    pub(crate) fn claim_warnings(&self, state: &StepState) -> Vec<String> {
+        claim_warnings(state, &self.groups, self.plan.method)
+    }
+
+    pub(super) fn summary(&self, out: Option<PathBuf>, wall_seconds: f64, interrupted: bool) -> Summary {
+        let gain = self.plan.gain.is_some();
+        Summary {
+            model: self.problem.name.clone(),
+            method: self.options.method.to_string(),
+            t: self.state.t,
+            steps: self.state.step,
+            state: FinalState::new(variables(&self.problem.model), self.state.x.clone()),
+            hamiltonian: self.problem.model.is_hamiltonian(),
+            drift: Summary::drift_of(
+                &self.groups,
+                &self.problem.examined.varying,
+                &self.initial,
+                (&self.state, self.plan.span()),
+            ),
+            cost: Cost::clone(&self.state.cost),
+            wall_seconds,
+            out,
+            gain: self.gain_text.clone(),
+            penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
+            stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
+            error: None,
+            interrupted,
+            warnings: self.all_warnings(),
+        }
+    }
+}
+
+/// The claims that failed on the way to `state`, a warning each.
+fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) -> Vec<String> {
+    let held = method.treatment != Treatment::Plain;
+    let warning = |claim: &FailedClaim| {
+        let FailedClaim { group, t, rate, free_from } = claim;
+        let until = if held { format!("; from t = {free_from} on nothing holds it") } else { String::new() };
+        format!(
+            "integral '{}' is not constant along the motion: at t = {t} its rate is {rate:.1e} of the terms that should cancel in it{until}; correct the formula, or record it with `observe` instead",
+            groups[*group].name
+        )
+    };
+    state.failed_claims.iter().map(warning).collect()
+}
+
+/// What a run over `system` by `method` has met on the way to `state` that its numbers do not show.
+pub(crate) fn motion_warnings(
+    state: &StepState,
+    system: &dyn System,
+    groups: &[InvariantGroup],
+    method: Method,
+) -> Vec<String> {
+    let StepState { singularity, innovation, innovation_at, .. } = state;
+    let invariants = system.invariants();
+    let mut warnings = claim_warnings(state, groups, method);
+    if singularity.pivot == 0.0 {
+        warnings.push(format!(
+                "the constraints are dependent at t = {}, where {} says what others say: the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which; compare a run with a tenth of the tolerance or step",
+                singularity.t, invariants.row_name(singularity.row)
+            ));
+    } else if singularity.pivot < NEARLY_DEPENDENT {
+        warnings.push(format!(
+                "the constraints are nearly dependent at t = {}, where {} says almost what others say (a pivot of {:.1e}, where 1 is independent): forces are large there, and which way the motion goes on may be decided by rounding; compare a run with a tenth of the tolerance or step",
+                singularity.t, invariants.row_name(singularity.row), singularity.pivot
+            ));
+    }
+    let expected = largest_innovation(system.vectors().count());
+    if *innovation > MANY_TIMES * expected {
+        warnings.push(format!(
+                "a correction was {:.0} times larger than the step's error explains, at t = {innovation_at}: H or an integral had changed by more than the step can have made; a smaller step or tolerance shows whether it is constant",
+                innovation / expected
+            ));
+    }
+    warnings
+}

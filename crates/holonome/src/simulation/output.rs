@@ -1,0 +1,199 @@
+//! Where a run's samples go.
+
+use super::Simulation;
+use super::choices::{fewer_samples, rows_of_fewer};
+use super::outcome::motion_warnings;
+use super::stepping::Running;
+use crate::error::Error;
+use crate::hold;
+use crate::options::RunOptions;
+use crate::orbit;
+use crate::output::Output;
+use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, look_every};
+use crate::solution::Solution;
+use crate::store::{Status, Store};
+use crate::summary::{Summary, large_drifts};
+use crate::watched::Watched;
+use holonome_integrate::failure::Failure;
+use holonome_integrate::observer::Control;
+use holonome_integrate::run::Outcome;
+use holonome_integrate::state::StepState;
+use holonome_words::option;
+use std::path::Path;
+use std::time::Instant;
+
+impl Simulation {
+    /// Creates the run's folder, if that has not happened.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(&mut self) -> Result<&Path, Error> {
+        if self.store.is_none() {
+            self.footprint().check()?;
+            let layout = self.layout();
+            let store = match &self.options.out {
+                Some(path) => Store::create(path, &layout),
+                None => Store::create_numbered("runs".as_ref(), &self.problem.name, &layout),
+            };
+            self.store = Some(store.map_err(Error::store)?);
+            hold::created();
+        }
+        Ok(self.store.as_ref().expect("just made").path())
+    }
+
+    /// Runs to the end, or until `watch` says stop, into the run's folder; `watch` is called every few hundredths of a
+    /// second. A run that was stopped goes on with [`Simulation::resume`].
+    ///
+    /// # Errors
+    /// When the run fails; the trajectory up to there is stored.
+    pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Summary, Error> {
+        self.open()?;
+        let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
+        self.run_into(&mut output, watch)
+    }
+
+    /// Runs to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`] stores,
+    /// bit for bit.
+    ///
+    /// # Errors
+    /// When the run fails, with the trajectory up to there; when memory does not hold the samples.
+    pub fn solve(&mut self) -> Result<Solution, Error> {
+        self.solve_while(&mut |_| Control::Continue)
+    }
+
+    /// [`Simulation::solve`] until `watch` says stop, which is called every few hundredths of a second.
+    ///
+    /// # Errors
+    /// As [`Simulation::solve`].
+    pub fn solve_while(&mut self, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Solution, Error> {
+        if self.store.is_some() || self.state.next_sample > 0 {
+            return Err(Error::option(
+                "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
+            ));
+        }
+        let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
+        // What a run changes is put back, so that the next one begins where this one did.
+        let before = (self.state.clone(), self.plan.clone(), self.options.clone());
+        let outcome = self.run_into(&mut output, watch);
+        (self.state, self.plan, self.options) = before;
+        let arrays = output.into_parts().1.expect("the output is memory");
+        match outcome {
+            Ok(summary) => Ok(Solution { summary, arrays }),
+            Err(Error::Failed { failure, watched, samples, .. }) => {
+                Err(Error::Failed { failure, watched, out: None, samples, kept: Some(Box::new(arrays)) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn run_into(&mut self, output: &mut Output, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Summary, Error> {
+        let started = Instant::now();
+        let mut recorder = Recorder {
+            recorded: &self.recorded,
+            multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
+            extended: Vec::new(),
+            output,
+            watch,
+            plan: &self.plan,
+            groups: &self.groups,
+            deviations: Deviations::new(&self.system, &self.state.target),
+            system: &self.system,
+            lanes: Lanes::Unknown,
+            values: vec![0.0; self.recorded.outputs],
+            work: vec![0.0; self.recorded.kernel.work_len()],
+            undefined: vec![0; self.recorded.arrays.len()],
+            stored: started,
+            interval: CHECKPOINT_INTERVAL,
+            shown: started,
+            steps: 0,
+            look_every: look_every(),
+        };
+        let running = Running {
+            problem: &self.problem,
+            options: &self.options,
+            groups: &self.groups,
+            program: self.program.as_ref(),
+            step: &self.step,
+            system: &self.system,
+        };
+        let outcome = running.run(&self.plan, &mut self.state, &mut recorder);
+        let wall_seconds = started.elapsed().as_secs_f64();
+        let undefined = recorder.undefined;
+        let path = output.path().map(Path::to_path_buf);
+        let finished = matches!(outcome, Ok(Outcome::Finished));
+        let mut summary = self.summary(path.clone(), wall_seconds, !finished);
+        summary.warnings.extend(large_drifts(&summary.drift, self.options.reference.is_some()));
+        for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
+            summary
+                .warnings
+                .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
+        }
+        let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
+        let watched = Watched::new(&summary.drift, eigenvalue);
+        summary.warnings.extend(watched.and_then(|watched| watched.warning()));
+        summary.warnings.extend(motion_warnings(&self.state, &self.system, &self.groups, self.plan.method));
+        let unstored = |source, samples| {
+            let failure = Box::new(Failure::Observer(source));
+            Error::Failed { failure, watched: None, out: path.clone(), samples, kept: None }
+        };
+        match outcome {
+            Ok(Outcome::Finished) => {
+                // What a later end goes on from.
+                output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
+                summary.warnings.extend(self.thin_samples(output));
+                output.finish(Status::Finished, &summary).map_err(|error| unstored(error, output.kept()))?;
+                if self.options.error {
+                    match orbit::measure(self, output, watch) {
+                        Ok(Some(error)) => summary.error = Some(error),
+                        Ok(None) => summary
+                            .warnings
+                            .push(format!("{error}: stopped before the error was known", error = option("error"))),
+                        Err(error) => summary.warnings.push(format!("{}: the second run: {error}", option("error"))),
+                    }
+                    output.finish(Status::Finished, &summary).map_err(|error| unstored(error, output.kept()))?;
+                }
+                Ok(summary)
+            }
+            Ok(Outcome::Stopped | Outcome::ClaimFailed) => {
+                output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
+                output.finish(Status::Interrupted, &summary).map_err(|error| unstored(error, output.kept()))?;
+                Ok(summary)
+            }
+            Err(failure) => {
+                let watched = watched.and_then(|watched| watched.explaining(&failure));
+                // The failure is what the user has to hear of, also where the disk takes no more.
+                let kept = output.checkpoint(&self.state);
+                let (failure, samples) = (Box::new(failure), output.kept());
+                let error = Error::Failed { failure, watched, out: path, samples, kept: None };
+                drop(kept.and_then(|()| output.finish(Status::Failed, &error.to_json())));
+                Err(error)
+            }
+        }
+    }
+
+    /// Leaves out samples of a finished run that nobody chose and that are more than its steps, which nobody knew before: so
+    /// many that the rest is evenly spaced. What is left is what `samples` with their number would have stored. The
+    /// result is a warning where that could not be done.
+    fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
+        let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
+        let all = self.plan.sample_count();
+        let rows = rows_of_fewer(&self.plan, &plan);
+        let renumber = |state: &mut StepState| state.next_sample = rows.partition_point(|&row| row < state.next_sample);
+        let mut state = self.state.clone();
+        renumber(&mut state);
+        state.before_end.as_deref_mut().map(renumber);
+        let options = RunOptions { samples: Some(count), ..self.options.clone() };
+        let (old_plan, old_options) =
+            (std::mem::replace(&mut self.plan, plan), std::mem::replace(&mut self.options, options));
+        match output.thin(&self.layout(), &rows, &state) {
+            Ok(()) => {
+                self.state = state;
+                None
+            }
+            Err(error) => {
+                (self.plan, self.options) = (old_plan, old_options);
+                Some(format!("all {all} samples stay, which are more than steps: {error}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A problem compiled for a method: what the options ask for is made, or refused.
+
+use super::Simulation;
+use super::choices::{beta, plan, tolerance, unused_options};
+use super::reference::reference_state;
+use crate::compiled::{Compiled, CompiledStep, CompiledSystem, RowSystem, StateVectors};
+use crate::error::Error;
+use crate::feedback::{feedback_system, refuse_unstable};
+use crate::options::{Gains, RunOptions};
+use crate::penalty::{self, MeanMultipliers};
+use crate::problem::Problem;
+use crate::recording::{Recorded, RecordedArray, initial_values};
+use crate::structured::{MethodSettings, Program};
+use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
+use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::rows::RowField;
+use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use holonome_model::treatment::feedback::{Potential, Transport};
+use holonome_model::treatment::unrolled::unroll;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use holonome_words::option;
+
+/// Compiles `problem` for the method and the steps of `options`.
+///
+/// # Errors
+/// When the options make no sense, the method does not suit the model, or a gain is refused.
+pub fn prepare(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
+    Simulation::build(problem, options, None, &[])
+}
+
+impl Simulation {
+    /// [`prepare`] for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016, remark 2
+    /// and (11)): ẋ = X − L ∇V. Such a run is resumed by the program that started it, not from its folder alone, and its
+    /// stability is not monitored.
+    ///
+    /// # Errors
+    /// As [`prepare`]; also when the symmetric part of L is not positive definite at the initial state.
+    pub fn with_feedback(
+        problem: Problem,
+        mut options: RunOptions,
+        potential: &Potential,
+        transport: &Transport,
+    ) -> Result<Simulation, Error> {
+        options.gain = Some(Gains::Formula);
+        Simulation::build(problem, options, Some((potential, transport)), &[])
+    }
+
+    /// [`prepare`] without the claimed integrals `left_out`, which have turned out to vary along the motion.
+    pub(crate) fn without(problem: Problem, options: RunOptions, left_out: &[String]) -> Result<Simulation, Error> {
+        Simulation::build(problem, options, None, left_out)
+    }
+
+    fn build(
+        problem: Problem,
+        mut options: RunOptions,
+        formulas: Option<(&Potential, &Transport)>,
+        left_out: &[String],
+    ) -> Result<Simulation, Error> {
+        let method = options.method;
+        let model_warnings = problem.warning_lines();
+        let mut warnings = Vec::new();
+        refuse_unverified(&problem)?;
+        let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        problem.examined.leave_out(left_out);
+        if let Some(redundant) = problem.examined.redundant.first() {
+            let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
+            return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
+        }
+        if let Some(too_large) = &problem.examined.too_large {
+            return Err(Error::option(format!(
+                "{too_large}; make it smaller with {set}, or split it",
+                set = option("set")
+            )));
+        }
+        let form = Form::of(&problem, &method, options.gain.as_ref())?;
+        let settings = MethodSettings {
+            newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
+            beta: beta(options.beta)?,
+        };
+        let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
+        if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
+            && let Some(multipliers) = penalty.multipliers.take()
+        {
+            let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
+            penalty.multipliers = Some(multipliers.with_places(places));
+        }
+        let solves = structured.as_ref().is_some_and(Program::iterates);
+        warnings.extend(unused_options(&options, &problem.settings, &method, solves));
+        warnings.extend(crate::backend::warning());
+        let field = form.written_out();
+        let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        let own = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
+        let multipliers = mean.map_or(own, MeanMultipliers::count);
+        if multipliers == 0 {
+            refuse_multipliers(&problem, &method)?;
+        }
+        let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
+        if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
+            return Err(Error::option(format!(
+                "{error} compares the variables that are stored: put some into {record}",
+                error = option("error"),
+                record = option("record")
+            )));
+        }
+        let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
+        let mut groups = form.groups().to_vec();
+        if method.treatment != Treatment::Plain && groups.is_empty() {
+            warnings.push(format!(
+                "the model has no invariants, so `{}` does what `plain` does",
+                method.treatment.facts().name
+            ));
+        }
+        let parameters = problem.model.parameter_values.clone();
+        let reference = reference_state(&problem, &options)?;
+        let (feeds_back, corrects) =
+            (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let vectors = StateVectors::of(&problem.model);
+        let plain = match &form {
+            Form::Straight(field) => {
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, corrects))
+            }
+            Form::Rows(field) => {
+                let imposed = !problem.model.constraints.is_empty();
+                let extended = imposed && method.scheme.runge_kutta().is_some();
+                Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
+            }
+        };
+        let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
+        let constraints = plain.invariants().constraints;
+        let targets = parameters.len();
+        let mut gain_text = None;
+        let (mut gains, mut with_feedback) = (Vec::new(), None);
+        let (system, step) = match field {
+            _ if feeds_back => {
+                let base = (field, &vectors);
+                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                plan.gain = treated.gain;
+                gain_text = Some(treated.text);
+                refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
+                let settling = treated.system.settling();
+                let step = treated
+                    .field
+                    .as_ref()
+                    .map(|field| CompiledStep::new(&plan, field, &vectors, settling, targets, &treated.parameters));
+                gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
+                with_feedback = treated.field;
+                (treated.system, step.unwrap_or_default())
+            }
+            Some(base) => {
+                let all = [&parameters, &state.target[constraints..]].concat();
+                let step = CompiledStep::new(&plan, base, &vectors, plain.settling(), targets, &all);
+                (plain, step)
+            }
+            None => (plain, CompiledStep::default()),
+        };
+        let program = structured.map(|mut program| {
+            program.choose_iteration(&plan, &problem.model.initial);
+            if let Some(field) = field {
+                let known = (&parameters[..], &state.target[constraints..]);
+                program.repeat(field, &plan, known, &problem.model.initial);
+            }
+            program
+        });
+        let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
+            let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
+            let name = "modified_energy".to_string();
+            let kind = InvariantKind::ModifiedEnergy;
+            groups.push(InvariantGroup { name, kind, members: Default::default(), watched: true });
+            Some(energy)
+        });
+        let initial = initial_values(&problem.model, &groups, &state.initial, modified);
+        let field = form.into_field();
+        Ok(Simulation {
+            problem,
+            options,
+            warnings,
+            model_warnings,
+            field,
+            groups,
+            constraints,
+            treated: with_feedback,
+            gains,
+            plan,
+            vectors,
+            system,
+            step,
+            program,
+            state,
+            recorded,
+            gain_text,
+            penalty,
+            initial,
+            store: None,
+        })
+    }
+}
+
+/// A model's field in the form in which it is run.
+enum Form<'a> {
+    Straight(Field),
+    Rows(&'a RowField),
+}
+
+impl Form<'_> {
+    /// Row by row if the model is large. A term of feedback with gains of its own is made of formulas, so it needs them
+    /// written out.
+    fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>) -> Result<Form<'a>, Error> {
+        let Some(rows) = &problem.examined.rows else {
+            let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
+            return Ok(Form::Straight(field.0.clone()));
+        };
+        // The rates of hidden constraints that move are not known row by row.
+        let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
+        let extends = moves && method.scheme.runge_kutta().is_some();
+        let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
+        if (method.treatment != Treatment::Feedback || automatic) && !extends {
+            return Ok(Form::Rows(rows));
+        }
+        let unrolled = unroll(&problem.model).map_err(|too_large| {
+            Error::option(match extends {
+                true => format!("`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"),
+                false => format!(
+                    "`{method}` writes out a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
+                    method.scheme.name, gain_auto = option("gain").of("auto")
+                ),
+            })
+        })?;
+        let (mut field, _) =
+            dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
+        field.watch_only(&problem.examined.varying);
+        Ok(Form::Straight(field))
+    }
+
+    fn written_out(&self) -> Option<&Field> {
+        match self {
+            Form::Straight(field) => Some(field),
+            Form::Rows(_) => None,
+        }
+    }
+
+    fn into_field(self) -> Option<Field> {
+        match self {
+            Form::Straight(field) => Some(field),
+            Form::Rows(_) => None,
+        }
+    }
+
+    fn groups(&self) -> &[InvariantGroup] {
+        match self {
+            Form::Straight(field) => &field.groups,
+            Form::Rows(field) => &field.groups,
+        }
+    }
+}
+
+/// Refuses claims that are not true, unless they may be left out of what is held.
+fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
+    if problem.settings.allow_unverified || problem.examined.unverified.is_empty() {
+        return Ok(());
+    }
+    let error = |d: &Diagnostic| Diagnostic { severity: Severity::Error, ..d.clone() };
+    let diagnostics = problem.examined.unverified.iter().map(error).collect();
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
+}
+
+/// Refuses observables that use multipliers, for a method that has none.
+fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
+    let Some(observable) = problem.model.observables.iter().find(|q| q.depends & MULTIPLIER != 0) else {
+        return Ok(());
+    };
+    let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
+    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(format!(
+        "methods that have them: shake and rattle over any base, compositions of rattle, and others with {penalty}",
+        penalty = option("penalty")
+    ));
+    Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
+}

@@ -1,0 +1,119 @@
+//! Runs that go on: interrupted ones, and those that become longer.
+
+use super::{Simulation, prepare};
+use crate::error::Error;
+use crate::options::{RunOptions, Settings};
+use crate::problem::Problem;
+use crate::store::{Resumed as Reopened, Status, Store, StoreError, StoredRun};
+use holonome_integrate::state::StepState;
+use holonome_words::option;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A run or an ensemble that was opened to go on.
+pub enum Resumed<T> {
+    /// From its last checkpoint.
+    Continues(Box<T>),
+    /// Not at all: it had reached its end, and nothing was touched.
+    Finished {
+        /// The summary that it stored then.
+        summary: Value,
+    },
+}
+
+impl Simulation {
+    /// Opens an interrupted run.
+    ///
+    /// # Errors
+    /// When the folder is no run, or is damaged.
+    pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
+        let (store, state) = match Store::resume(path).map_err(Error::store)? {
+            Reopened::Finished { summary } => return Ok(Resumed::Finished { summary }),
+            Reopened::Continues { store, state } => (*store, state),
+        };
+        let (problem, options) = stored_problem(path, store.attributes())?;
+        let mut simulation = prepare(problem, options)?;
+        if let Some(state) = state {
+            simulation.state = state.state().map_err(Error::store)?;
+        }
+        simulation.store = Some(store);
+        Ok(Resumed::Continues(Box::new(simulation)))
+    }
+
+    /// Opens a run, finished or not, to go on to a later end. What it makes is what a run to `until` would have made, whose
+    /// samples are as far apart as those of this run.
+    ///
+    /// # Errors
+    /// When the folder is no run, is damaged or holds an ensemble; when `until` is not later than the run's own end; when
+    /// something that was chosen at the start depends on the end.
+    pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
+        let run = open_run(path)?;
+        let shown = path.display();
+        if run.trajectories().is_some() {
+            return Err(Error::option(format!(
+                "{shown} is an ensemble: make it again with a later {until}",
+                until = option("until")
+            )));
+        }
+        let (problem, options) = stored_problem(path, run.attributes())?;
+        let old_end = options.until;
+        if !(until > old_end && until.is_finite()) {
+            return Err(Error::option(format!(
+                "{} must be later than t = {old_end}, where {shown} ends, but it is {until}",
+                option("until")
+            )));
+        }
+        let sampled_until = match options.every {
+            Some(_) => None,
+            None => Some(options.sampled_until.unwrap_or(old_end)),
+        };
+        let longer = RunOptions { until, sampled_until, ..options.clone() };
+        let before = prepare(problem.clone(), options)?;
+        let mut simulation = prepare(problem, longer)?;
+        let chosen = |simulation: &Simulation| {
+            (simulation.gain_text.clone(), simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()))
+        };
+        if chosen(&before) != chosen(&simulation) {
+            return Err(Error::option(format!(
+                "{shown} cannot be extended: its gain or its penalty was chosen for an end at t = {old_end}; run the model again with {}",
+                option("until").with(until)
+            )));
+        }
+        let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;
+        let rows = match state.map(StepState::without_end) {
+            Some(state) => {
+                simulation.state = state;
+                simulation.state.next_sample
+            }
+            None if run.status() == Status::Finished => {
+                return Err(Error::option(format!("{shown} has no checkpoint to go on from: run the model again")));
+            }
+            None => 0,
+        };
+        let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
+        simulation.store = Some(store.map_err(Error::store)?);
+        Ok(simulation)
+    }
+}
+
+/// The problem and the options of the run at `path`, whose attributes these are.
+fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
+    let damaged = |what: &str| {
+        Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
+    };
+    let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
+    let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
+    let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
+    let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
+    let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
+    Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
+}
+
+/// Opens a stored run for reading.
+///
+/// # Errors
+/// When the folder is no run.
+pub fn open_run(path: &Path) -> Result<StoredRun, Error> {
+    StoredRun::open(path).map_err(Error::store)
+}

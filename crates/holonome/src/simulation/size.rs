@@ -1,0 +1,48 @@
+//! What a run takes of disk and memory.
+
+use super::Simulation;
+use crate::footprint::Footprint;
+use crate::recording::RecordedArray;
+use crate::store::CHUNK_NUMBERS_MAX;
+use holonome_integrate::system::System;
+use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::functional::Term;
+
+impl Simulation {
+    /// Adds to the warnings what a run that is going to be stored should say of its size.
+    pub fn warn_of_size(&mut self) {
+        let out = self.options.out.clone().unwrap_or_else(|| "runs".into());
+        self.warnings.extend(self.footprint().warnings(&out));
+    }
+
+    /// What the run takes of disk and memory: the samples, the vectors of a step, and what holds samples until they are
+    /// stored.
+    pub fn footprint(&self) -> Footprint {
+        let samples = self.plan.sample_count() as f64;
+        let row: usize = self.recorded.arrays.iter().map(|array| array.len).sum();
+        let number = size_of::<f64>() as f64;
+        let stages = self.plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
+        // end: a dozen and three times half a dozen.
+        let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
+        // A chunk has a megabyte of an array, or a row of it, or all there is; times are listed by the plan and the store.
+        let chunk = |array: &RecordedArray| {
+            array.len.max(CHUNK_NUMBERS_MAX.min(array.len.saturating_mul(self.plan.sample_count())))
+        };
+        let chunks = self.recorded.arrays.iter().map(chunk).sum::<usize>();
+        let memory = (vectors + row + chunks + read_numbers(&self.problem.model)) as f64 + 3.0 * samples;
+        Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
+    }
+}
+
+/// Numbers that a model takes once it is read and its derivatives are there: so many for each number of the state, and for
+/// each row of a template. Measured with chains of 1e6 links or springs and with 2e6 pairs, to a quarter of it.
+fn read_numbers(model: &Model) -> usize {
+    const OF_THE_STATE: usize = 27;
+    const OF_A_ROW: usize = 8;
+    let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
+    let quantities = [&model.constraints, &model.integrals, &model.observables].into_iter().flatten();
+    let functionals = quantities.map(|quantity| &quantity.functional).chain([dynamics]);
+    let rows: usize = functionals.flat_map(|functional| &functional.terms).map(Term::rows).sum();
+    OF_THE_STATE * model.dimension() + OF_A_ROW * rows
+}

@@ -1,0 +1,186 @@
+//! Fields and steps of the user's own, run by the loop that runs models.
+
+mod common;
+
+use common::*;
+use holonome::method::{Method, Needs, Scheme, Step, Treatment};
+use holonome::phase_space::{PhaseSpace, Value};
+use holonome::system::{FnSystem, GroupKind};
+use holonome::{Error, RunOptions, integrate, prepare};
+
+/// A planar Kepler orbit with its energy and its angular momentum.
+fn kepler() -> FnSystem<'static> {
+    let radius = |x: &[f64]| x[0].hypot(x[1]);
+    FnSystem::new(4, move |_t, x, dx| {
+        let r3 = radius(x).powi(3);
+        dx.copy_from_slice(&[x[2], x[3], -x[0] / r3, -x[1] / r3]);
+    })
+    .with_invariant(
+        "H",
+        GroupKind::Hamiltonian,
+        move |_t, x| 0.5 * (x[2] * x[2] + x[3] * x[3]) - 1.0 / radius(x),
+        move |_t, x, d| {
+            let r3 = radius(x).powi(3);
+            d.copy_from_slice(&[x[0] / r3, x[1] / r3, x[2], x[3]]);
+        },
+    )
+    .with_invariant(
+        "L",
+        GroupKind::Integral,
+        |_t, x| x[0] * x[3] - x[1] * x[2],
+        |_t, x, d| d.copy_from_slice(&[x[3], -x[2], -x[1], x[0]]),
+    )
+}
+
+const START: [f64; 4] = [0.4, 0.0, 0.0, 2.0];
+
+#[test]
+fn a_field_of_closures_is_held_like_a_model() {
+    for method in
+        ["corrected:dop853", "corrected:rk4 --step 0.01", "projection:tsit5", "symmetric-projection:rk4 --step 0.01"]
+    {
+        let text = format!("--method {method} --until 20 --samples 101");
+        let solution = integrate(&kepler(), (0.0, &START), &options(&text)).unwrap();
+        let drift: Vec<_> = solution.summary.drift.iter().map(|d| (d.name.as_str(), d.max)).collect();
+        assert!(drift.iter().all(|&(_, max)| max < 1e-10) && drift.len() == 2, "{method}: {drift:?}");
+        assert_eq!((solution["x"].shape(), solution["drift.H"].shape()), (&[101, 4][..], &[101][..]));
+        assert!((solution["L"].row(50)[0] - 0.8).abs() < 1e-10 && solution.summary.warnings.is_empty());
+    }
+}
+
+/// The same numbers as the model's, to the tolerance: the motion has the period 2π.
+#[test]
+fn a_field_of_closures_moves_as_the_model_does() {
+    let text = format!("--method corrected:dop853 --rtol 1e-12 --until {} --samples 2", std::f64::consts::TAU);
+    let solution = integrate(&kepler(), (0.0, &START), &options(&text)).unwrap();
+    assert!(distance(solution["x"].last(), &START) < 1e-9, "{:?}", solution["x"].last());
+    let plain =
+        integrate(&kepler(), (3.0, &START), &options("--method rk4 --step 0.01 --until 4 --samples 3")).unwrap();
+    assert_eq!(plain.times(), [3.0, 3.5, 4.0]);
+}
+
+#[test]
+fn a_claim_that_is_not_true_is_left_out_with_a_warning() {
+    let wrong = kepler().with_invariant(
+        "Z",
+        GroupKind::Integral,
+        |_t, x| x[0],
+        |_t, _x, d| d.copy_from_slice(&[1.0, 0.0, 0.0, 0.0]),
+    );
+    let solution = integrate(&wrong, (0.0, &START), &options("--method corrected:dop853 --until 5")).unwrap();
+    let told = solution.summary.warnings.join("\n");
+    assert!(told.contains("integral 'Z' is not constant along the motion"), "{told}");
+    assert!(
+        solution.summary.drift.iter().filter(|d| d.name != "Z").all(|d| d.max < 1e-8),
+        "{:?}",
+        solution.summary.drift
+    );
+}
+
+#[test]
+fn what_does_not_suit_a_field_is_refused_by_name() {
+    let refused = |system: &FnSystem, start: &[f64], text: &str| -> String {
+        integrate(system, (0.0, start), &options(text)).expect_err(text).to_string()
+    };
+    let rod = FnSystem::new(2, |_t, x, dx| dx.copy_from_slice(&[-x[1], x[0]])).with_invariant(
+        "rod",
+        GroupKind::Constraint,
+        |_t, x| x[0] * x[0] + x[1] * x[1] - 1.0,
+        |_t, x, d| d.copy_from_slice(&[2.0 * x[0], 2.0 * x[1]]),
+    );
+    for (said, words) in [
+        (refused(&kepler(), &START[..3], ""), vec!["3 numbers", "4"]),
+        (refused(&kepler(), &START, "--method rattle --step 0.1"), vec!["`rattle`", "write the model as text"]),
+        (refused(&kepler(), &START, "--method feedback:rk4 --step 0.1"), vec!["corrected:rk4"]),
+        (refused(&rod, &[1.1, 0.0], "--method corrected:rk4 --step 0.1"), vec!["'rod'", "2.1e-1"]),
+    ] {
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+    let blows_up = FnSystem::new(1, |_t, x, dx| dx[0] = x[0] * x[0]);
+    let error = integrate(&blows_up, (0.0, &[1.0]), &options("--method dop853 --until 2")).unwrap_err();
+    let Error::Failed { failure, kept: Some(kept), .. } = &error else { panic!("{error}") };
+    assert!(failure.t().is_some_and(|t| (t - 1.0).abs() < 0.01) && kept.times().len() > 100, "{error}");
+}
+
+/// The Störmer–Verlet method, once more.
+fn leapfrog(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let n = space.degrees();
+    let (half, minus_half) = (space.scaled(0.5, h), space.scaled(-0.5, h));
+    let force = space.h_q(t, x);
+    let p = space.moved(&x[n..], minus_half, &force);
+    let v = space.h_p(t, &[&x[..n], &p[..]].concat());
+    let q = space.moved(&x[..n], half, &v);
+    let q = space.moved(&q, half, &v);
+    let t1 = space.sum(t, h);
+    let force = space.h_q(t1, &[&q[..], &p[..]].concat());
+    let p = space.moved(&p, minus_half, &force);
+    [q, p].concat()
+}
+
+fn too_short(_: &mut dyn PhaseSpace, _t: Value, _h: Value, x: &[Value]) -> Vec<Value> {
+    x[1..].to_vec()
+}
+
+const fn scheme(name: &'static str, step: Step) -> Scheme {
+    Scheme {
+        name,
+        order: 2,
+        symmetric: true,
+        symplectic: true,
+        explicit: true,
+        adaptive: false,
+        needs: Needs::Hamiltonian,
+        description: "kick, drift, kick",
+        citation: "",
+        step,
+    }
+}
+
+static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog));
+static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
+
+#[test]
+fn a_step_of_ones_own_runs_like_a_built_in_one() {
+    // A model that is written out, and one over columns.
+    for (name, set, h) in [("henon-heiles", vec![], "0.1"), ("fpu", vec![], "0.01")] {
+        let builtin = options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
+        let own = RunOptions { method: Method::plain(&LEAPFROG), ..builtin.clone() };
+        let problem = model(name, &set);
+        let (own, builtin) = (
+            prepare(problem.clone(), own).unwrap().solve().unwrap(),
+            prepare(problem, builtin).unwrap().solve().unwrap(),
+        );
+        let (a, b) = (own.summary.to_json(), builtin.summary.to_json());
+        assert_eq!(a["method"], "leapfrog");
+        assert!(distance(&numbers(&a["state"]), &numbers(&b["state"])) < 1e-9, "{name}");
+        assert!(own.summary.drift[0].max < 1e-2 && own.summary.drift[0].max > 0.0);
+    }
+}
+
+#[test]
+fn a_step_of_ones_own_composes_and_is_corrected() {
+    let yoshida: Method = "yoshida4(stormer-verlet-a)".parse().unwrap();
+    let end = |method: Method, h: f64| -> Vec<f64> {
+        let options = RunOptions { method, step: holonome::StepSize::Fixed(h), until: 2.0, ..RunOptions::default() };
+        let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
+        numbers(&solution.summary.to_json()["state"])
+    };
+    let fourth = Method { composition: yoshida.composition, ..Method::plain(&LEAPFROG) };
+    let exact = end("dop853".parse().unwrap(), 0.001);
+    let order = |method: Method| (distance(&end(method, 0.1), &exact) / distance(&end(method, 0.05), &exact)).log2();
+    assert!((order(Method::plain(&LEAPFROG)) - 2.0).abs() < 0.2);
+    assert!((order(fourth) - 4.0).abs() < 0.3);
+    let held = Method { treatment: Treatment::Corrected, ..Method::plain(&LEAPFROG) };
+    let options = RunOptions { method: held, ..options("--step 0.1 --until 20") };
+    let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
+    assert!(solution.summary.drift[0].max < 1e-8, "{:?}", solution.summary.drift);
+}
+
+#[test]
+fn a_step_that_gives_no_state_is_refused() {
+    for name in ["henon-heiles", "fpu"] {
+        let options = RunOptions { method: Method::plain(&TOO_SHORT), ..options("--step 0.1 --until 1") };
+        let Err(error) = prepare(model(name, &[]), options) else { panic!("{name} runs") };
+        assert!(error.to_string().contains("its step gives"), "{error}");
+    }
+}
