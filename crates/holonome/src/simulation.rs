@@ -14,7 +14,7 @@ use crate::recording::{
     initial_values, look_every, variables,
 };
 use crate::store::{CHUNK_NUMBERS_MAX, Layout, Resumed, Status, Store, StoreError, StoredRun};
-use crate::structured::{MethodSettings, Program};
+use crate::structured::{MethodSettings, Program, Start};
 use crate::summary::{Summary, large_drifts};
 use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
@@ -210,8 +210,9 @@ impl Simulation {
         };
         let program = structured.map(|mut program| {
             if let Some(field) = field {
-                let known = (&parameters[..], &state.target[constraints..]);
-                program.repeat(field, &plan, known, &problem.model.initial);
+                let targets = &state.target[constraints..];
+                let start = Start { parameters: &parameters, targets, x: &problem.model.initial };
+                program.repeat(field, &plan, &[start], false);
             }
             program
         });

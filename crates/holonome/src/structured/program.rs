@@ -6,9 +6,10 @@
 //! not depend on these is computed once, before the iteration.
 
 use super::first_same::{Finds, FirstSame};
+use super::many::{Ingredients, Many, Piloted};
 use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
-use super::repeated::{Ingredients, Repeated};
+
 use super::tracing::{Calls, System, Trace};
 use crate::compiled::Bound;
 use crate::component_names::component_names;
@@ -35,7 +36,7 @@ use std::ops::Range;
 
 /// Steps of the pilot run that tells how many Newton iterations a step takes, and how many of them are left out.
 const PILOT_STEPS: u64 = 64;
-const FIRST_STEPS: u64 = 4;
+pub const FIRST_STEPS: u64 = 4;
 
 /// Iterations from which on a system is not solved in a loop, which does not see whether they contract: one whose second
 /// update is larger than half of the first, and which squares its error from there on, takes these at least.
@@ -70,7 +71,7 @@ pub struct Program {
     constraint_names: Vec<String>,
     component_names: Vec<String>,
     /// Many steps in one loop, for one run.
-    repeated: Option<Repeated>,
+    many: Option<Many>,
 }
 
 struct Segment {
@@ -155,7 +156,7 @@ impl Program {
             tolerance,
             constraint_names: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
             component_names: component_names(model),
-            repeated: None,
+            many: None,
         };
         for (level, system) in trace.systems.iter().enumerate() {
             let calls = if level == 0 { trace.calls } else { Calls::default() };
@@ -198,6 +199,11 @@ impl Program {
         program
     }
 
+    /// Whether a run finds something at its start that steps take over.
+    pub fn finds_first(&self) -> bool {
+        self.handover.is_some()
+    }
+
     /// Whether a step solves equations by Newton's iteration; linear ones take none.
     pub fn iterates(&self) -> bool {
         let own = self.solves.iter().any(|solve| !solve.system.linear);
@@ -228,7 +234,7 @@ impl Program {
             substeps: self.substeps.clone(),
             constraint_names: self.constraint_names.clone(),
             component_names: self.component_names.clone(),
-            repeated: None,
+            many: None,
             ..*self
         }
     }
@@ -429,13 +435,19 @@ impl Solve {
     }
 }
 
-/// What a pilot run has seen, and where it ended.
-struct Pilot {
-    /// The largest number of iterations of each system.
-    most: Vec<u32>,
-    x: Vec<f64>,
-    /// What is carried there.
-    memory: Vec<f64>,
+/// The largest number of iterations that each system has taken in a pilot run.
+struct Iterations {
+    /// In its first steps, as no multipliers are known there.
+    first: Vec<u32>,
+    /// In all others.
+    later: Vec<u32>,
+}
+
+/// Where a run starts, and over which parameters of the model and F₀ of the rows that are no constraints.
+pub struct Start<'a> {
+    pub parameters: &'a [f64],
+    pub targets: &'a [f64],
+    pub x: &'a [f64],
 }
 
 impl Program {
@@ -497,32 +509,28 @@ impl Program {
         below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 
-    /// The largest number of iterations that each system takes in some steps from the start, the first ones left out, as
-    /// no multipliers are known there; none where a step fails.
-    fn pilot(&self, plan: &Plan, h: f64, start: &[f64]) -> Option<Pilot> {
-        let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
+    /// Some steps from `start`, with the number of iterations that they take; none where a step fails.
+    fn pilot(&self, plan: &Plan, h: f64, start: &Start) -> Option<(Piloted, Iterations)> {
+        let (mut x, mut memory) = (start.x.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
-        let mut most = vec![0; self.solves.len()];
+        let mut iterations = Iterations { first: vec![0; self.solves.len()], later: vec![0; self.solves.len()] };
         for step in 0..PILOT_STEPS {
-            if step == FIRST_STEPS {
-                most.fill(0);
-            }
-            self.step((plan.t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, &mut most).ok()?;
+            let most = if step < FIRST_STEPS { &mut iterations.first } else { &mut iterations.later };
+            self.step((plan.t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, most).ok()?;
         }
         memory.truncate(self.carried.len());
-        Some(Pilot { most, x, memory })
+        Some((Piloted { parameters: self.all_parameters(plan, h, start), x, memory, steps: PILOT_STEPS }, iterations))
     }
 
-    /// Lets a run of `plan` from `start` take its steps in loops, if the step is small enough. `targets` are F₀ of the
-    /// rows of `field` that are no constraints.
-    pub fn repeat(
-        &mut self,
-        trace: &Trace,
-        field: &Field,
-        plan: &Plan,
-        (parameters, targets): (&[f64], &[f64]),
-        start: &[f64],
-    ) {
+    /// The parameters of the model and of the method, F₀, h and t₀.
+    pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
+        [start.parameters, &self.settings, start.targets, &[h, plan.t0]].concat()
+    }
+
+    /// Lets runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble, of
+    /// which `starts` are examples, and whose first steps are made in loops, too.
+    pub fn repeat(&mut self, trace: &Trace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
+        self.many = None;
         let Stepping::Fixed(fixed) = &plan.stepping else { return };
         // On curved fibres every iteration is looked at, which a loop cannot; nor does it do determinants of shifted matrices.
         let alone =
@@ -531,24 +539,84 @@ impl Program {
         if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }
-        let Some(pilot) = self.pilot(plan, fixed.h, start) else { return };
-        let doubtful = |(solve, &most): (&Solve, &u32)| solve.system.is_local() && most >= DOUBTFUL_ITERATIONS;
-        if self.solves.iter().zip(&pilot.most).any(doubtful) {
-            return;
+        let pilot = |start: &Start| self.rebound(start.parameters).pilot(plan, fixed.h, start);
+        let (mut pilots, mut iterations): (Vec<Piloted>, Vec<Iterations>) = starts.iter().filter_map(pilot).unzip();
+        while self.many.is_none() && !pilots.is_empty() {
+            let own = starts[0].parameters.len();
+            self.many = self.many_of((trace, field), (&pilots, &iterations), own, ensemble);
+            // Runs that a loop serves do not wait for those that it cannot serve.
+            pilots.truncate(pilots.len() / 2);
+            iterations.truncate(pilots.len());
         }
-        let all = [parameters, &self.settings, targets, &[fixed.h, plan.t0]].concat();
-        self.repeated = Repeated::new(&Ingredients {
+    }
+
+    /// A loop that serves these runs of a model with so many parameters.
+    fn many_of(
+        &self,
+        (trace, field): (&Trace, &Field),
+        (pilots, iterations): (&[Piloted], &[Iterations]),
+        own: usize,
+        ensemble: bool,
+    ) -> Option<Many> {
+        let largest = |of: fn(&Iterations) -> &Vec<u32>| -> Vec<u32> {
+            (0..self.solves.len()).map(|k| iterations.iter().map(|run| of(run)[k]).max().unwrap_or(0)).collect()
+        };
+        let (first, later) = (largest(|run| &run.first), largest(|run| &run.later));
+        let doubtful = |(solve, &most): (&Solve, &u32)| solve.system.is_local() && most >= DOUBTFUL_ITERATIONS;
+        if self.solves.iter().zip(&later).any(doubtful) {
+            return None;
+        }
+        let safe = ensemble && !self.solves.iter().zip(&first).any(doubtful);
+        Many::new(&Ingredients {
             trace,
-            iterations: &pilot.most,
+            iterations: &later,
+            first_iterations: safe.then_some(&first),
             substeps: &self.substeps,
             field,
-            parameters: &all,
-            own_parameters: parameters.len() + self.settings.len(),
-            start: &pilot.x,
-            memory: &pilot.memory,
-            steps: PILOT_STEPS,
+            own_parameters: own + self.settings.len(),
+            pilots,
             multipliers: &self.multipliers,
+        })
+    }
+
+    /// The same program for a run of `plan` from `start`, with its loop.
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program {
+        let many = self.many.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
+            let mut many = many.clone();
+            many.rebind(0, &self.all_parameters(plan, h, start));
+            many.begin(start.x);
+            many
         });
+        Program { many, ..self.rebound(start.parameters) }
+    }
+
+    /// The same program with other parameters of the model, to [take over](Program::take_over) the trajectories of lanes.
+    pub fn copy(&self, parameters: &[f64]) -> Program {
+        Program { many: self.many.clone(), ..self.rebound(parameters) }
+    }
+
+    /// The loop, if there is one.
+    pub fn many(&self) -> Option<&Many> {
+        self.many.as_ref()
+    }
+
+    /// Gives this one the parameters of a lane's trajectory, `all` as in [`Piloted::parameters`] and the first of them
+    /// `own` ones of the model.
+    pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
+        self.rebind(&all[..own + self.settings.len()]);
+        if let Some(many) = &mut self.many {
+            many.rebind(0, all);
+            many.begin_as(lanes, lane);
+        }
+    }
+
+    /// Gives the kernels of single steps other parameters: those of the model and of the method.
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.segments.iter_mut().for_each(|segment| segment.kernel.rebind(parameters));
+        self.solves.iter_mut().for_each(|solve| solve.kernel.rebind(parameters));
+        if let Some(handover) = &mut self.handover {
+            handover.program_mut().rebind(parameters);
+        }
     }
 }
 
@@ -576,10 +644,8 @@ impl StepMap for Program {
 
     fn work_len(&self) -> usize {
         let trial = 2 * self.watched();
-        let others = [
-            self.repeated.as_ref().map_or(0, Repeated::work_len),
-            self.handover.as_ref().map_or(0, FirstSame::work_len),
-        ];
+        let others =
+            [self.many.as_ref().map_or(0, Many::work_len), self.handover.as_ref().map_or(0, FirstSame::work_len)];
         others.into_iter().fold(self.registers + trial + self.beyond(), usize::max)
     }
 
@@ -614,7 +680,7 @@ impl StepMap for Program {
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
-        self.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+        self.many.as_ref().map(|many| many as &dyn Blocks)
     }
 
     fn fixed_step(
