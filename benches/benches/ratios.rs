@@ -199,15 +199,41 @@ fn per_evaluation(limit: &Limit, method: &str) -> f64 {
     ours / c
 }
 
-/// Seconds of an ensemble in one thread.
+/// Seconds of an ensemble of pendula in one thread.
 fn ensemble(options: &RunOptions, trajectories: u64, vary: &[(&str, &str)]) -> f64 {
+    ensemble_of(PENDULUM, options, trajectories, vary)
+}
+
+/// Seconds of an ensemble in one thread.
+fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&str, &str)]) -> f64 {
     let folder = tempfile::tempdir().expect("a folder for an ensemble");
     let options = RunOptions { out: Some(folder.path().join("sweep")), ..options.clone() };
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let sweep = SweepOptions { trajectories, vary, shard: None };
-    let mut sweep = Sweep::load(&model(PENDULUM), &Settings::default(), options, sweep).expect("an ensemble");
+    let mut sweep = Sweep::load(&model(name), &Settings::default(), options, sweep).expect("an ensemble");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
+}
+
+/// Time per step of a trajectory of an ensemble, in one thread, over that of a run by itself.
+fn lanes_over_run(name: &str, method: &str, penalty: Option<&str>) -> f64 {
+    let (h, steps, trajectories, long) = (0.01, 1000, 1024, 200_000);
+    let penalty = penalty.map(|penalty| penalty.parse().expect("a penalty"));
+    let of = |steps: u64| RunOptions { penalty, gain: None, ..fixed(method, h, h * steps as f64) };
+    let (alone, together) = in_turns(
+        5,
+        || wall(&run(name, &Settings::default(), &of(long))) / long as f64,
+        || ensemble_of(name, &of(steps), trajectories, &[]) / (steps * trajectories) as f64,
+    );
+    together / alone
+}
+
+/// Time of an ensemble with a history of 11 samples over that of one with the ends only.
+fn history(method: &str) -> f64 {
+    let options = |samples: u64| RunOptions { samples: Some(samples), ..fixed(method, 0.01, 10.0) };
+    let vary = [("p", "(1+1e-3*i/N, 0, -1)")];
+    let (ends, all) = in_turns(5, || ensemble(&options(2), 1024, &vary), || ensemble(&options(11), 1024, &vary));
+    all / ends
 }
 
 const ROWS: &[Row] = &[
@@ -381,6 +407,38 @@ const ROWS: &[Row] = &[
             ours / limit
         },
     },
+    Row {
+        name: "1024 pendula by rattle, per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run(PENDULUM, "rattle", None),
+    },
+    Row {
+        name: "1024 Henon-Heiles systems by stormer-verlet-a, per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run("henon-heiles", "stormer-verlet-a", None),
+    },
+    Row {
+        name: "1024 double pendula by rattle, per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run("double-pendulum", "rattle", None),
+    },
+    Row {
+        name: "1024 double pendula by suzuki4(rattle), per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run("double-pendulum", "suzuki4(rattle)", None),
+    },
+    Row {
+        name: "1024 Kepler orbits by gauss4, per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run("kepler", "gauss4", None),
+    },
+    Row {
+        name: "1024 penalised pendula by zhang-skeel, per step, over one",
+        target: 0.3,
+        measure: |_| lanes_over_run(PENDULUM, "zhang-skeel", Some("50")),
+    },
+    Row { name: "1024 pendula by rattle with 11 samples, over 2", target: 1.3, measure: |_| history("rattle") },
+    Row { name: "1024 pendula by plain:rk4 with 11 samples, over 2", target: 1.3, measure: |_| history("plain:rk4") },
     Row {
         // At this tolerance the median of the errors is below 1e-10.
         name: "4096 adaptive pendula to T = 10 at 7e-11, per core, over C's rk4 with h = 1e-3 (at most 0.1)",

@@ -13,6 +13,7 @@ use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
+use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::elaborate::model::{Model, Quantity, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
@@ -205,6 +206,10 @@ pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Quantities,
     pub(crate) outputs: usize,
+    /// How many multipliers the states of samples have behind them.
+    pub(crate) multipliers: usize,
+    /// Whether anything that is recorded is made of them.
+    pub(crate) uses_multipliers: bool,
 }
 
 /// The names that a recording has given, and those that were asked for.
@@ -374,7 +379,10 @@ impl Recorded {
             });
         }
         wanted.check()?;
-        Ok(Recorded { arrays, kernel, outputs })
+        let depends = |observable: &Quantity| observable.depends & MULTIPLIER != 0;
+        let uses_multipliers =
+            arrays.iter().any(|array| array.role == "multiplier") || model.observables.iter().any(depends);
+        Ok(Recorded { arrays, kernel, outputs, multipliers: multiplier_count, uses_multipliers })
     }
 }
 

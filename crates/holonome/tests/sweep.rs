@@ -130,7 +130,9 @@ fn feedback_has_the_weights_of_each_start() {
 #[test]
 fn threads_and_parts_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (k, (method, step)) in [("corrected:dop853", None), ("feedback:euler", Some(0.01))].into_iter().enumerate() {
+    for (k, (method, step)) in
+        [("corrected:dop853", None), ("feedback:euler", Some(0.01)), ("rattle", Some(0.01))].into_iter().enumerate()
+    {
         let compute = |name: &str, threads: usize, shard: Option<(u64, u64)>| {
             let out = folder.path().join(format!("{name}-{k}"));
             let vary = [("q", "(0, 1, 0)"), ("p", "(cos(i/N), 0, normal())")];
@@ -155,10 +157,16 @@ fn threads_and_parts_change_nothing() {
 
 #[test]
 fn what_is_stopped_goes_on() {
+    for method in ["plain:rk4", "rattle"] {
+        stopped_goes_on(method);
+    }
+}
+
+fn stopped_goes_on(method: &str) {
     let folder = tempfile::tempdir().unwrap();
     let make = |out: &Path| {
         let vary = [("p", "(normal(), 0, uniform())")];
-        sweep(PENDULUM, options("plain:rk4", Some(0.01), 0.5, out), 3000, &vary, None)
+        sweep(PENDULUM, options(method, Some(0.01), 0.5, out), 3000, &vary, None)
     };
     let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
     make(&whole).run(&mut go_on).unwrap();

@@ -5,25 +5,26 @@
 //! on the number of lanes nor on who their neighbours are. Arrays are ordered by variable, then by lane: component i of
 //! lane l stands at `i * lanes + l`.
 //!
-//! With equal steps all lanes march together. With adaptive steps a lane whose trajectory ends takes up the next one.
+//! With equal steps all lanes march together; where a lane misses what a run by itself would compute, its steps are made
+//! again by themselves from where the block began, and it joins the others at its end. With adaptive steps a lane whose trajectory ends takes up the next one.
 
 mod adaptive;
 mod fixed;
 
 use crate::controller::slots::Slots;
-use crate::plan::{Plan, Stepping};
+use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Vectors};
+use crate::scheme::repairs::Unmade;
 use crate::state::Cost;
 use crate::tableau::Tableau;
 use crate::vector::max_or_nan;
+pub use crate::vector::{gather, scatter};
+use std::ops::Range;
 
-/// A method's step on several trajectories at once.
-pub trait LaneSteps: Sync {
+/// A system with its invariants, in lanes.
+pub trait LaneSystem: Sync {
     /// What the lanes know of their trajectories: parameters, targets.
     type Bound;
-
-    /// The scheme's coefficients.
-    fn tableau(&self) -> &'static Tableau;
 
     /// Number of lanes.
     fn lanes(&self) -> usize;
@@ -31,7 +32,7 @@ pub trait LaneSteps: Sync {
     /// Length n of a state.
     fn dim(&self) -> usize;
 
-    /// Number of groups of invariants.
+    /// Number of groups of invariants, and of what steps watch besides.
     fn groups(&self) -> usize;
 
     /// Length of the scratch.
@@ -46,20 +47,98 @@ pub trait LaneSteps: Sync {
     /// The scales that a trajectory keeps.
     fn kept(&self) -> Kept;
 
-    /// X(t, x) in every lane.
-    fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);
+    /// The deviations of the groups at (t, x) in every lane, where steps carry `carried`, and the sizes of their terms (see
+    /// [`terms`](crate::terms)), 0 where nobody knows them; the vectors count as large as the roots of their squares say.
+    fn watch(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
+}
 
-    /// The equal steps of number `first` to `first + count` in every lane; `largest` receives the largest deviation of
-    /// every group after any of them but the last.
+/// States in lanes.
+#[derive(Clone, Copy)]
+pub struct LaneStates<'a> {
+    /// The times.
+    pub t: &'a [f64],
+    /// The states.
+    pub x: &'a [f64],
+    /// What steps carry there.
+    pub carried: &'a [f64],
+    /// |x_b|² of the vectors.
+    pub squares: &'a [f64],
+}
+
+/// Equal steps of several trajectories at once.
+pub trait EqualSteps: LaneSystem {
+    /// How many numbers of a lane outlive a step beside the state.
+    fn carried_len(&self) -> usize;
+
+    /// Finds what trajectories carry at their start at `t0`; says of every lane whether its steps can begin, and what
+    /// finding it cost.
+    fn begin(
+        &self,
+        bound: &mut Self::Bound,
+        plan: (&FixedSteps, f64),
+        x: &[f64],
+        carried: &mut [f64],
+        begun: (&mut [bool], &mut [Cost]),
+        work: &mut [f64],
+    );
+
+    /// The equal steps of these numbers in every lane; `largest` receives the largest deviation of every group after any of
+    /// them but the last.
     fn steps(
         &self,
         bound: &Self::Bound,
-        steps: std::ops::Range<u64>,
+        steps: Range<u64>,
         x: &mut [f64],
         carry: LaneCarry,
         largest: &mut [f64],
         work: &mut [f64],
     );
+
+    /// Makes the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a run by itself does, from
+    /// what the lane began with, and counts what they cost.
+    ///
+    /// # Errors
+    /// When a step has no result.
+    fn alone(
+        &self,
+        _bound: &mut Self::Bound,
+        _lane: usize,
+        _steps: (&FixedSteps, f64, Range<u64>),
+        _one: LaneAlone,
+        _cost: &mut Cost,
+    ) -> Result<(), Unmade> {
+        Err(Unmade)
+    }
+
+    /// Adds what the steps of these numbers cost a trajectory.
+    fn count(&self, steps: Range<u64>, cost: &mut Cost);
+
+    /// How many multipliers it knows at a state.
+    fn multiplier_count(&self) -> usize {
+        0
+    }
+
+    /// Puts the multipliers at states between steps of the lengths `around`, 0 where there is none, into those of the lanes
+    /// that `wanted` says; `step` steps have been made.
+    fn multipliers(
+        &self,
+        _bound: &mut Self::Bound,
+        _step: (&FixedSteps, f64, u64),
+        _at: (&[f64], &[f64]),
+        _wanted: &[bool],
+        _lambda: &mut [f64],
+        _work: &mut [f64],
+    ) {
+    }
+}
+
+/// Adaptive steps of several trajectories at once.
+pub trait AdaptiveSteps: LaneSystem {
+    /// The scheme's coefficients.
+    fn tableau(&self) -> &'static Tableau;
+
+    /// X(t, x) in every lane.
+    fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
     /// Where the state of a loop of attempts stands.
     fn slots(&self) -> &Slots;
@@ -69,25 +148,27 @@ pub trait LaneSteps: Sync {
 
     /// Makes deviations of what stands in [`Slots::largest`] of one lane.
     fn finish(&self, largest: &mut [f64]);
-
-    /// The groups' deviations at (t, x) in every lane, and the sizes of their terms (see [`terms`](crate::terms)), 0 where
-    /// nobody knows them; the vectors count as large as the roots of their squares say.
-    fn watch(
-        &self,
-        bound: &Self::Bound,
-        t_x_and_squares: (&[f64], &[f64], &[f64]),
-        deviations: &mut [f64],
-        terms: &mut [f64],
-        work: &mut [f64],
-    );
 }
 
 /// What outlives a step beside the state, in every lane.
 pub struct LaneCarry<'a> {
-    /// The scales of the state's vectors.
-    pub scales: &'a mut [f64],
+    /// The scales of the state's vectors, or the memory of a map.
+    pub carried: &'a mut [f64],
     /// The largest square of an innovation of these steps.
     pub innovation: &'a mut [f64],
+    /// Becomes true of the lanes in which a step is not as good as one of a run by itself; nothing else of such a lane is of
+    /// use.
+    pub missed: &'a mut [bool],
+}
+
+/// One lane, by itself.
+pub struct LaneAlone<'a> {
+    /// The state.
+    pub x: &'a mut Vec<f64>,
+    /// What steps carry.
+    pub carried: &'a mut [f64],
+    /// Receives the largest deviations.
+    pub largest: &'a mut [f64],
 }
 
 /// Where trajectories come from and where their results go.
@@ -96,8 +177,14 @@ pub trait Trajectories<B> {
     /// that is not empty (both of one trajectory); its number, counted from 0, or none where there are no more.
     fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize>;
 
-    /// State number `sample` of trajectory `number`.
-    fn sample(&mut self, number: usize, sample: usize, x: &[f64]);
+    /// States number `sample` of these trajectories, by lane and number; in `x` those of all lanes, followed by their
+    /// multipliers if they are [wanted](Trajectories::wants_multipliers) and steps know them.
+    fn samples(&mut self, sample: usize, of: &[(usize, usize)], x: &[f64]);
+
+    /// Whether samples are to have multipliers.
+    fn wants_multipliers(&self) -> bool {
+        false
+    }
 
     /// Whether corrections leave a constraint so far off that they may not bring it nearer at all, by the groups' deviations
     /// and the sizes of their terms.
@@ -115,11 +202,18 @@ pub trait Trajectories<B> {
         u64::MAX
     }
 
-    /// Looks at the state of trajectory `number`, in lane `lane`, at `t`, at the steps at which a run by itself looks at its claims; says
-    /// whether one fails there. `squares` are σ² of the vectors, where that is kept.
-    fn look(&mut self, (_lane, _number): (usize, usize), _t: f64, _x: &[f64], _squares: &[f64]) -> bool {
-        false
+    /// Looks at the states of these trajectories, by lane and number, at the steps at which a run by itself looks at its
+    /// claims; says of a lane whether one fails there. The squares are σ² of the vectors, nothing where that is not kept.
+    fn look(&mut self, _of: &[(usize, usize)], _at: LaneStates, _doubted: &mut [bool]) {}
+
+    /// How many equal steps from step `step` on these trajectories, by lane and number, may make before
+    /// [`Trajectories::follow`].
+    fn steps_to_follow(&self, _of: &[(usize, usize)], _step: u64) -> u64 {
+        u64::MAX
     }
+
+    /// Follows the constraints of trajectory `number`, in lane `lane`, to its state after `step` steps.
+    fn follow(&mut self, (_lane, _number): (usize, usize), (_step, _t): (u64, f64), _x: &[f64]) {}
 
     /// Trajectory `number` has ended.
     fn end(&mut self, number: usize, end: &End);
@@ -170,30 +264,34 @@ pub fn suits(plan: &Plan) -> bool {
     }
 }
 
-/// Runs `plan` for all `trajectories`.
+/// Runs equal steps of `plan` for all `trajectories`.
 ///
 /// # Panics
-/// If the plan does not [suit](suits).
-pub fn run<S: LaneSteps>(plan: &Plan, steps: &S, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+/// If the plan has none, or does not [suit](suits).
+pub fn run_equal<S: EqualSteps>(
+    plan: &Plan,
+    steps: &S,
+    bound: &mut S::Bound,
+    trajectories: &mut dyn Trajectories<S::Bound>,
+) {
     assert!(suits(plan), "this plan is not for lanes");
-    match &plan.stepping {
-        Stepping::Fixed(fixed) => fixed::run(plan, fixed, steps, bound, trajectories),
-        Stepping::Adaptive(adaptive) => adaptive::run(plan, adaptive, steps, bound, trajectories),
-    }
+    let Stepping::Fixed(fixed) = &plan.stepping else { panic!("this plan adapts its steps") };
+    fixed::run(plan, fixed, steps, bound, trajectories);
 }
 
-/// Copies lane `lane` of `all` into `one`.
-fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
-    for (k, one) in one.iter_mut().enumerate() {
-        *one = all[k * lanes + lane];
-    }
-}
-
-/// Copies `one` into lane `lane` of `all`.
-fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
-    for (k, one) in one.iter().enumerate() {
-        all[k * lanes + lane] = *one;
-    }
+/// Runs adaptive steps of `plan` for all `trajectories`.
+///
+/// # Panics
+/// If the plan has none, or does not [suit](suits).
+pub fn run_adaptive<S: AdaptiveSteps>(
+    plan: &Plan,
+    steps: &S,
+    bound: &mut S::Bound,
+    trajectories: &mut dyn Trajectories<S::Bound>,
+) {
+    assert!(suits(plan), "this plan is not for lanes");
+    let Stepping::Adaptive(adaptive) = &plan.stepping else { panic!("this plan has equal steps") };
+    adaptive::run(plan, adaptive, steps, bound, trajectories);
 }
 
 /// Whether lane `lane` of `all` is finite throughout.

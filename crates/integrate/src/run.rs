@@ -398,7 +398,8 @@ impl<'a> Engine<'a> {
         // The step at which a claim failed is the one to look at.
         let surprised = good && count > 1 && self.is_surprised();
         let far = good && self.may_be_far(&self.largest);
-        if !good || surprised || far {
+        let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
+        if surprised || far || (!good && count == 1) {
             // It does not look at the state that it began with, either.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
@@ -416,7 +417,7 @@ impl<'a> Engine<'a> {
             }
             return Ok(None);
         }
-        if count > 1 && !(all_finite(&self.x1) && all_finite(&self.largest)) {
+        if count > 1 && !finite {
             for _ in 0..count {
                 if let Some(outcome) = self.block(fixed, blocks, 1, observer)? {
                     return Ok(Some(outcome));
@@ -441,7 +442,7 @@ impl<'a> Engine<'a> {
             return Err(Failure::Observer(error));
         }
         self.measure_outputs(fixed);
-        blocks.count(count, &mut self.state.cost);
+        self.state.cost.add(&self.outputs.cost);
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;
             let at = (first, state.t, fixed.h);

@@ -164,6 +164,19 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Adds another cost.
+    pub fn add(&mut self, cost: &Cost) {
+        let Cost { field, gradient, hessian, invariants, jacobian, linear_solves, newton_iterations, rejected } = cost;
+        self.field += field;
+        self.gradient += gradient;
+        self.hessian += hessian;
+        self.invariants += invariants;
+        self.jacobian += jacobian;
+        self.linear_solves += linear_solves;
+        self.newton_iterations += newton_iterations;
+        self.rejected += rejected;
+    }
+
     /// Adds so many corrections: each evaluates F and DF once and solves one system.
     pub fn count_corrections(&mut self, count: u64) {
         self.invariants += count;

@@ -82,3 +82,17 @@ fn add_terms<'a>(out: &mut [f64], start: usize, terms: impl Iterator<Item = (f64
 pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
+
+/// Copies lane `lane` of `all` into `one`.
+pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
+    for (k, one) in one.iter_mut().enumerate() {
+        *one = all[k * lanes + lane];
+    }
+}
+
+/// Copies `one` into lane `lane` of `all`.
+pub fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
+    for (k, one) in one.iter().enumerate() {
+        all[k * lanes + lane] = *one;
+    }
+}

@@ -10,7 +10,6 @@ use crate::options::{PenaltyStrength, RunOptions};
 use crate::penalty::takes;
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
-use crate::sweep::add_cost;
 
 /// Whether a case will have such a row.
 pub(super) fn suits(problem: &Problem, common: &RunOptions, case: &Case) -> bool {
@@ -53,7 +52,7 @@ fn extrapolated(
     let timed = |simulation| trial::time(simulation, monitor)?.ok_or_else(|| Failed::stopped(run.plan.t_end()));
     let ((seconds, state), (more_seconds, more)) = (timed(run)?, timed(&stiffer)?);
     let mut cost = state.cost;
-    add_cost(&mut cost, &more.cost);
+    cost.add(&more.cost);
     Ok(Measured {
         steps: state.step + more.step,
         errors: Errors::of(&extrapolated, reference),

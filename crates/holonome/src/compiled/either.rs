@@ -2,7 +2,7 @@
 
 use super::rows::compile_rows;
 use super::step::Settling;
-use super::{Bound, CompiledSystem, RowSystem, StateVectors, WideBound, WideWatch};
+use super::{Bound, CompiledSystem, RowSystem, StateVectors, WideBound, WideRates, WideWatch};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{RowKernel, RowProgram};
@@ -61,6 +61,14 @@ impl Compiled {
     pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
         match self {
             Compiled::Straight(system) => system.wide_watch(lanes),
+            Compiled::Rows(_) => None,
+        }
+    }
+
+    /// The motion and DF in so many lanes, where they are written out.
+    pub fn wide_rates(&self, lanes: usize) -> Option<WideRates> {
+        match self {
+            Compiled::Straight(system) => Some(system.wide_rates(lanes)),
             Compiled::Rows(_) => None,
         }
     }

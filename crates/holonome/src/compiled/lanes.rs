@@ -7,10 +7,11 @@ use super::vectors::StateVectors;
 use super::{Watching, march, watch_tape};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
-use holonome_integrate::ensemble::{LaneCarry, LaneSteps};
+use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::method::Treatment;
-use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::scales::{Kept, Vectors};
+use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
+use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
+use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
@@ -23,14 +24,12 @@ pub struct CompiledLanes {
     tableau: &'static Tableau,
     lanes: usize,
     dimension: usize,
-    rows: usize,
     groups: usize,
     corrects: bool,
-    watching: Watching,
     vectors: Arc<StateVectors>,
     kept: Kept,
     field: Box<dyn Kernel>,
-    watch: Box<dyn Kernel>,
+    watch: LaneWatch,
     advance: Advance,
     /// What a step's kernel knows besides the parameters: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
@@ -46,10 +45,8 @@ enum Advance {
 /// What the lanes know of their trajectories.
 pub struct LaneBound {
     field: Aligned,
-    watch: Aligned,
+    watch: WatchBound,
     advance: Aligned,
-    /// F₀ of every row.
-    targets: Vec<f64>,
 }
 
 impl CompiledLanes {
@@ -90,14 +87,12 @@ impl CompiledLanes {
             tableau,
             lanes,
             dimension: field.dimension,
-            rows: field.invariants.len(),
             groups: field.groups.len(),
             corrects,
-            watching: Watching::of(field),
             vectors: Arc::clone(vectors),
             kept,
             field: compile(&alone, lanes),
-            watch: compile(&watch_tape(field, &vectors.vectors), lanes),
+            watch: LaneWatch::new(field, vectors, lanes),
             advance,
             more,
         })
@@ -116,7 +111,6 @@ impl CompiledLanes {
             field: self.field.bind(parameters),
             watch: self.watch.bind(parameters),
             advance: self.advancing().bind(&all),
-            targets: vec![0.0; self.rows * self.lanes],
         }
     }
 
@@ -124,20 +118,13 @@ impl CompiledLanes {
     pub fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
-        self.watch.rebind(&mut bound.watch, lane, parameters);
+        self.watch.rebind(&mut bound.watch, lane, parameters, targets);
         self.advancing().rebind(&mut bound.advance, lane, &all);
-        for (row, &target) in targets.iter().enumerate() {
-            bound.targets[row * self.lanes + lane] = target;
-        }
     }
 }
 
-impl LaneSteps for CompiledLanes {
+impl LaneSystem for CompiledLanes {
     type Bound = LaneBound;
-
-    fn tableau(&self) -> &'static Tableau {
-        self.tableau
-    }
 
     fn lanes(&self) -> usize {
         self.lanes
@@ -156,9 +143,7 @@ impl LaneSteps for CompiledLanes {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
             Advance::March(kernel, _) => kernel.work_len(),
         };
-        let watching = (self.dimension + self.rows + self.vectors.vectors.count() + self.watch.outputs()) * self.lanes
-            + self.watch.work_len();
-        self.field.work_len().max(watching).max(advancing)
+        self.field.work_len().max(self.watch.work_len(self.dimension)).max(advancing)
     }
 
     fn corrects(&self) -> bool {
@@ -173,8 +158,51 @@ impl LaneSteps for CompiledLanes {
         self.kept
     }
 
-    fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        self.field.run(&bound.field, t, x, dx, work);
+    fn watch(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+        self.watch.run(&bound.watch, at, deviations, terms, work);
+    }
+}
+
+impl EqualSteps for CompiledLanes {
+    fn carried_len(&self) -> usize {
+        self.kept.carried(self.vectors())
+    }
+
+    fn begin(
+        &self,
+        bound: &mut LaneBound,
+        (fixed, t0): (&FixedSteps, f64),
+        x: &[f64],
+        carried: &mut [f64],
+        (begun, costs): (&mut [bool], &mut [Cost]),
+        work: &mut [f64],
+    ) {
+        begun.fill(true);
+        let (lanes, kept) = (self.lanes, self.kept);
+        if !kept.sizes {
+            return;
+        }
+        let mut one = vec![0.0; self.dimension];
+        for lane in 0..lanes {
+            gather(x, lanes, lane, &mut one);
+            let scales = Scales::new(self.vectors(), kept, Vec::new(), &one);
+            scatter(&scales.carried, lanes, lane, carried);
+        }
+        let Some(lagged) = self.tableau.lagged.as_ref().filter(|_| kept.lagged) else { return };
+        let pending = 2 * self.vectors().count() * lanes;
+        let (mut field, mut after, mut t) = (vec![0.0; x.len()], vec![0.0; x.len()], vec![t0; lanes]);
+        self.fields(bound, &t, x, &mut field, work);
+        first_pending(lagged.next, &field, None, &mut carried[pending..]);
+        // The first step once for nothing but its error estimate.
+        let (mut x, mut rehearsed) = (x.to_vec(), carried.to_vec());
+        let (mut innovation, mut missed) = (vec![0.0; lanes], vec![false; lanes]);
+        let mut largest = vec![0.0; self.groups * lanes];
+        let carry = LaneCarry { carried: &mut rehearsed, innovation: &mut innovation, missed: &mut missed };
+        self.steps(bound, 0..1, &mut x, carry, &mut largest, work);
+        t.fill(fixed.time(t0, 1));
+        self.fields(bound, &t, &x, &mut after, work);
+        first_pending(lagged.next, &field, Some((&after, &rehearsed[pending..])), &mut carried[pending..]);
+        costs.iter_mut().for_each(|cost| cost.field += self.tableau.stages_of_step as u64 + 1);
     }
 
     fn steps(
@@ -190,24 +218,42 @@ impl LaneSteps for CompiledLanes {
         let (state, work) = work.split_at_mut(len * self.lanes);
         let (start, rest) = state.split_at_mut(x.len());
         let (watched, rest) = rest.split_at_mut(largest.len());
-        let (scales, rest) = rest.split_at_mut(carry.scales.len());
+        let (scales, rest) = rest.split_at_mut(carry.carried.len());
         let (innovation, number) = rest.split_at_mut(if self.corrects { self.lanes } else { 0 });
         start.copy_from_slice(x);
         watched.fill(0.0);
-        scales.copy_from_slice(carry.scales);
+        scales.copy_from_slice(carry.carried);
         innovation.fill(0.0);
         number.fill(steps.start as f64);
         kernel.iterate(&bound.advance, state, steps.end - steps.start, work);
         let (end, rest) = state.split_at(x.len());
         let (watched, rest) = rest.split_at(largest.len());
-        let (scales, rest) = rest.split_at(carry.scales.len());
+        let (scales, rest) = rest.split_at(carry.carried.len());
         x.copy_from_slice(end);
         largest.copy_from_slice(watched);
-        carry.scales.copy_from_slice(scales);
+        carry.carried.copy_from_slice(scales);
         if self.corrects {
             carry.innovation.copy_from_slice(&rest[..self.lanes]);
         }
-        self.watching.finish(largest, self.lanes);
+        self.watch.watching.finish(largest, self.lanes);
+    }
+
+    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        let steps = steps.end - steps.start;
+        cost.field += steps * self.tableau.stages_of_step as u64;
+        if self.corrects {
+            cost.count_corrections(steps);
+        }
+    }
+}
+
+impl AdaptiveSteps for CompiledLanes {
+    fn tableau(&self) -> &'static Tableau {
+        self.tableau
+    }
+
+    fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.field.run(&bound.field, t, x, dx, work);
     }
 
     fn slots(&self) -> &Slots {
@@ -220,13 +266,57 @@ impl LaneSteps for CompiledLanes {
     }
 
     fn finish(&self, largest: &mut [f64]) {
-        self.watching.finish(largest, 1);
+        self.watch.watching.finish(largest, 1);
+    }
+}
+
+/// Watches invariants and the sizes of their terms in lanes.
+pub struct LaneWatch {
+    kernel: Box<dyn Kernel>,
+    watching: Watching,
+    rows: usize,
+    vectors: usize,
+}
+
+/// What it knows of the trajectories.
+pub struct WatchBound {
+    values: Aligned,
+    /// F₀ of every row.
+    targets: Vec<f64>,
+}
+
+impl LaneWatch {
+    /// Watches what `field` has in so many lanes.
+    pub fn new(field: &Field, vectors: &StateVectors, lanes: usize) -> LaneWatch {
+        LaneWatch {
+            kernel: compile(&watch_tape(field, &vectors.vectors), lanes),
+            watching: Watching::of(field),
+            rows: field.invariants.len(),
+            vectors: vectors.vectors.count(),
+        }
     }
 
-    fn watch(
+    /// Lanes that all have these parameters.
+    pub fn bind(&self, parameters: &[f64]) -> WatchBound {
+        WatchBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
+    }
+
+    /// Gives one lane its trajectory's parameters and targets.
+    pub fn rebind(&self, bound: &mut WatchBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        self.kernel.rebind(&mut bound.values, lane, parameters);
+        scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
+    }
+
+    /// Scratch needed for states of the length n.
+    pub fn work_len(&self, n: usize) -> usize {
+        (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
+    }
+
+    /// The deviations of the groups and the sizes of their terms.
+    pub fn run(
         &self,
-        bound: &LaneBound,
-        (t, x, squares): (&[f64], &[f64], &[f64]),
+        bound: &WatchBound,
+        LaneStates { t, x, squares, .. }: LaneStates,
         deviations: &mut [f64],
         terms: &mut [f64],
         work: &mut [f64],
@@ -237,11 +327,11 @@ impl LaneSteps for CompiledLanes {
         state.copy_from_slice(x);
         targets.copy_from_slice(&bound.targets);
         sizes.copy_from_slice(squares);
-        let (outputs, work) = work.split_at_mut(self.watch.outputs() * self.lanes);
-        self.watch.run(&bound.watch, t, inputs, outputs, work);
+        let (outputs, work) = work.split_at_mut(self.kernel.outputs() * self.kernel.lanes());
+        self.kernel.run(&bound.values, t, inputs, outputs, work);
         let (distances, sizes) = outputs.split_at(deviations.len());
         deviations.copy_from_slice(distances);
         terms.copy_from_slice(sizes);
-        self.watching.finish(deviations, self.lanes);
+        self.watching.finish(deviations, self.kernel.lanes());
     }
 }

@@ -17,6 +17,7 @@ use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::deviation;
+use std::ops::Range;
 
 /// A step is compiled as a whole up to this many operations in its stages: about what the first-level instruction cache
 /// holds. Beyond, the stages are a loop around the compiled field.
@@ -200,7 +201,8 @@ impl Blocks for Repeated {
         true
     }
 
-    fn count(&self, steps: u64, cost: &mut Cost) {
+    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        let steps = steps.end - steps.start;
         cost.field += steps * self.evaluations;
         if self.corrects {
             cost.count_corrections(steps);

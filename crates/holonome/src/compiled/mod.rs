@@ -13,7 +13,7 @@ mod tracing;
 mod vectors;
 
 pub use either::{Compiled, Quantities};
-pub use lanes::{CompiledLanes, LaneBound};
+pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::{CompiledMap, CompiledStep};
 pub use rows::{RowSystem, compile_rows};
 pub use vectors::StateVectors;
@@ -43,12 +43,20 @@ pub struct Bound {
 }
 
 /// The same kernel in several lanes.
+#[derive(Clone)]
 pub struct WideBound {
-    kernel: Box<dyn Kernel>,
+    kernel: Arc<dyn Kernel>,
     values: Aligned,
 }
 
 impl WideBound {
+    /// Compiles a tape for so many lanes, which all have these parameters.
+    pub fn new(tape: &Tape, lanes: usize, parameters: &[f64]) -> WideBound {
+        let kernel = compile(tape, lanes);
+        let values = kernel.bind(parameters);
+        WideBound { kernel: kernel.into(), values }
+    }
+
     /// Evaluates at (t, x) in every lane.
     pub fn run(&self, t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
         self.kernel.run(&self.values, t, x, out, work);
@@ -62,6 +70,44 @@ impl WideBound {
     /// How many numbers it gives in a lane.
     pub fn outputs(&self) -> usize {
         self.kernel.outputs()
+    }
+
+    /// Gives one lane other parameters.
+    pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        self.kernel.rebind(&mut self.values, lane, parameters);
+    }
+
+    /// Applies the map x ↦ outputs `count` times in every lane.
+    pub fn iterate(&self, x: &mut [f64], count: u64, work: &mut [f64]) {
+        self.kernel.iterate(&self.values, x, count, work);
+    }
+}
+
+/// The motion and DF in several lanes, for looking at what is claimed.
+#[derive(Clone)]
+pub struct WideRates {
+    motion: WideBound,
+    jacobian: WideBound,
+    /// Whether F depends on the time.
+    pub depends_on_time: bool,
+}
+
+impl WideRates {
+    /// Gives one lane other parameters.
+    pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        self.motion.rebind(lane, parameters);
+        self.jacobian.rebind(lane, parameters);
+    }
+
+    /// Both at (t, x) in every lane.
+    pub fn run(&self, t: &[f64], x: &[f64], motion: &mut [f64], jacobian: &mut [f64], work: &mut [f64]) {
+        self.motion.run(t, x, motion, work);
+        self.jacobian.run(t, x, jacobian, work);
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        self.motion.work_len().max(self.jacobian.work_len())
     }
 }
 
@@ -106,9 +152,12 @@ impl Bound {
     /// The same with these parameters in so many lanes. Bit for bit, they compute what one does.
     pub fn in_lanes(&self, lanes: usize) -> WideBound {
         let (tape, parameters) = &*self.origin;
-        let kernel = compile(tape, lanes);
-        let values = kernel.bind(parameters);
-        WideBound { kernel, values }
+        WideBound::new(tape, lanes, parameters)
+    }
+
+    /// Whether it depends on the time.
+    pub fn reads_time(&self) -> bool {
+        self.origin.0.reads_time()
     }
 
     /// The same kernel with other parameters.
@@ -260,6 +309,15 @@ impl CompiledSystem {
         let (watching, groups) = (self.watching.clone(), self.invariants.groups.len());
         let kernel = self.watch.as_ref()?.in_lanes(lanes);
         Some(WideWatch { kernel, watching, first, groups })
+    }
+
+    /// The motion and DF in so many lanes.
+    pub fn wide_rates(&self, lanes: usize) -> WideRates {
+        WideRates {
+            motion: self.untreated.as_ref().unwrap_or(&self.field).in_lanes(lanes),
+            jacobian: self.jacobian.in_lanes(lanes),
+            depends_on_time: self.values.reads_time(),
+        }
     }
 
     /// The same system with other parameters.

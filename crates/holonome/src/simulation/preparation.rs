@@ -10,7 +10,7 @@ use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::problem::Problem;
 use crate::recording::{Recorded, RecordedArray, initial_values};
-use crate::structured::{MethodSettings, Program};
+use crate::structured::{MethodSettings, Program, Start};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
@@ -158,8 +158,9 @@ impl Simulation {
         let program = structured.map(|mut program| {
             program.choose_iteration(&plan, &problem.model.initial);
             if let Some(field) = field {
-                let known = (&parameters[..], &state.target[constraints..]);
-                program.repeat(field, &plan, known, &problem.model.initial);
+                let targets = &state.target[constraints..];
+                let start = Start { parameters: &parameters, targets, x: &problem.model.initial };
+                program.repeat(field, &plan, &[start], false);
             }
             program
         });

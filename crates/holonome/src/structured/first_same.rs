@@ -49,6 +49,11 @@ impl<P: Finds> FirstSame<P> {
         &self.find
     }
 
+    /// The program, to give it other parameters.
+    pub fn program_mut(&mut self) -> &mut P {
+        &mut self.find
+    }
+
     /// The watched energy at (t, x) of steps of the length h, if one is watched.
     pub fn energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         let (energy, _) = self.watched?;

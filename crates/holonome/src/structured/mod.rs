@@ -10,17 +10,18 @@ mod first_same;
 mod flows;
 mod force_places;
 mod functions;
+mod lanes;
+mod many;
 mod multipliers;
 mod natural;
 mod nodes;
 mod program;
 mod recorder;
-mod repeated;
 mod rigid_body;
 mod straight;
 mod symbols;
 
-use crate::compiled::Formula;
+use crate::compiled::{Formula, StateVectors};
 use crate::error::Error;
 use columns::{ColumnSymbols, Rows};
 use flows::Flows;
@@ -36,9 +37,10 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use holonome_words::option;
+pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
 use program::Program as LoweredProgram;
-pub use program::{INDEFINITE, NOTABLE};
+pub use program::{INDEFINITE, NOTABLE, Start};
 use recorder::{Handing, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
@@ -104,11 +106,33 @@ impl Program {
         }
     }
 
-    /// Lets a run of `plan` from `start` take its steps in loops, where that is faster. `targets` are F₀ of the rows of
-    /// `field` that are no constraints.
-    pub fn repeat(&mut self, field: &Field, plan: &Plan, known: (&[f64], &[f64]), start: &[f64]) {
+    /// A map of its own for a run of `plan` from another start, which takes its steps as this program does.
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
+        match self {
+            Program::Straight(program, _) => Box::new(program.rebound_for(plan, start)),
+            Program::Columns(program) => Box::new(program.rebound(start.parameters)),
+        }
+    }
+
+    /// The steps in lanes, for runs of `plan`, where they can be had; `start` is that of any trajectory.
+    pub fn in_lanes(
+        &self,
+        plan: &Plan,
+        of: (&Field, &Arc<StateVectors>),
+        start: &Start,
+        lanes: usize,
+    ) -> Option<ProgramLanes> {
+        match self {
+            Program::Straight(program, _) => ProgramLanes::new(program, plan, of, start, lanes),
+            Program::Columns(_) => None,
+        }
+    }
+
+    /// Lets runs of `plan` take their steps in loops, where that is faster: one run, or those of an ensemble, of which
+    /// `starts` are examples.
+    pub fn repeat(&mut self, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
         if let Program::Straight(program, trace) = self {
-            program.repeat(trace, field, plan, known, start);
+            program.repeat(trace, field, plan, starts, ensemble);
         }
     }
 }

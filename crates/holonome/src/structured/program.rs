@@ -6,9 +6,9 @@
 //! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
 
 use super::first_same::{Finds, FirstSame};
+use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
-use super::repeated::Repeated;
 use crate::compiled::Bound;
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
@@ -52,6 +52,8 @@ pub trait Kernel: Sync {
     fn work_len(&self) -> usize;
     /// The same for other parameters.
     fn rebound(&self, parameters: &[f64]) -> Self;
+    /// Gives this one other parameters.
+    fn rebind(&mut self, parameters: &[f64]);
 }
 
 /// The equations of a system.
@@ -60,6 +62,8 @@ pub trait LoweredEquations: Equations + Sync {
     fn work_len(&self) -> usize;
     /// The same for other parameters.
     fn rebound(&self, parameters: &[f64]) -> Self;
+    /// Gives these other parameters.
+    fn rebind(&mut self, parameters: &[f64]);
     /// What a sweep of a fixed-point iteration takes, and an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
     /// The entries of the last matrix, as [`LeastEigenvalue`] knows them, and more scratch.
@@ -78,6 +82,10 @@ impl Kernel for Bound {
     fn rebound(&self, parameters: &[f64]) -> Bound {
         Bound::rebound(self, parameters)
     }
+
+    fn rebind(&mut self, parameters: &[f64]) {
+        Bound::rebind(self, parameters);
+    }
 }
 
 impl Kernel for RowKernel {
@@ -91,6 +99,10 @@ impl Kernel for RowKernel {
 
     fn rebound(&self, parameters: &[f64]) -> RowKernel {
         RowKernel::rebound(self, parameters)
+    }
+
+    fn rebind(&mut self, parameters: &[f64]) {
+        RowKernel::rebind(self, parameters);
     }
 }
 
@@ -115,8 +127,8 @@ pub struct Program<L: Lowering> {
     /// The parameters of the method, behind those of the model.
     pub own: Vec<f64>,
     pub handover: Option<FirstSame<Program<L>>>,
-    /// Many steps in one loop, for one run.
-    pub repeated: Option<Repeated>,
+    /// Many steps in one loop.
+    pub many: Option<Many>,
 }
 
 /// A piece of a step.
@@ -209,7 +221,7 @@ pub struct Taken {
 
 impl Taken {
     /// The most of these and others.
-    fn most(self, other: Taken) -> Taken {
+    pub fn most(self, other: Taken) -> Taken {
         Taken {
             iterations: self.iterations.max(other.iterations),
             sweeps: self.sweeps.max(other.sweeps),
@@ -218,18 +230,26 @@ impl Taken {
     }
 }
 
+/// Where a run starts, and over which parameters of the model and F₀ of the rows that are no constraints.
+pub struct Start<'a> {
+    pub parameters: &'a [f64],
+    pub targets: &'a [f64],
+    pub x: &'a [f64],
+}
+
 /// What a pilot run has seen, and where it ended.
 pub struct Pilot {
-    /// What each system has taken at most.
-    pub most: Vec<Taken>,
+    /// What each system has taken at most in the first steps, where nothing is known of the steps before, and in others.
+    pub first: Vec<Taken>,
+    pub later: Vec<Taken>,
     pub x: Vec<f64>,
     /// What is carried there.
     pub memory: Vec<f64>,
 }
 
-/// Steps of a pilot run that tells how many iterations a step takes, and how many of them are left out.
+/// Steps of a pilot run that tells how many iterations a step takes, and how many of them are the first ones.
 pub const PILOT_STEPS: u64 = 64;
-const FIRST_STEPS: u64 = 4;
+pub const FIRST_STEPS: u64 = 4;
 
 /// Steps of those that tell which kind of iteration is the faster one.
 const TRIAL_STEPS: u64 = 16;
@@ -407,9 +427,28 @@ impl<L: Lowering> Program<L> {
             names: self.names.clone(),
             own: self.own.clone(),
             handover,
-            repeated: None,
+            many: None,
             ..*self
         }
+    }
+
+    /// Gives the kernels other parameters: those of the model and of the method.
+    pub fn rebind(&mut self, parameters: &[f64]) {
+        for action in &mut self.actions {
+            match action {
+                Action::Compute(stage) => stage.kernel.rebind(parameters),
+                Action::Reduce { .. } => {}
+                Action::Solve(solve) => solve.equations.rebind(parameters),
+            }
+        }
+        if let Some(handover) = &mut self.handover {
+            handover.program_mut().rebind(parameters);
+        }
+    }
+
+    /// Whether a run finds something at its start that steps take over.
+    pub fn finds_first(&self) -> bool {
+        self.handover.is_some()
     }
 
     /// How many numbers are carried.
@@ -552,20 +591,17 @@ impl<L: Lowering> Program<L> {
         Ok(())
     }
 
-    /// A run of some steps from the start. What the first of them take is not looked at, as nothing is known there of the
-    /// steps before; none where a step fails.
+    /// Some steps from the start; none where a step fails.
     pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
         let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
-        let mut most = vec![Taken::default(); self.solves().count()];
+        let [mut first, mut later] = [(); 2].map(|()| vec![Taken::default(); self.solves().count()]);
         for step in 0..steps {
-            if step == FIRST_STEPS {
-                most.fill(Taken::default());
-            }
-            self.step((t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, &mut most).ok()?;
+            let most = if step < FIRST_STEPS { &mut first } else { &mut later };
+            self.step((t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, most).ok()?;
         }
         memory.truncate(self.carried_len());
-        Some(Pilot { most, x, memory })
+        Some(Pilot { first, later, x, memory })
     }
 
     /// Chooses, for steps of the length h from a start, between Newton's method and fixed-point iteration for the stages of
@@ -581,8 +617,8 @@ impl<L: Lowering> Program<L> {
         let swept = self.pilot(TRIAL_STEPS, t0_and_h, start);
         let pays = |(solve, k): (&Solve<L>, usize)| {
             let (sweep, iteration) = solve.equations.operations();
-            let Some(taken) = swept.as_ref().map(|swept| swept.most[k]) else { return false };
-            let cheaper = taken.sweeps as usize * sweep < newton.most[k].iterations as usize * iteration;
+            let Some(taken) = swept.as_ref().map(|swept| swept.later[k]) else { return false };
+            let cheaper = taken.sweeps as usize * sweep < newton.later[k].iterations as usize * iteration;
             may[k] && taken.iterations == 0 && cheaper
         };
         let chosen: Vec<bool> = self.solves().zip(0..).map(pays).collect();
@@ -653,8 +689,8 @@ impl<L: Lowering> StepMap for Program<L> {
         });
         // What `multipliers` tries a step with stands behind the registers.
         let own = self.registers + 2 * self.watched() + actions.max().unwrap_or(0);
-        let repeated = self.repeated.as_ref().map_or(0, Repeated::work_len);
-        own.max(repeated).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
+        let many = self.many.as_ref().map_or(0, Many::work_len);
+        own.max(many).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
     }
 
     fn memory_len(&self) -> usize {
@@ -688,7 +724,7 @@ impl<L: Lowering> StepMap for Program<L> {
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
-        self.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+        self.many.as_ref().map(|many| many as &dyn Blocks)
     }
 
     fn fixed_step(

@@ -1,18 +1,20 @@
 //! Steps of small models, written out: formulas as straight kernels, Newton matrices eliminated with pivoting.
 
 use super::first_same::FirstSame;
+use super::many::{Ingredients, Many, Piloted};
 use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
 use super::nodes::Nodes;
-use super::program::{Action, LoweredEquations, Lowering, PILOT_STEPS, Program, Solve, Stage, Taken, Watch, Watching};
+use super::program::{
+    Action, LoweredEquations, Lowering, PILOT_STEPS, Pilot, Program, Solve, Stage, Start, Taken, Watch, Watching,
+};
 use super::recorder::{System, Trace};
-use super::repeated::{Ingredients, Repeated};
 use crate::compiled::Bound;
 use crate::component_names::component_names;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{CLOSE, Equations};
 use holonome_integrate::phase_space::{Equation, Watched};
-use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::plan::Plan;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::{Elimination, Pivots};
 use holonome_model::elaborate::model::Model;
@@ -114,6 +116,13 @@ impl LoweredEquations for StraightEquations {
         }
     }
 
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.kernel.rebind(parameters);
+        if let Some(residuals) = &mut self.residuals {
+            residuals.rebind(parameters);
+        }
+    }
+
     fn operations(&self) -> (usize, usize) {
         self.operations
     }
@@ -195,7 +204,7 @@ pub fn lower(
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
             FirstSame::new(find, trace.watched)
         }),
-        repeated: None,
+        many: None,
     }
 }
 
@@ -245,42 +254,93 @@ fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
 }
 
 impl Program<Straight> {
-    /// Lets a run of `plan` from `start` take its steps in loops, if the step is small enough. `targets` are F₀ of the
-    /// rows of `field` that are no constraints.
-    pub fn repeat(
-        &mut self,
-        trace: &StraightTrace,
-        field: &Field,
-        plan: &Plan,
-        (parameters, targets): (&[f64], &[f64]),
-        start: &[f64],
-    ) {
-        let Stepping::Fixed(fixed) = &plan.stepping else { return };
+    /// The parameters of the model and of the method, F₀, h and t₀.
+    pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
+        [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
+    }
+
+    /// Lets runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble, of
+    /// which `starts` are examples, and whose first steps are made in loops, too.
+    pub fn repeat(&mut self, trace: &StraightTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
+        self.many = None;
+        let Some(h) = plan.fixed_step() else { return };
         let alone = self.solves().filter_map(|solve| solve.watch.as_ref()).any(Watch::wants_single_steps);
         if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }
-        let Some(pilot) = self.pilot(PILOT_STEPS, (plan.t0, fixed.h), start) else { return };
+        let pilot = |start: &Start| {
+            let Pilot { first, later, x, memory } =
+                self.rebound(start.parameters).pilot(PILOT_STEPS, (plan.t0, h), start.x)?;
+            let parameters = self.all_parameters(plan, h, start);
+            Some((Piloted { parameters, x, memory, steps: PILOT_STEPS }, [first, later]))
+        };
+        let (mut pilots, mut taken): (Vec<Piloted>, Vec<_>) = starts.iter().filter_map(pilot).unzip();
+        while self.many.is_none() && !pilots.is_empty() {
+            let own = starts[0].parameters.len();
+            self.many = self.many_of((trace, field), (&pilots, &taken), own, ensemble);
+            // Runs that a loop serves do not wait for those that it cannot serve.
+            pilots.truncate(pilots.len() / 2);
+            taken.truncate(pilots.len());
+        }
+    }
+
+    /// A loop that serves these runs of a model with so many parameters.
+    fn many_of(
+        &self,
+        (trace, field): (&StraightTrace, &Field),
+        (pilots, taken): (&[Piloted], &[[Vec<Taken>; 2]]),
+        own: usize,
+        ensemble: bool,
+    ) -> Option<Many> {
+        let most = |of: usize| -> Vec<Taken> {
+            let of_system = |k: usize| taken.iter().fold(Taken::default(), |most, run| most.most(run[of][k]));
+            (0..self.solves().count()).map(of_system).collect()
+        };
+        let (first, later) = (most(0), most(1));
         let doubtful = |(solve, most): (&Solve<Straight>, &Taken)| {
             let mixed = solve.task.sweeps && most.iterations > 0;
             mixed || (solve.task.local && most.iterations >= DOUBTFUL_ITERATIONS)
         };
-        if self.solves().zip(&pilot.most).any(doubtful) {
-            return;
+        if self.solves().zip(&later).any(doubtful) {
+            return None;
         }
-        let all = [parameters, &self.own, targets, &[fixed.h, plan.t0]].concat();
-        self.repeated = Repeated::new(&Ingredients {
+        let safe = ensemble && !self.solves().zip(&first).any(doubtful);
+        Many::new(&Ingredients {
             trace,
-            most: &pilot.most,
+            most: &later,
+            most_first: safe.then_some(&first),
             substeps: &self.substeps,
             field,
-            parameters: &all,
-            own_parameters: parameters.len() + self.own.len(),
-            start: &pilot.x,
-            memory: &pilot.memory,
-            steps: PILOT_STEPS,
+            own_parameters: own + self.own.len(),
+            pilots,
             multipliers: &self.multipliers,
+        })
+    }
+
+    /// The same program for a run of `plan` from `start`, with its loop.
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Straight> {
+        let many = self.many.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
+            let mut many = many.clone();
+            many.rebind(0, &self.all_parameters(plan, h, start));
+            many.begin(start.x);
+            many
         });
+        Program { many, ..self.rebound(start.parameters) }
+    }
+
+    /// The same program with other parameters of the model, to [take over](Program::take_over) the trajectories of lanes.
+    pub fn copy(&self, parameters: &[f64]) -> Program<Straight> {
+        Program { many: self.many.clone(), ..self.rebound(parameters) }
+    }
+
+    /// Gives this one the parameters of a lane's trajectory, `all` as in [`Piloted::parameters`] and the first of them
+    /// `own` ones of the model.
+    pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
+        self.rebind(&all[..own + self.own.len()]);
+        if let Some(many) = &mut self.many {
+            many.rebind(0, all);
+            many.begin_as(lanes, lane);
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The trajectories of a part of an ensemble, computed by one thread.
 
 use super::Sweep;
-use crate::compiled::{CompiledLanes, LaneBound, Quantities};
+use super::lanes::{LaneSteps, SweepLanes, TakesUp};
+use crate::compiled::{Compiled, Quantities, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::starts::StartError;
+use crate::structured::Start;
 use crate::summary::{Relative, size_of_terms};
-use holonome_integrate::ensemble::{self, End, LaneSteps, Stopped, Trajectories};
+use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather, scatter};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
@@ -126,6 +128,7 @@ impl<'a> Collector<'a> {
         let base = &simulation.problem.model.parameter_values;
         let recorded = simulation.recorded.kernel.rebound(base);
         let multipliers = simulation.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        let multipliers = multipliers.filter(|_| simulation.recorded.uses_multipliers);
         Collector {
             sweep,
             simulation,
@@ -155,6 +158,12 @@ impl<'a> Collector<'a> {
         &mut self.parameters[number * len..(number + 1) * len]
     }
 
+    /// The same, to read them.
+    fn parameters_at(&self, number: usize) -> &[f64] {
+        let len = self.simulation.problem.model.parameter_values.len();
+        &self.parameters[number * len..(number + 1) * len]
+    }
+
     /// Writes a sample into the rows.
     fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
         if self.recorded_for != Some(number) {
@@ -168,7 +177,17 @@ impl<'a> Collector<'a> {
         }
         let plan = &self.simulation.plan;
         let t = plan.sample_time(sample);
-        let x = with_multipliers(self.multipliers.as_ref(), t, x, &mut self.extended);
+        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
+        let x = match x.len() < width && self.multipliers.is_none() {
+            true => {
+                // Multipliers that nothing reads.
+                self.extended.clear();
+                self.extended.extend_from_slice(x);
+                self.extended.resize(width, 0.0);
+                &self.extended[..]
+            }
+            false => with_multipliers(self.multipliers.as_ref(), t, x, &mut self.extended),
+        };
         self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
         for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
@@ -208,7 +227,7 @@ impl<'a> Collector<'a> {
             batch.met.singular.add(outcome.pivot.1);
         }
         batch.steps += outcome.steps;
-        add_cost(&mut batch.cost, outcome.cost);
+        batch.cost.add(outcome.cost);
         match outcome.failure {
             Some(reason) => batch.failures.push((self.range.start + number as u64, reason)),
             None => {
@@ -228,25 +247,17 @@ impl<'a> Collector<'a> {
     }
 }
 
-pub(crate) fn add_cost(sum: &mut Cost, cost: &Cost) {
-    sum.field += cost.field;
-    sum.invariants += cost.invariants;
-    sum.jacobian += cost.jacobian;
-    sum.gradient += cost.gradient;
-    sum.hessian += cost.hessian;
-    sum.linear_solves += cost.linear_solves;
-    sum.newton_iterations += cost.newton_iterations;
-    sum.rejected += cost.rejected;
-}
-
 /// Computes the trajectories of `range`.
 ///
 /// # Errors
 /// When one of them has no sound start.
-pub(super) fn compute(sweep: &Sweep, lanes: Option<&CompiledLanes>, range: Range<u64>) -> Result<Batch, StartError> {
+pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u64>) -> Result<Batch, StartError> {
     let mut collector = Collector::new(sweep, range);
     match lanes {
-        Some(lanes) => in_lanes(sweep, lanes, &mut collector)?,
+        Some(lanes) => match &lanes.steps {
+            LaneSteps::RungeKutta(steps) => in_lanes(sweep, &**steps, lanes, &mut collector)?,
+            LaneSteps::Structured(steps) => in_lanes(sweep, &**steps, lanes, &mut collector)?,
+        },
         None => one_by_one(sweep, &mut collector)?,
     }
     // Lanes end in the order in which they are done; a report is in the order of numbers.
@@ -294,7 +305,8 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
             system = run.system.rebound(&all);
         }
         let step = run.step.rebound(&plan, &all);
-        let program = run.program.as_ref().map(|program| program.rebound(&all[..first_target]));
+        let start = Start { parameters: &all[..first_target], targets: &state.target[run.constraints..], x: &x };
+        let program = run.program.as_ref().map(|program| program.rebound_for(&plan, &start));
         let mut observer = Single { collector, number };
         match run_method(program.as_deref(), &step, &plan, &system, state, &mut observer) {
             Ok(IntegrationOutcome::ClaimFailed) => {}
@@ -339,19 +351,25 @@ impl Observer for Single<'_, '_> {
     }
 
     fn wants_multipliers(&self) -> bool {
-        true
+        self.collector.simulation.recorded.uses_multipliers
     }
 }
 
 /// Several trajectories at a time.
-fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> Result<(), StartError> {
+fn in_lanes<L: TakesUp>(
+    sweep: &Sweep,
+    lanes: &L,
+    SweepLanes { recorded, rates: wide_rates, .. }: &SweepLanes,
+    collector: &mut Collector,
+) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
     let mut all = simulation.problem.model.parameter_values.clone();
     all.resize(all.len() + simulation.target_count(), 0.0);
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
     let count = (collector.range.end - collector.range.start) as usize;
-    let system = &simulation.system;
+    let (system, k) = (&simulation.system, lanes.lanes());
+    let width = system.dim() + simulation.recorded.multipliers;
     let mut feed = Feed {
         collector,
         lanes,
@@ -364,14 +382,35 @@ fn in_lanes(sweep: &Sweep, lanes: &CompiledLanes, collector: &mut Collector) -> 
         rates: claimed_rates(simulation),
         independence: Independence::new(system),
         pivots: vec![(1.0, 0.0); count],
+        followed: vec![Independence::new(system).followed(lanes.least_followed(), 0); k],
+        taken_up: vec![false; k],
+        recording: Recording {
+            values: vec![0.0; recorded.outputs() * k],
+            work: vec![0.0; recorded.work_len()],
+            kernel: recorded.clone(),
+            t: vec![0.0; k],
+            x: vec![0.0; width * k],
+            one: vec![0.0; system.dim()],
+            mean: (0..k).map(|_| None).collect(),
+        },
+        looking: Looking {
+            motion: vec![0.0; system.dim() * k],
+            jacobian: vec![0.0; system.invariants().nonzeros() * k],
+            work: vec![0.0; wide_rates.work_len()],
+            kernels: wide_rates.clone(),
+            suspected: vec![false; k],
+            parameters: vec![Vec::new(); k],
+            x: vec![0.0; system.dim()],
+            squares: Vec::new(),
+        },
         systems: Vec::new(),
         doubted: Vec::new(),
         error: None,
     };
-    if feed.looks() {
-        feed.systems = (0..LaneSteps::lanes(lanes)).map(|_| system.rebound(&feed.all)).collect();
+    if feed.follows() {
+        feed.systems = (0..k).map(|_| system.rebound(&feed.all)).collect();
     }
-    ensemble::run(&simulation.plan, lanes, &mut bound, &mut feed);
+    lanes.run(&simulation.plan, &mut bound, &mut feed);
     if let Some(error) = feed.error {
         return Err(error);
     }
@@ -393,20 +432,53 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
     }
 }
 
-struct Feed<'f, 'a> {
+/// Records samples in lanes.
+struct Recording {
+    kernel: WideBound,
+    t: Vec<f64>,
+    /// States with their multipliers.
+    x: Vec<f64>,
+    /// The state of a lane.
+    one: Vec<f64>,
+    /// The multipliers of a penalised trajectory, by lane, and its number.
+    mean: Vec<Option<(usize, MeanMultipliers)>>,
+    values: Vec<f64>,
+    work: Vec<f64>,
+}
+
+/// Looks at claims in lanes.
+struct Looking {
+    kernels: WideRates,
+    motion: Vec<f64>,
+    jacobian: Vec<f64>,
+    suspected: Vec<bool>,
+    /// All parameters of every lane, for a closer look, and the state of one with σ² of its vectors.
+    parameters: Vec<Vec<f64>>,
+    x: Vec<f64>,
+    squares: Vec<f64>,
+    work: Vec<f64>,
+}
+
+struct Feed<'f, 'a, L> {
     collector: &'f mut Collector<'a>,
-    lanes: &'f CompiledLanes,
+    lanes: &'f L,
     next: usize,
     start_work: Vec<f64>,
     /// Gives F at the start.
-    values: crate::compiled::Compiled,
+    values: Compiled,
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
     rates: Rates,
     independence: Independence,
-    /// For looking at what is claimed, the system of every lane.
-    systems: Vec<crate::compiled::Compiled>,
+    looking: Looking,
+    /// For following constraints, the system of every lane.
+    systems: Vec<Compiled>,
+    /// For following the constraints of every lane.
+    followed: Vec<Independence>,
+    /// The lanes that have taken up a trajectory.
+    taken_up: Vec<bool>,
+    recording: Recording,
     /// The smallest pivot of the constraints of every trajectory of the batch, and its time.
     pivots: Vec<(f64, f64)>,
     /// Trajectories that are to be run by themselves, as a claim fails or may fail.
@@ -414,8 +486,15 @@ struct Feed<'f, 'a> {
     error: Option<StartError>,
 }
 
-impl Trajectories<LaneBound> for Feed<'_, '_> {
-    fn next(&mut self, bound: &mut LaneBound, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize> {
+impl<L> Feed<'_, '_, L> {
+    /// Whether the independence of constraints is followed.
+    fn follows(&self) -> bool {
+        self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
+    }
+}
+
+impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
+    fn next(&mut self, bound: &mut L::Bound, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize> {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
         let count = (self.collector.range.end - self.collector.range.start) as usize;
         if self.next == count || self.error.is_some() {
@@ -431,13 +510,24 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         }
         let first_target = parameters.len();
         self.all[..first_target].copy_from_slice(parameters);
-        self.values.rebind_invariants(&self.all);
+        // What no trajectory varies need not be said twice.
+        let other_parameters = !sweep.varied.is_empty() || simulation.penalty.is_some();
+        let rebinds = other_parameters || !std::mem::replace(&mut self.taken_up[lane], true);
+        if rebinds {
+            self.values.rebind_invariants(&self.all);
+            self.recording.kernel.rebind(lane, parameters);
+        }
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
-        if self.looks() {
+        if self.follows() {
+            self.followed[lane] = Independence::new(&self.values).followed(self.lanes.least_followed(), 0);
             self.systems[lane].rebind_invariants(&self.all);
             self.systems[lane].rebind_motion(&self.all);
+        }
+        if self.looks() && rebinds {
+            self.looking.kernels.rebind(lane, &self.all);
+            self.looking.parameters[lane].clone_from(&self.all);
         }
         if !masses.is_empty() {
             self.values.rebind_masses(&self.all);
@@ -457,8 +547,52 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         Some(number)
     }
 
-    fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
-        self.collector.sample(number, sample, x);
+    fn samples(&mut self, sample: usize, of: &[(usize, usize)], x: &[f64]) {
+        let (simulation, lanes) = (self.collector.simulation, self.lanes.lanes());
+        let (t, recording) = (simulation.plan.sample_time(sample), &mut self.recording);
+        recording.t.fill(t);
+        recording.x[..x.len()].copy_from_slice(x);
+        if let Some(multipliers) = &self.collector.multipliers {
+            for &(lane, number) in of {
+                let mean = &mut recording.mean[lane];
+                if mean.as_ref().is_none_or(|(of, _)| *of != number) {
+                    *mean = Some((number, multipliers.rebound(self.collector.parameters_at(number))));
+                }
+                let Some((_, mean)) = mean else { continue };
+                gather(x, lanes, lane, &mut recording.one);
+                let extended = with_multipliers(Some(mean), t, &recording.one, &mut self.collector.extended);
+                scatter(extended, lanes, lane, &mut recording.x);
+            }
+        }
+        let Recording { kernel, t, x, values, work, .. } = recording;
+        kernel.run(t, x, values, work);
+        let samples = simulation.plan.sample_count();
+        for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.batch.rows) {
+            let source = if array.place == Place::State { &*x } else { &*values };
+            let source = &source[array.first * lanes..(array.first + array.len) * lanes];
+            for &(lane, number) in of {
+                let place = (number * samples + sample) * array.len;
+                gather(source, lanes, lane, &mut rows[place..place + array.len]);
+            }
+        }
+    }
+
+    fn wants_multipliers(&self) -> bool {
+        self.collector.simulation.recorded.uses_multipliers
+    }
+
+    fn steps_to_follow(&self, of: &[(usize, usize)], step: u64) -> u64 {
+        let next = of.iter().map(|&(lane, _)| self.followed[lane].next()).min();
+        next.map_or(u64::MAX, |next| next.saturating_sub(step))
+    }
+
+    fn follow(&mut self, (lane, number): (usize, usize), (step, t): (u64, f64), x: &[f64]) {
+        let crossing = self.followed[lane].follow(&self.systems[lane], (step, t, x), &mut self.work);
+        if let Some((_, t)) = crossing
+            && self.pivots[number].0 > 0.0
+        {
+            self.pivots[number] = (0.0, t);
+        }
     }
 
     fn may_be_far(&self, deviations: &[f64], terms: &[f64]) -> bool {
@@ -475,21 +609,34 @@ impl Trajectories<LaneBound> for Feed<'_, '_> {
         self.rates.longest_block().saturating_mul(2)
     }
 
-    fn look(&mut self, (lane, number): (usize, usize), t: f64, x: &[f64], squares: &[f64]) -> bool {
-        let system = &self.systems[lane];
-        if let Some((_, pivot)) = self.independence.least_pivot(system, (t, x), &mut self.work)
-            && pivot < self.pivots[number].0
-        {
-            self.pivots[number] = (pivot, t);
+    fn look(&mut self, of: &[(usize, usize)], at: LaneStates, doubted: &mut [bool]) {
+        let lanes = self.lanes.lanes();
+        let Looking { kernels, motion, jacobian, suspected, parameters, x, squares, work } = &mut self.looking;
+        kernels.run(at.t, at.x, motion, jacobian, work);
+        for &(lane, number) in of {
+            if let Some((_, pivot)) = self.independence.least_pivot_of(jacobian, (lane, lanes))
+                && pivot < self.pivots[number].0
+            {
+                self.pivots[number] = (pivot, at.t[lane]);
+            }
         }
         if !self.rates.judges() {
-            return false;
+            return;
         }
+        suspected.fill(kernels.depends_on_time);
+        self.rates.suspects(self.values.invariants(), motion, jacobian, suspected);
         let plan = &self.collector.simulation.plan;
-        let (span, mut fails) = (plan.span(), false);
-        let h = plan.fixed_step().unwrap_or(f64::INFINITY);
-        self.rates.varying(system, (t, x), (span, h), squares, &mut self.work, &mut |_, _| fails = true);
-        fails
+        let (span, h) = (plan.span(), plan.fixed_step().unwrap_or(f64::INFINITY));
+        squares.resize(at.squares.len() / lanes, 0.0);
+        for &(lane, _) in of.iter().filter(|(lane, _)| suspected[*lane]) {
+            self.values.rebind_invariants(&parameters[lane]);
+            self.values.rebind_motion(&parameters[lane]);
+            gather(at.x, lanes, lane, x);
+            gather(at.squares, lanes, lane, squares);
+            let fails = &mut doubted[lane];
+            let found = &mut |_, _| *fails = true;
+            self.rates.varying(&self.values, (at.t[lane], x), (span, h), squares, &mut self.work, found);
+        }
     }
 
     fn end(&mut self, number: usize, end: &End) {

@@ -5,13 +5,16 @@
 //! checkpoints.
 
 mod batch;
+mod lanes;
 mod merge;
+#[cfg(test)]
+mod tests;
 
+use lanes::SweepLanes;
 pub use merge::merge;
 
 use crate::arrays::{Array, Arrays};
 use crate::backend;
-use crate::compiled::CompiledLanes;
 use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::hold;
@@ -22,14 +25,14 @@ use crate::recording::Place;
 use crate::simulation::{Resumed, Simulation, failed_names, open_run, prepare, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed as Reopened, Status, Store, StoreError};
+use crate::structured::Start;
 use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
-pub(crate) use batch::add_cost;
 use batch::{Batch, Met, Seen, compute};
-use holonome_integrate::ensemble::{self, LaneSteps};
 use holonome_integrate::exact;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::system::System;
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_words::option;
@@ -193,6 +196,35 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     Ok(())
 }
 
+/// Trajectories that tell how many iterations a step takes, at most: the first, the last, and some between.
+const PILOTS: u64 = 8;
+
+/// Lets the trajectories take their steps in a loop that some of them, spread over the ensemble, tell how to make. It is
+/// that of all parts, and of trajectories that are computed by themselves.
+fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]>) {
+    let (Some(program), Some(field)) = (&mut simulation.program, &simulation.field) else { return };
+    let model = &simulation.problem.model;
+    let last = starts.trajectories() - 1;
+    let mut numbers: Vec<u64> =
+        (0..PILOTS).map(|k| (u128::from(last) * u128::from(k) / u128::from(PILOTS - 1)) as u64).collect();
+    numbers.dedup();
+    let mut pilots: Vec<(Vec<f64>, Vec<f64>, Vec<f64>)> = Vec::new();
+    for number in numbers {
+        let (mut parameters, mut x) = (model.parameter_values.clone(), model.initial.clone());
+        // A start that cannot be made is the trajectory's own failure.
+        if starts.at(number, &mut parameters, &mut x, &mut starts.work()).is_err() {
+            continue;
+        }
+        let all = [&parameters[..], &vec![0.0; simulation.system.invariants().count - simulation.constraints]].concat();
+        let system = simulation.system.rebound(&all);
+        let (mut targets, mut work) = (vec![0.0; system.invariants().count], vec![0.0; system.work_len()]);
+        system.invariant_values(simulation.plan.t0, reference.unwrap_or(&x), &mut targets, &mut work);
+        pilots.push((parameters, targets.split_off(simulation.constraints), x));
+    }
+    let starts: Vec<Start> = pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
+    program.repeat(field, &simulation.plan, &starts, true);
+}
+
 /// Compiles an ensemble of a problem, whose text is read once more with what varies.
 ///
 /// # Errors
@@ -254,6 +286,7 @@ impl Sweep {
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }
+        repeat(&mut simulation, &starts, reference.as_deref());
         starts.take_far();
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
@@ -519,9 +552,9 @@ impl Sweep {
         output: &mut Output,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<Control, Error> {
-        let lanes = self.lanes();
+        let lanes = SweepLanes::new(self, backend::lanes());
         let row: usize = self.widths().iter().sum();
-        let least = lanes.as_ref().map_or(1, LaneSteps::lanes) as u64;
+        let least = lanes.as_ref().map_or(1, SweepLanes::count) as u64;
         let task = ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, TASK_TRAJECTORIES);
         let wave = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64 * task;
         let mut stored = Instant::now();
@@ -549,23 +582,6 @@ impl Sweep {
             }
         }
         Ok(Control::Continue)
-    }
-
-    /// The kernels for several trajectories side by side, where the plan and the model allow it.
-    fn lanes(&self) -> Option<CompiledLanes> {
-        let simulation = &self.simulation;
-        let treatment = simulation.plan.method.treatment;
-        let aims_elsewhere = self.reference.is_some() && treatment == Treatment::Corrected;
-        // A term of feedback that is no formula is solved for, one trajectory at a time.
-        let solves = treatment == Treatment::Feedback && simulation.treated.is_none();
-        if !ensemble::suits(&simulation.plan) || aims_elsewhere || solves {
-            return None;
-        }
-        let targets = simulation.problem.model.parameter_values.len();
-        let parameters = targets + simulation.target_count() + simulation.gains.len();
-        let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
-        let inputs = (targets, parameters);
-        CompiledLanes::new(&simulation.plan, field, &simulation.vectors, inputs, backend::lanes())
     }
 
     fn append(&mut self, output: &mut Output, batch: Batch) -> Result<(), Error> {
@@ -651,7 +667,7 @@ impl Tally {
     fn add(&mut self, count: u64, batch: Batch) {
         self.done += count;
         self.steps += batch.steps;
-        add_cost(&mut self.cost, &batch.cost);
+        self.cost.add(&batch.cost);
         self.failed += batch.failures.len() as u64;
         self.met.join(&batch.met);
         let room = SHOWN_FAILURES.saturating_sub(self.failures.len());

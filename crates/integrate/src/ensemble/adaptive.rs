@@ -1,6 +1,6 @@
 //! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
 
-use super::{End, LaneSteps, Stopped, Trajectories};
+use super::{AdaptiveSteps as Attempting, End, LaneStates, Stopped, Trajectories};
 use super::{finite, gather, scatter};
 use crate::controller::pi::SHRINK_BLINDLY;
 use crate::controller::slots::{Slots, Status};
@@ -18,7 +18,7 @@ const MOST_ATTEMPTS: u64 = 64;
 /// The last error of a trajectory that has had none.
 const NO_LAST_ERROR: f64 = 1e-4;
 
-pub(super) fn run<S: LaneSteps>(
+pub(super) fn run<S: Attempting>(
     plan: &Plan,
     adaptive: &AdaptiveSteps,
     steps: &S,
@@ -41,7 +41,7 @@ struct Lane {
     end: End,
 }
 
-struct Race<'a, S: LaneSteps> {
+struct Race<'a, S: Attempting> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveSteps,
     steps: &'a S,
@@ -63,12 +63,14 @@ struct Race<'a, S: LaneSteps> {
     change: Vec<f64>,
     masses: Vec<f64>,
     group: Vec<f64>,
-    /// σ² of the vectors of a lane.
-    squares: Vec<f64>,
+    /// The lanes in which something that is claimed or corrected fails.
+    doubted: Vec<bool>,
+    /// The trajectories to be looked at, by lane and number.
+    due: Vec<(usize, usize)>,
     work: Vec<f64>,
 }
 
-impl<'a, S: LaneSteps> Race<'a, S> {
+impl<'a, S: Attempting> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
@@ -92,7 +94,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             change: vec![0.0; n],
             masses: vec![0.0; steps.vectors().count()],
             group: vec![0.0; groups],
-            squares: vec![0.0; steps.vectors().count()],
+            doubted: vec![false; lanes],
+            due: Vec::with_capacity(lanes),
             work: vec![0.0; steps.work_len()],
             slots,
         }
@@ -137,9 +140,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 let status = if number.is_some() { Status::Going } else { Status::Idle };
                 self.set(self.slots.status, lane, status.number());
                 self.lanes[lane].number = number;
-                let Some(number) = number else { continue };
-                if self.adaptive.samples.first() == Some(&t0) {
-                    trajectories.sample(number, 0, &self.one);
+                if number.is_none() {
+                    continue;
                 }
                 let x = self.all(self.slots.x.clone());
                 scatter(&self.one, self.lanes.len(), lane, &mut self.state[x]);
@@ -148,6 +150,9 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 self.lanes[lane].next_look = next_look(0);
                 self.start_scales(lane);
                 taken.push(lane);
+            }
+            if self.adaptive.samples.first() == Some(&t0) {
+                self.sample(0, &taken, trajectories);
             }
             free = self.start(taken, bound, trajectories);
         }
@@ -261,7 +266,8 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
-        self.steps.watch(bound, (t, x, squares), &mut self.deviations, &mut self.terms, &mut self.work);
+        let at = LaneStates { t, x, carried: &[], squares };
+        self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
     }
 
     /// Notes the deviations and terms of a lane.
@@ -286,6 +292,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
         let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
         let mut undefined: Vec<usize> = Vec::new();
+        self.find_doubted(trajectories);
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].number.is_none() {
                 continue;
@@ -293,7 +300,7 @@ impl<'a, S: LaneSteps> Race<'a, S> {
             let [steps, rejected] = self.counts(lane);
             let at_limit = (steps + rejected) as u64 >= limit;
             let status = Status::of(self.at(self.slots.status, lane));
-            if matches!(status, Status::Going | Status::Arrived) && self.is_doubted(lane, status, trajectories) {
+            if self.doubted[lane] {
                 ended.push((lane, Some(Stopped::Doubted)));
                 continue;
             }
@@ -318,6 +325,12 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
         if !ended.is_empty() {
             self.watch(bound);
+            let last = self.adaptive.samples.len() - 1;
+            if self.adaptive.samples[last] == self.adaptive.t_end {
+                let arrived = ended.iter().filter(|(_, failure)| failure.is_none());
+                let arrived: Vec<usize> = arrived.map(|&(lane, _)| lane).collect();
+                self.sample(last, &arrived, trajectories);
+            }
             for &(lane, failure) in &ended {
                 self.finish(lane, failure, trajectories);
             }
@@ -326,36 +339,45 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         }
     }
 
-    /// Whether something that is claimed or corrected in a lane fails: looked at after some steps, and at the end.
-    fn is_doubted(&mut self, lane: usize, status: Status, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
-        let (lanes, corrects) = (self.lanes.len(), self.steps.corrects());
-        if !corrects && !trajectories.looks() {
-            return false;
+    /// Finds the lanes in which something that is claimed or corrected fails: looked at after some steps, and at the end.
+    fn find_doubted(&mut self, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, corrects, looks) = (self.lanes.len(), self.steps.corrects(), trajectories.looks());
+        self.doubted.fill(false);
+        if !corrects && !looks {
+            return;
         }
-        let steps = self.at(self.slots.steps, lane) as u64;
-        let this = &mut self.lanes[lane];
-        let Some(number) = this.number.filter(|_| steps >= this.next_look || status == Status::Arrived) else {
-            return false;
-        };
-        this.next_look = next_look(steps);
-        if corrects {
-            let largest = self.all(self.slots.largest.clone());
-            gather(&self.state[largest], lanes, lane, &mut self.group);
-            self.steps.finish(&mut self.group);
-            let innovation = self.at(self.slots.innovation, lane);
-            if surprises(innovation * innovation, self.steps.vectors().count())
-                || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
-            {
-                return true;
+        self.due.clear();
+        for lane in 0..lanes {
+            let status = Status::of(self.at(self.slots.status, lane));
+            let steps = self.at(self.slots.steps, lane) as u64;
+            let is_due = match status {
+                Status::Arrived => true,
+                Status::Going => steps >= self.lanes[lane].next_look,
+                _ => false,
+            };
+            let Some(number) = self.lanes[lane].number.filter(|_| is_due) else { continue };
+            self.lanes[lane].next_look = next_look(steps);
+            self.doubted[lane] = corrects && self.may_be_pushed(lane, trajectories);
+            if looks && !self.doubted[lane] {
+                self.due.push((lane, number));
             }
         }
-        if !trajectories.looks() {
-            return false;
+        if self.due.is_empty() {
+            return;
         }
-        gather(&self.state[..self.slots.x.end * lanes], lanes, lane, &mut self.one);
-        let carried = self.all(self.slots.carried.clone());
-        gather(&self.state[carried], lanes, lane, &mut self.squares);
-        trajectories.look((lane, number), self.at(self.slots.t, lane), &self.one, &self.squares)
+        let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
+        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        trajectories.look(&self.due, LaneStates { t, x, carried: &[], squares }, &mut self.doubted);
+    }
+
+    /// Whether corrections in a lane are larger than a step's error explains, or leave a constraint far off.
+    fn may_be_pushed(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+        let largest = self.all(self.slots.largest.clone());
+        gather(&self.state[largest], self.lanes.len(), lane, &mut self.group);
+        self.steps.finish(&mut self.group);
+        let innovation = self.at(self.slots.innovation, lane);
+        surprises(innovation * innovation, self.steps.vectors().count())
+            || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
     }
 
     /// Rejects the first attempt at a step, whose error is not a number.
@@ -367,6 +389,15 @@ impl<'a, S: LaneSteps> Race<'a, S> {
         self.set(self.slots.rejections, lane, 1.0);
         self.set(self.slots.rejected, lane, self.at(self.slots.rejected, lane) + 1.0);
         self.set(self.slots.status, lane, Status::Going.number());
+    }
+
+    /// Hands over the states of these lanes.
+    fn sample(&self, sample: usize, lanes: &[usize], trajectories: &mut dyn Trajectories<S::Bound>) {
+        let who: Vec<(usize, usize)> =
+            lanes.iter().filter_map(|&lane| Some((lane, self.lanes[lane].number?))).collect();
+        if !who.is_empty() {
+            trajectories.samples(sample, &who, &self.state[self.all(self.slots.x.clone())]);
+        }
     }
 
     /// Reports the end of a lane's trajectory.
@@ -398,12 +429,6 @@ impl<'a, S: LaneSteps> Race<'a, S> {
                 // A correction moves the state, so that the next step needs the field there.
                 end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
             }
-        }
-        let last = self.adaptive.samples.len() - 1;
-        if failure.is_none() && self.adaptive.samples[last] == self.adaptive.t_end {
-            let x = self.all(slots.x);
-            gather(&self.state[x], lanes, lane, &mut self.one);
-            trajectories.sample(number, last, &self.one);
         }
         trajectories.end(number, &self.lanes[lane].end);
     }

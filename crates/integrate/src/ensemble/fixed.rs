@@ -1,13 +1,14 @@
 //! Equal steps: all lanes march together, from output to output.
 
-use super::{End, LaneCarry, LaneSteps, Stopped, Trajectories, finite, gather, scatter};
+use super::{End, EqualSteps, LaneAlone, LaneCarry, LaneStates, Stopped, Trajectories, finite, gather, scatter};
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
 use crate::run::claims::{next_look, surprises};
-use crate::scales::{Scales, first_pending};
+use crate::state::Cost;
 use crate::vector::max_or_nan;
+use std::ops::Range;
 
-pub(super) fn run<S: LaneSteps>(
+pub(super) fn run<S: EqualSteps>(
     plan: &Plan,
     fixed: &FixedSteps,
     steps: &S,
@@ -25,7 +26,7 @@ fn next_measured(step: u64) -> u64 {
     (0..32).map(|k| 1 << (2 * k)).find(|&measured| measured > step).unwrap_or(u64::MAX)
 }
 
-struct March<'a, S: LaneSteps> {
+struct March<'a, S: EqualSteps> {
     plan: &'a Plan,
     fixed: &'a FixedSteps,
     steps: &'a S,
@@ -44,28 +45,34 @@ struct March<'a, S: LaneSteps> {
     innovation: Vec<f64>,
     /// The lanes in which a correction was larger than a step's error explains.
     surprised: Vec<bool>,
-    /// The field at the initial states, and after their first steps.
-    field: Vec<f64>,
-    field_after: Vec<f64>,
+    /// The lanes whose block has to be made by itself, and those whose trajectories cannot begin.
+    missed: Vec<bool>,
+    begun: Vec<bool>,
+    /// The cost of a block that a lane has made by itself.
+    costs: Vec<Cost>,
+    /// What a lane carries.
+    one_carried: Vec<f64>,
+    /// Samples: states with their multipliers.
+    samples: Vec<f64>,
+    who: Vec<(usize, usize)>,
     largest: Vec<f64>,
     deviations: Vec<f64>,
     terms: Vec<f64>,
     group: Vec<f64>,
     one: Vec<f64>,
-    /// σ² of the vectors of a lane.
-    squares: Vec<f64>,
+    /// The lanes in which a claim fails.
+    doubted: Vec<bool>,
     /// |x_b|² of the vectors.
     all_squares: Vec<f64>,
     times: Vec<f64>,
     work: Vec<f64>,
 }
 
-impl<'a, S: LaneSteps> March<'a, S> {
+impl<'a, S: EqualSteps> March<'a, S> {
     fn new(plan: &'a Plan, fixed: &'a FixedSteps, steps: &'a S) -> March<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
-        let kept = steps.kept();
-        let carried = Scales::new(steps.vectors(), kept, Vec::new(), &vec![0.0; n]).carried.len();
+        let carried = steps.carried_len();
         March {
             plan,
             fixed,
@@ -80,14 +87,18 @@ impl<'a, S: LaneSteps> March<'a, S> {
             carried_initially: zeros(carried),
             innovation: zeros(1),
             surprised: vec![false; lanes],
-            field: zeros(n),
-            field_after: zeros(n),
+            missed: vec![false; lanes],
+            begun: vec![true; lanes],
+            costs: vec![Cost::default(); lanes],
+            one_carried: vec![0.0; carried],
+            samples: Vec::new(),
+            who: Vec::with_capacity(lanes),
             largest: zeros(groups),
             deviations: zeros(groups),
             terms: zeros(groups),
             group: vec![0.0; groups],
             one: vec![0.0; n],
-            squares: Vec::new(),
+            doubted: vec![false; lanes],
             all_squares: zeros(steps.vectors().count()),
             times: zeros(1),
             work: vec![0.0; steps.work_len()],
@@ -107,48 +118,29 @@ impl<'a, S: LaneSteps> March<'a, S> {
             scatter(&self.one, lanes, lane, &mut self.initial);
         }
         self.x.copy_from_slice(&self.initial);
-        self.start_carrying(bound);
+        self.costs.fill(Cost::default());
+        let (plan, begun) = ((self.fixed, self.plan.t0), (&mut self.begun[..], &mut self.costs[..]));
+        self.steps.begin(bound, plan, &self.x, &mut self.carried, begun, &mut self.work);
+        self.carried_initially.copy_from_slice(&self.carried);
+        for (end, cost) in self.ends.iter_mut().zip(&self.costs) {
+            end.cost.add(cost);
+        }
         true
     }
 
-    /// What the trajectories carry at their start, as a single run finds it.
-    fn start_carrying(&mut self, bound: &S::Bound) {
-        let (steps, kept, lanes) = (self.steps, self.steps.kept(), self.steps.lanes());
-        if !kept.sizes {
-            return;
-        }
-        for lane in 0..lanes {
-            gather(&self.x, lanes, lane, &mut self.one);
-            let scales = Scales::new(steps.vectors(), kept, Vec::new(), &self.one);
-            scatter(&scales.carried, lanes, lane, &mut self.carried);
-        }
-        if let Some(lagged) = steps.tableau().lagged.as_ref().filter(|_| kept.lagged) {
-            let pending = 2 * steps.vectors().count() * lanes;
-            self.times.fill(self.plan.t0);
-            steps.fields(bound, &self.times, &self.x, &mut self.field, &mut self.work);
-            first_pending(lagged.next, &self.field, None, &mut self.carried[pending..]);
-            // The first step once for nothing but its error estimate.
-            self.carried_before.copy_from_slice(&self.carried);
-            let carry = LaneCarry { scales: &mut self.carried, innovation: &mut self.innovation };
-            steps.steps(bound, 0..1, &mut self.x, carry, &mut self.largest, &mut self.work);
-            self.times.fill(self.fixed.time(self.plan.t0, 1));
-            steps.fields(bound, &self.times, &self.x, &mut self.field_after, &mut self.work);
-            let after = Some((&self.field_after[..], &self.carried[pending..]));
-            first_pending(lagged.next, &self.field, after, &mut self.carried_before[pending..]);
-            self.x.copy_from_slice(&self.initial);
-            self.carried.copy_from_slice(&self.carried_before);
-        }
-        self.carried_initially.copy_from_slice(&self.carried);
-    }
-
-    fn run(&mut self, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn run(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (count, mut step, mut next) = (self.fixed.steps, 0, 0);
         let mut next_claims = next_look(0);
         self.surprised.fill(false);
+        for lane in 0..self.steps.lanes() {
+            if self.number[lane].is_some() && !self.begun[lane] {
+                self.stop(lane, 0, Stopped::Doubted, trajectories);
+            }
+        }
         self.note_deviations(bound, 0);
         loop {
             if self.fixed.samples.get(next) == Some(&step) {
-                self.sample(next, trajectories);
+                self.sample(bound, (next, step), trajectories);
                 next += 1;
             }
             if step == count || self.number.iter().all(Option::is_none) {
@@ -167,9 +159,15 @@ impl<'a, S: LaneSteps> March<'a, S> {
                 to_last => to_last,
             };
             let to_terms = next_measured(step) - step;
-            let block = block.min(to_last).min(to_terms).min(trajectories.steps_between_looks());
+            self.find_who();
+            let to_follow = trajectories.steps_to_follow(&self.who, step).max(1);
+            let to_look = trajectories.steps_between_looks().min(to_follow);
+            let block = block.min(to_last).min(to_terms).min(to_look);
             self.block(bound, step, block, trajectories);
             step += block;
+            if block == to_follow {
+                self.follow(step, trajectories);
+            }
             if step == next_measured(step - 1) && step < count {
                 self.note_deviations(bound, step);
             }
@@ -191,19 +189,25 @@ impl<'a, S: LaneSteps> March<'a, S> {
                 let failure = (!finite(&self.deviations, self.steps.lanes(), lane)).then_some(Stopped::NonFinite);
                 let end = &mut self.ends[lane];
                 (end.t, end.steps, end.failure) = (t, step, failure);
-                self.charge(lane, step);
                 trajectories.end(number, &self.ends[lane]);
             }
         }
     }
 
     /// Makes a block of steps; one in which a lane fails is made again step by step, up to the step that failed it.
-    fn block(&mut self, bound: &S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn block(&mut self, bound: &mut S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.steps.lanes();
         self.before.copy_from_slice(&self.x);
         self.carried_before.copy_from_slice(&self.carried);
-        let carry = LaneCarry { scales: &mut self.carried, innovation: &mut self.innovation };
+        self.missed.fill(false);
+        let (carried, innovation, missed) = (&mut self.carried, &mut self.innovation, &mut self.missed);
+        let carry = LaneCarry { carried, innovation, missed };
         self.steps.steps(bound, first..first + count, &mut self.x, carry, &mut self.largest, &mut self.work);
+        for lane in 0..lanes {
+            if self.missed[lane] {
+                self.make_alone(bound, lane, first..first + count, trajectories);
+            }
+        }
         let good = |this: &Self, lane: usize| finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane);
         let failed: Vec<usize> = (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();
         if !failed.is_empty() {
@@ -222,12 +226,44 @@ impl<'a, S: LaneSteps> March<'a, S> {
         }
         for lane in 0..lanes {
             let t = self.fixed.time(self.plan.t0, first + count);
-            self.ends[lane].take_innovation(self.innovation[lane], t);
+            let end = &mut self.ends[lane];
+            end.take_innovation(self.innovation[lane], t);
             self.surprised[lane] |= surprises(self.innovation[lane], self.steps.vectors().count());
-            for (group, largest) in self.ends[lane].largest.iter_mut().enumerate() {
+            for (group, largest) in end.largest.iter_mut().enumerate() {
                 *largest = max_or_nan(*largest, self.largest[group * lanes + lane]);
             }
+            match self.missed[lane] {
+                true => end.cost.add(&self.costs[lane]),
+                false => self.steps.count(first..first + count, &mut end.cost),
+            }
         }
+    }
+
+    /// Makes the steps of a lane by themselves, from where a block began.
+    fn make_alone(
+        &mut self,
+        bound: &mut S::Bound,
+        lane: usize,
+        steps: Range<u64>,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
+        let (lanes, first) = (self.steps.lanes(), steps.start);
+        if self.number[lane].is_some() {
+            gather(&self.before, lanes, lane, &mut self.one);
+            gather(&self.carried_before, lanes, lane, &mut self.one_carried);
+            self.costs[lane] = Cost::default();
+            let (x, carried) = (&mut self.one, &mut self.one_carried[..]);
+            let one = LaneAlone { x, carried, largest: &mut self.group };
+            let steps = (self.fixed, self.plan.t0, steps);
+            if self.steps.alone(bound, lane, steps, one, &mut self.costs[lane]).is_ok() {
+                scatter(&self.one, lanes, lane, &mut self.x);
+                scatter(&self.one_carried, lanes, lane, &mut self.carried);
+                return scatter(&self.group, lanes, lane, &mut self.largest);
+            }
+            // A run by itself says why.
+            self.stop(lane, first, Stopped::Doubted, trajectories);
+        }
+        self.wait(lane);
     }
 
     /// Ends the trajectories whose constraints may not be met.
@@ -244,32 +280,48 @@ impl<'a, S: LaneSteps> March<'a, S> {
 
     /// Ends the trajectories whose claims fail after `step` steps, and those that were pushed about.
     fn look(&mut self, step: u64, due: bool, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let t = self.fixed.time(self.plan.t0, step);
-        for lane in 0..self.steps.lanes() {
-            let Some(number) = self.number[lane] else { continue };
-            let mut doubted = self.surprised[lane];
-            if due && !doubted {
-                gather(&self.x, self.steps.lanes(), lane, &mut self.one);
-                let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
-                self.squares.resize(kept, 0.0);
-                gather(&self.carried, self.steps.lanes(), lane, &mut self.squares);
-                doubted = trajectories.look((lane, number), t, &self.one, &self.squares);
+        let lanes = self.steps.lanes();
+        for lane in 0..lanes {
+            if self.number[lane].is_some() && self.surprised[lane] {
+                self.stop(lane, step, Stopped::Doubted, trajectories);
             }
-            if doubted {
+        }
+        if !due {
+            return;
+        }
+        self.find_who();
+        self.times.fill(self.fixed.time(self.plan.t0, step));
+        let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
+        let squares = &self.carried[..kept * lanes];
+        let at = LaneStates { t: &self.times, x: &self.x, carried: &self.carried, squares };
+        self.doubted.fill(false);
+        trajectories.look(&self.who, at, &mut self.doubted);
+        for lane in 0..lanes {
+            if self.doubted[lane] {
                 self.stop(lane, step, Stopped::Doubted, trajectories);
             }
         }
     }
 
+    /// Finds which trajectories there are.
+    fn find_who(&mut self) {
+        self.who.clear();
+        self.who.extend(self.number.iter().enumerate().filter_map(|(lane, number)| Some((lane, (*number)?))));
+    }
+
     /// Ends the trajectory of a lane after `step` steps; the lane then waits at a state that is sound.
     fn stop(&mut self, lane: usize, step: u64, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let lanes = self.steps.lanes();
         if let Some(number) = self.number[lane].take() {
             let end = &mut self.ends[lane];
             (end.t, end.steps, end.failure) = (self.fixed.time(self.plan.t0, step), step, Some(failure));
-            self.charge(lane, step);
             trajectories.end(number, &self.ends[lane]);
         }
+        self.wait(lane);
+    }
+
+    /// Leaves a lane without a trajectory at a state that is sound.
+    fn wait(&mut self, lane: usize) {
+        let lanes = self.steps.lanes();
         gather(&self.initial, lanes, lane, &mut self.one);
         scatter(&self.one, lanes, lane, &mut self.x);
         for (carried, initially) in self.carried.iter_mut().zip(&self.carried_initially).skip(lane).step_by(lanes) {
@@ -280,16 +332,6 @@ impl<'a, S: LaneSteps> March<'a, S> {
     fn stop_all(&mut self, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
         for lane in 0..self.steps.lanes() {
             self.stop(lane, self.plan.step_limit, failure, trajectories);
-        }
-    }
-
-    fn charge(&mut self, lane: usize, step: u64) {
-        let (cost, stages) = (&mut self.ends[lane].cost, self.steps.tableau().stages_of_step as u64);
-        // An estimate that lags behind takes the first step once more, and the field at its end.
-        let rehearsal = if self.steps.kept().lagged { stages + 1 } else { 0 };
-        cost.field = step * stages + rehearsal;
-        if self.steps.corrects() {
-            (cost.invariants, cost.jacobian, cost.linear_solves) = (step, step, step);
         }
     }
 
@@ -311,21 +353,49 @@ impl<'a, S: LaneSteps> March<'a, S> {
         let lanes = self.steps.lanes();
         self.times.fill(self.fixed.time(self.plan.t0, step));
         self.find_squares();
-        let at = (&self.times[..], &self.x[..], &self.all_squares[..]);
+        let at = LaneStates { t: &self.times, x: &self.x, carried: &self.carried, squares: &self.all_squares };
         self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
-            end.raise_largest();
+            // Every block looks at the states with which its steps begin: at all but the last one.
+            if step == 0 || step == self.fixed.steps {
+                end.raise_largest();
+            }
             gather(&self.terms, lanes, lane, &mut self.group);
             end.raise_terms(&self.group);
         }
     }
 
-    fn sample(&mut self, sample: usize, trajectories: &mut dyn Trajectories<S::Bound>) {
+    /// Hands over the states after `step` steps.
+    fn sample(
+        &mut self,
+        bound: &mut S::Bound,
+        (sample, step): (usize, u64),
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
+        let lanes = self.steps.lanes();
+        self.find_who();
+        let multipliers = self.steps.multiplier_count();
+        if multipliers == 0 || !trajectories.wants_multipliers() {
+            return trajectories.samples(sample, &self.who, &self.x);
+        }
+        self.samples.clear();
+        self.samples.extend_from_slice(&self.x);
+        self.samples.resize(self.x.len() + multipliers * lanes, 0.0);
+        let (x, lambda) = self.samples.split_at_mut(self.x.len());
+        let wanted: Vec<bool> = self.number.iter().map(Option::is_some).collect();
+        let step = (self.fixed, self.plan.t0, step);
+        self.steps.multipliers(bound, step, (x, &self.carried), &wanted, lambda, &mut self.work);
+        trajectories.samples(sample, &self.who, &self.samples);
+    }
+
+    /// Follows the constraints of the trajectories to their states after `step` steps.
+    fn follow(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let t = self.fixed.time(self.plan.t0, step);
         for lane in 0..self.steps.lanes() {
             if let Some(number) = self.number[lane] {
                 gather(&self.x, self.steps.lanes(), lane, &mut self.one);
-                trajectories.sample(number, sample, &self.one);
+                trajectories.follow((lane, number), (step, t), &self.one);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::observer::Observer;
 use crate::plan::AdaptiveSteps;
 use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
-use crate::system::{Group, GroupKind, System, all_finite};
+use crate::system::{Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
 /// Steps between two looks, of which each costs a field and a Jacobian.
@@ -168,6 +168,8 @@ pub struct Rates {
     noise: Noise,
     /// Rows that seem to vary, with their rates and terms.
     doubted: Vec<(usize, f64, f64)>,
+    /// Rates and terms of a row in lanes.
+    in_lanes: (Vec<f64>, Vec<f64>),
 }
 
 impl Rates {
@@ -203,6 +205,7 @@ impl Rates {
             after: vec![0.0; m],
             noise: Noise::new(n),
             doubted: Vec::with_capacity(m),
+            in_lanes: Default::default(),
         }
     }
 
@@ -299,6 +302,34 @@ impl Rates {
             let noise = if known { invariants.row(row).map(entry).sum::<f64>() } else { 0.0 };
             if rate > NOISES * noise {
                 found(row, rate / terms);
+            }
+        }
+    }
+}
+
+impl Rates {
+    /// In lanes, where nothing depends on the time: marks those in which [`Rates::varying`] may find a row, from the motion
+    /// and from DF.
+    pub fn suspects(&mut self, invariants: &Invariants, field: &[f64], jacobian: &[f64], suspected: &mut [bool]) {
+        let lanes = suspected.len();
+        let (rate, terms) = (&mut self.in_lanes.0, &mut self.in_lanes.1);
+        rate.resize(lanes, 0.0);
+        terms.resize(lanes, 0.0);
+        for row in (0..self.judged.len()).filter(|&row| self.judged[row]) {
+            rate.fill(0.0);
+            terms.fill(0.0);
+            for p in invariants.row(row) {
+                let field = &field[invariants.column[p] as usize * lanes..][..lanes];
+                let entries = &jacobian[p * lanes..][..lanes];
+                for (k, (entry, field)) in entries.iter().zip(field).enumerate() {
+                    let term = entry * field;
+                    rate[k] += term;
+                    terms[k] += term.abs();
+                }
+            }
+            for ((suspected, rate), terms) in suspected.iter_mut().zip(&*rate).zip(&*terms) {
+                let fine = rate.abs() <= FALSE * terms;
+                *suspected |= !fine;
             }
         }
     }

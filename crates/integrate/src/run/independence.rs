@@ -8,6 +8,7 @@
 //! at the rate at which it moves.
 
 use crate::system::{GroupKind, System};
+use crate::vector::gather;
 use holonome_linear::dense::ldl_factor;
 
 /// Up to this many constraints their independence is looked at.
@@ -126,7 +127,7 @@ impl Independence {
     }
 
     /// The same, followed from step `step` on if the constraints are few, but at least `least`.
-    pub(super) fn followed(mut self, least: usize, step: u64) -> Independence {
+    pub fn followed(mut self, least: usize, step: u64) -> Independence {
         match &mut self.followed {
             Some(followed) if self.diagonal.len() >= least => followed.next = step + 1,
             _ => self.followed = None,
@@ -140,13 +141,18 @@ impl Independence {
     }
 
     /// The step from which on [`Independence::follow`] has something to look at.
-    pub(super) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.followed.as_ref().map_or(u64::MAX, |followed| followed.next)
     }
 
     /// Finds L and D at (t, x).
     fn factor(&mut self, system: &dyn System, (t, x): (f64, &[f64]), work: &mut [f64]) {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        self.factor_known();
+    }
+
+    /// Finds L and D of what DF is known to be.
+    fn factor_known(&mut self) {
         let n = self.diagonal.len();
         self.matrix.fill(0.0);
         for &(i, j, a, b) in &self.products {
@@ -173,12 +179,26 @@ impl Independence {
             return None;
         }
         self.factor(system, at, work);
+        self.least()
+    }
+
+    /// The same where DF is known: in lane `lane` of so many.
+    pub fn least_pivot_of(&mut self, jacobian: &[f64], (lane, lanes): (usize, usize)) -> Option<(usize, f64)> {
+        if !self.watches() {
+            return None;
+        }
+        gather(jacobian, lanes, lane, &mut self.jacobian);
+        self.factor_known();
+        self.least()
+    }
+
+    fn least(&self) -> Option<(usize, f64)> {
         (0..self.diagonal.len()).map(|i| (i, self.scaled_pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// Looks at the state after step `step`, if it is time; gives the row of a constraint that was dependent on the others
     /// since the last look, and when.
-    pub(super) fn follow(
+    pub fn follow(
         &mut self,
         system: &dyn System,
         (step, t, x): (u64, f64, &[f64]),

@@ -5,6 +5,8 @@ use super::{Engine, LONGEST_BLOCK};
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Blocks, Carry, StepMap};
+use crate::scheme::repairs::{Looped, Repairs};
+use crate::state::Cost;
 use crate::terms::is_measured;
 use crate::vector::max_or_nan;
 
@@ -30,6 +32,10 @@ pub(super) struct KeptOutputs {
     /// Scratch for a step that is made to learn that.
     trial: Vec<f64>,
     scales: Vec<f64>,
+    /// For steps of a block that are made by themselves.
+    repairs: Repairs,
+    /// What the block cost.
+    pub cost: Cost,
 }
 
 impl KeptOutputs {
@@ -50,6 +56,8 @@ impl KeptOutputs {
             start: vec![0.0; blocks.start_len()],
             trial: vec![0.0; n],
             scales: Vec::new(),
+            repairs: Repairs::default(),
+            cost: Cost::default(),
         }
     }
 
@@ -60,8 +68,8 @@ impl KeptOutputs {
 }
 
 impl Engine<'_> {
-    /// Makes `count` steps in loops from x₁ and keeps the outputs on the way; says whether all of them are good. The bits
-    /// are those of one loop.
+    /// Makes `count` steps in loops from x₁ and keeps the outputs on the way; says whether all of them have a result. The
+    /// bits are those of one loop.
     pub(super) fn steps_with_outputs(
         &mut self,
         fixed: &FixedSteps,
@@ -72,7 +80,9 @@ impl Engine<'_> {
         let (mut step, end) = (self.state.step, self.state.step + count);
         let with_multipliers = with_multipliers && self.map.multiplier_count() > 0;
         let from_start = with_multipliers && blocks.start_len() > 0;
+        let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let mut waits = false;
+        self.outputs.cost = Cost::default();
         self.outputs.t.clear();
         self.outputs.x.clear();
         self.largest.fill(0.0);
@@ -86,9 +96,10 @@ impl Engine<'_> {
             let start = if waits { &mut kept.start[..] } else { &mut [] };
             let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
             let carry = Carry { memory, scales, innovation: &mut innovation, start };
-            if !blocks.steps(step, next - step, &mut self.x1, carry, &mut kept.largest, &mut self.work) {
+            let rest = (&mut kept.cost, &mut self.work[..], false);
+            let Ok(alone) = kept.repairs.steps(looped, step..next, &mut self.x1, carry, &mut kept.largest, rest) else {
                 return false;
-            }
+            };
             for (largest, &part) in self.largest.iter_mut().zip(&kept.largest) {
                 *largest = max_or_nan(*largest, part);
             }
@@ -96,8 +107,14 @@ impl Engine<'_> {
             if waits {
                 let around = self.steps_around(fixed, step);
                 let kept = &mut self.outputs;
-                let at = kept.x.len() - self.map.multiplier_count();
-                blocks.multipliers(around, &kept.start, &kept.memory, &mut kept.x[at..]);
+                let (n, at) = (self.x1.len(), kept.x.len() - self.map.multiplier_count());
+                let (states, lambda) = kept.x.split_at_mut(at);
+                if alone == 0 {
+                    blocks.multipliers(around, &kept.start, &kept.memory, lambda);
+                } else {
+                    let (t, x) = (fixed.time(self.plan.t0, step), &states[at - n..]);
+                    self.map.multipliers(t, around, x, &kept.memory, lambda, &mut self.work);
+                }
                 waits = false;
             }
             step = next;
@@ -143,9 +160,10 @@ impl Engine<'_> {
         true
     }
 
-    /// Whether the state after `end` steps stands between two equal ones.
+    /// Whether the state after `end` steps stands between two equal ones, or a loop begins there.
     fn is_followed(&self, fixed: &FixedSteps, end: u64) -> bool {
-        end > 0 && end < fixed.steps
+        let begins = || self.map.blocks().is_some_and(Blocks::makes_first_steps);
+        end < fixed.steps && (end > 0 || begins())
     }
 
     /// The lengths of the steps before and after the state after `end` steps; 0 where there is none.

@@ -7,6 +7,7 @@ use crate::space::SliceSpace;
 use crate::state::Cost;
 use crate::system::{System, all_finite};
 use crate::tableau::Tableau;
+use std::ops::Range;
 
 /// What an attempted step came to.
 #[derive(Clone, Copy, Debug)]
@@ -172,12 +173,19 @@ pub trait Blocks: Sync {
     /// states at which these steps begin, NaN where it is one.
     ///
     /// Says whether every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing of what it wrote is of
-    /// use, and the steps are to be made one by one.
+    /// use but, after a single step, `largest`; and [`Repairs`](super::repairs::Repairs) finds the steps to be made by
+    /// themselves.
     fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
     -> bool;
 
-    /// Adds what so many steps cost.
-    fn count(&self, steps: u64, cost: &mut Cost);
+    /// Adds what the steps of these numbers cost.
+    fn count(&self, steps: Range<u64>, cost: &mut Cost);
+
+    /// Whether it makes the first steps of a run as well as others, which follow steps that tell where to look for
+    /// solutions.
+    fn makes_first_steps(&self) -> bool {
+        false
+    }
 
     /// Length of what a step finds at its start, from which [`Blocks::multipliers`] makes the multipliers there; 0 where a
     /// loop does not know them.

@@ -3,6 +3,7 @@
 
 pub mod explicit_rk;
 pub mod map;
+pub mod repairs;
 
 pub mod composition;
 pub mod gauss;

@@ -115,6 +115,11 @@ impl LoweredEquations for RowEquations {
         }
     }
 
+    fn rebind(&mut self, parameters: &[f64]) {
+        let stages = self.stages.iter_mut().chain([&mut self.sizes, &mut self.residuals]);
+        stages.map(|stage| &mut stage.kernel).chain([&mut self.jacobian]).for_each(|kernel| kernel.rebind(parameters));
+    }
+
     fn operations(&self) -> (usize, usize) {
         let residuals = self.stages.iter().chain([&self.residuals]).map(|stage| stage.kernel.operations());
         let (sweep, jacobian) = (residuals.sum::<usize>(), self.jacobian.operations());
@@ -392,7 +397,7 @@ pub fn lower(
             let find = lower(find, None, model, vec![1.0], own, tolerance);
             FirstSame::new(find, watched_energy)
         }),
-        repeated: None,
+        many: None,
     }
 }
 

@@ -1,0 +1,283 @@
+//! A program's equal steps in lanes, for an ensemble: those of [`Many`], and where a lane misses, single steps.
+
+use super::many::{Lanes, Many};
+use super::program::{self, Start};
+use super::straight::Straight;
+use crate::compiled::{LaneWatch, StateVectors, WatchBound};
+use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
+use holonome_integrate::plan::{FixedSteps, Plan};
+use holonome_integrate::scales::{Kept, Vectors};
+use holonome_integrate::scheme::map::{Blocks, Carry, StepMap};
+use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
+use holonome_integrate::state::Cost;
+use holonome_model::treatment::Field;
+use std::ops::Range;
+use std::sync::Arc;
+
+type Program = program::Program<Straight>;
+
+/// The steps of a method's program in lanes.
+pub struct ProgramLanes {
+    /// For single steps.
+    program: Program,
+    many: Many,
+    watch: LaneWatch,
+    vectors: Arc<StateVectors>,
+    plan: Plan,
+    /// Groups of invariants, and what steps watch besides.
+    groups: [usize; 2],
+    /// How many parameters the model has.
+    own: usize,
+}
+
+/// What the lanes know of their trajectories.
+pub struct ProgramBound {
+    many: Many,
+    watch: WatchBound,
+    /// The parameters of every lane, as the loop has them.
+    parameters: Vec<Vec<f64>>,
+    /// What makes single steps, and the lane whose parameters it has.
+    single: Program,
+    single_of: Option<usize>,
+    repairs: Repairs,
+    /// Scratch of single steps, and what a lane carries.
+    work: Vec<f64>,
+    carried: Vec<f64>,
+}
+
+impl ProgramLanes {
+    /// Lanes for runs of `plan` by a program whose loop is known; none where it has none. `start` is that of any
+    /// trajectory.
+    pub fn new(
+        program: &Program,
+        plan: &Plan,
+        (field, vectors): (&Field, &Arc<StateVectors>),
+        start: &Start,
+        lanes: usize,
+    ) -> Option<ProgramLanes> {
+        let h = plan.fixed_step()?;
+        let all = program.all_parameters(plan, h, start);
+        Some(ProgramLanes {
+            many: program.many.as_ref()?.in_lanes(lanes, &all),
+            program: program.rebound_for(plan, start),
+            watch: LaneWatch::new(field, vectors, lanes),
+            vectors: Arc::clone(vectors),
+            plan: plan.clone(),
+            groups: [field.groups.len(), program.watched_count()],
+            own: start.parameters.len(),
+        })
+    }
+
+    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are no constraints.
+    pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
+        let single = self.program.copy(&parameters[..self.own]);
+        ProgramBound {
+            many: self.many.clone(),
+            watch: self.watch.bind(parameters),
+            parameters: vec![self.all(parameters); self.many.lanes()],
+            work: vec![0.0; single.work_len()],
+            carried: vec![0.0; single.memory_len()],
+            single,
+            single_of: None,
+            repairs: Repairs::default(),
+        }
+    }
+
+    /// Gives one lane its trajectory's parameters, and F₀ of every row.
+    pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        bound.parameters[lane] = self.all(parameters);
+        bound.many.rebind(lane, &bound.parameters[lane]);
+        self.watch.rebind(&mut bound.watch, lane, parameters, targets);
+        if bound.single_of == Some(lane) {
+            bound.single_of = None;
+        }
+    }
+
+    fn start<'p>(&self, parameters: &'p [f64]) -> Start<'p> {
+        let (parameters, targets) = parameters.split_at(self.own);
+        Start { parameters, targets, x: &[] }
+    }
+
+    /// The parameters of the loop.
+    fn all(&self, parameters: &[f64]) -> Vec<f64> {
+        let h = self.plan.fixed_step().unwrap_or(f64::NAN);
+        self.program.all_parameters(&self.plan, h, &self.start(parameters))
+    }
+
+    /// Lets single steps be those of a lane.
+    fn single_for(&self, bound: &mut ProgramBound, lane: usize) {
+        if bound.single_of != Some(lane) {
+            bound.single.take_over(&bound.many, lane, self.own, &bound.parameters[lane]);
+            bound.single_of = Some(lane);
+        }
+    }
+
+    /// What is carried in the loop, of all that steps carry.
+    fn looped(&self) -> usize {
+        self.many.rows().carried.len() * self.many.lanes()
+    }
+}
+
+/// The lengths of the steps before and after a state.
+fn around(fixed: &FixedSteps, step: u64) -> (f64, f64) {
+    (if step == 0 { 0.0 } else { fixed.h }, if step == fixed.steps { 0.0 } else { fixed.h })
+}
+
+impl LaneSystem for ProgramLanes {
+    type Bound = ProgramBound;
+
+    fn lanes(&self) -> usize {
+        self.many.lanes()
+    }
+
+    fn dim(&self) -> usize {
+        self.vectors.vectors.dim()
+    }
+
+    fn groups(&self) -> usize {
+        self.groups.iter().sum()
+    }
+
+    fn work_len(&self) -> usize {
+        self.many.work_len().max(self.watch.work_len(self.dim()))
+    }
+
+    fn corrects(&self) -> bool {
+        false
+    }
+
+    fn vectors(&self) -> &Vectors {
+        &self.vectors.vectors
+    }
+
+    fn kept(&self) -> Kept {
+        Kept::default()
+    }
+
+    fn watch(&self, bound: &ProgramBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+        let (lanes, [groups, own]) = (self.many.lanes(), self.groups);
+        let (of_groups, own_ones) = deviations.split_at_mut(groups * lanes);
+        let (terms, unknown) = terms.split_at_mut(groups * lanes);
+        self.watch.run(&bound.watch, at, of_groups, terms, work);
+        unknown.fill(0.0);
+        if own > 0 {
+            let (mut carried, mut found) = (vec![0.0; bound.carried.len()], vec![0.0; own]);
+            for lane in 0..lanes {
+                gather(at.carried, lanes, lane, &mut carried);
+                self.program.deviations(&carried, &mut found);
+                scatter(&found, lanes, lane, own_ones);
+            }
+        }
+    }
+}
+
+impl EqualSteps for ProgramLanes {
+    fn carried_len(&self) -> usize {
+        self.program.memory_len()
+    }
+
+    fn begin(
+        &self,
+        bound: &mut ProgramBound,
+        (fixed, t0): (&FixedSteps, f64),
+        x: &[f64],
+        carried: &mut [f64],
+        (begun, costs): (&mut [bool], &mut [Cost]),
+        _work: &mut [f64],
+    ) {
+        bound.many.begin(x);
+        bound.single_of = None;
+        carried.fill(0.0);
+        begun.fill(true);
+        if !self.program.finds_first() {
+            return;
+        }
+        let (lanes, mut one) = (self.many.lanes(), vec![0.0; self.dim()]);
+        for lane in 0..lanes {
+            self.single_for(bound, lane);
+            gather(x, lanes, lane, &mut one);
+            let ProgramBound { single, carried: memory, work, .. } = &mut *bound;
+            memory.fill(0.0);
+            begun[lane] = single.begin((t0, fixed.h), &one, memory, &mut costs[lane], work).is_ok();
+            scatter(memory, lanes, lane, carried);
+        }
+    }
+
+    fn steps(
+        &self,
+        bound: &ProgramBound,
+        steps: Range<u64>,
+        x: &mut [f64],
+        carry: LaneCarry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let carried = &mut carry.carried[..self.looped()];
+        let residuals = bound.many.iterate(steps, Lanes { x, carried, largest, starts: &mut [] }, work);
+        for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
+            *missed = !matches!(residual.partial_cmp(&1.0), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal));
+        }
+        carry.innovation.fill(0.0);
+    }
+
+    fn alone(
+        &self,
+        bound: &mut ProgramBound,
+        lane: usize,
+        (fixed, t0, steps): (&FixedSteps, f64, Range<u64>),
+        one: LaneAlone,
+        cost: &mut Cost,
+    ) -> Result<(), Unmade> {
+        self.single_for(bound, lane);
+        let ProgramBound { single, repairs, work, .. } = bound;
+        let blocks = single.blocks().ok_or(Unmade)?;
+        let looped = Looped { map: single, blocks, h: fixed.h, t0 };
+        let carry = Carry { memory: one.carried, scales: &mut [], innovation: &mut 0.0, start: &mut [] };
+        let count = steps.end - steps.start;
+        repairs.steps(looped, steps, one.x, carry, one.largest, (cost, work, count > 1)).map(drop)
+    }
+
+    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        self.many.count(steps, cost);
+    }
+
+    fn multiplier_count(&self) -> usize {
+        self.program.multiplier_count()
+    }
+
+    fn multipliers(
+        &self,
+        bound: &mut ProgramBound,
+        (fixed, t0, step): (&FixedSteps, f64, u64),
+        (x, carried): (&[f64], &[f64]),
+        wanted: &[bool],
+        lambda: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let (lanes, around) = (self.many.lanes(), around(fixed, step));
+        let (mut starts, mut known) = (vec![0.0; self.many.start_len() * lanes], vec![false; lanes]);
+        if step < fixed.steps && (step > 0 || self.many.makes_first_steps()) {
+            // The step from here tells them.
+            let (mut x, mut carried) = (x.to_vec(), carried[..self.looped()].to_vec());
+            let mut largest = vec![0.0; self.groups() * lanes];
+            let trial = Lanes { x: &mut x, carried: &mut carried, largest: &mut largest, starts: &mut starts };
+            let residuals = bound.many.iterate(step..step + 1, trial, work);
+            known.iter_mut().zip(residuals).for_each(|(known, residual)| *known = *residual <= 1.0);
+        }
+        let (mut one, mut start) = (vec![0.0; self.dim()], vec![0.0; self.many.start_len()]);
+        let mut of_lane = vec![0.0; self.multiplier_count()];
+        for lane in (0..lanes).filter(|&lane| wanted[lane]) {
+            gather(carried, lanes, lane, &mut bound.carried);
+            if known[lane] {
+                gather(&starts, lanes, lane, &mut start);
+                self.many.multipliers(around, &start, &bound.carried, &mut of_lane);
+            } else {
+                self.single_for(bound, lane);
+                gather(x, lanes, lane, &mut one);
+                let ProgramBound { single, carried, work, .. } = &mut *bound;
+                single.multipliers(fixed.time(t0, step), around, &one, carried, &mut of_lane, work);
+            }
+            scatter(&of_lane, lanes, lane, lambda);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The kernels with which an ensemble's trajectories are computed side by side.
+
+use super::Sweep;
+use crate::compiled::{CompiledLanes, LaneBound, WideBound, WideRates};
+use crate::structured::{ProgramBound, ProgramLanes, Start};
+use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
+use holonome_integrate::method::Treatment;
+use holonome_integrate::plan::{Plan, Stepping};
+
+/// Steps in lanes, and what is made of their states.
+pub(super) struct SweepLanes {
+    pub steps: LaneSteps,
+    /// What is recorded.
+    pub recorded: WideBound,
+    /// For looking at what is claimed.
+    pub rates: WideRates,
+}
+
+/// Steps in lanes.
+pub(super) enum LaneSteps {
+    /// Of a Runge–Kutta method.
+    RungeKutta(Box<CompiledLanes>),
+    /// Of another.
+    Structured(Box<ProgramLanes>),
+}
+
+/// Lanes that take up trajectories.
+pub(super) trait TakesUp: LaneSystem {
+    /// Lanes that all have these parameters: the model's, then the targets, then those of a treatment.
+    fn bind(&self, parameters: &[f64]) -> Self::Bound;
+
+    /// Gives one lane its trajectory's parameters, and F₀ of every row.
+    fn rebind(&self, bound: &mut Self::Bound, lane: usize, parameters: &[f64], targets: &[f64]);
+
+    /// Runs `plan` for all trajectories.
+    fn run(&self, plan: &Plan, bound: &mut Self::Bound, trajectories: &mut dyn Trajectories<Self::Bound>);
+
+    /// How many constraints there are at least if their independence is followed from step to step.
+    fn least_followed(&self) -> usize;
+}
+
+impl TakesUp for CompiledLanes {
+    fn bind(&self, parameters: &[f64]) -> LaneBound {
+        CompiledLanes::bind(self, parameters)
+    }
+
+    fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        CompiledLanes::rebind(self, bound, lane, parameters, targets);
+    }
+
+    fn run(&self, plan: &Plan, bound: &mut LaneBound, trajectories: &mut dyn Trajectories<LaneBound>) {
+        match &plan.stepping {
+            Stepping::Fixed(_) => ensemble::run_equal(plan, self, bound, trajectories),
+            Stepping::Adaptive(_) => ensemble::run_adaptive(plan, self, bound, trajectories),
+        }
+    }
+
+    fn least_followed(&self) -> usize {
+        usize::MAX
+    }
+}
+
+impl TakesUp for ProgramLanes {
+    fn bind(&self, parameters: &[f64]) -> ProgramBound {
+        ProgramLanes::bind(self, parameters)
+    }
+
+    fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        ProgramLanes::rebind(self, bound, lane, parameters, targets);
+    }
+
+    fn run(&self, plan: &Plan, bound: &mut ProgramBound, trajectories: &mut dyn Trajectories<ProgramBound>) {
+        ensemble::run_equal(plan, self, bound, trajectories);
+    }
+
+    fn least_followed(&self) -> usize {
+        // As in a run by itself.
+        3
+    }
+}
+
+impl SweepLanes {
+    /// So many lanes of an ensemble, where its plan and its model allow them.
+    pub fn new(sweep: &Sweep, lanes: usize) -> Option<SweepLanes> {
+        let simulation = &sweep.simulation;
+        let plan = &simulation.plan;
+        let treatment = plan.method.treatment;
+        let aims_elsewhere = sweep.reference.is_some() && treatment == Treatment::Corrected;
+        // A term of feedback that is no formula is solved for, one trajectory at a time.
+        let solves = treatment == Treatment::Feedback && simulation.treated.is_none();
+        if !ensemble::suits(plan) || aims_elsewhere || solves {
+            return None;
+        }
+        let parameters = &simulation.problem.model.parameter_values;
+        let targets = parameters.len();
+        let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
+        let steps = match &simulation.program {
+            Some(program) => {
+                let of = &simulation.state().target[simulation.constraints..];
+                let start = Start { parameters, targets: of, x: &simulation.problem.model.initial };
+                LaneSteps::Structured(Box::new(program.in_lanes(plan, (field, &simulation.vectors), &start, lanes)?))
+            }
+            None => {
+                let inputs = (targets, targets + simulation.target_count() + simulation.gains.len());
+                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, field, &simulation.vectors, inputs, lanes)?))
+            }
+        };
+        let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
+        Some(SweepLanes { steps, recorded, rates: simulation.system.wide_rates(lanes)? })
+    }
+
+    /// How many trajectories they compute at a time.
+    pub fn count(&self) -> usize {
+        match &self.steps {
+            LaneSteps::RungeKutta(steps) => steps.lanes(),
+            LaneSteps::Structured(steps) => steps.lanes(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A trajectory in lanes is what it is by itself, bit for bit, by every method.
+
+use super::batch::{Batch, compute};
+use super::lanes::SweepLanes;
+use super::*;
+use crate::options::StepSize;
+use crate::problem::Problem;
+use holonome_integrate::method::SCHEMES;
+
+/// A quartic potential: the number of Newton's iterations differs between trajectories.
+const OSCILLATOR: &str = "parameter m = 1\ncoordinate q : R^2 = (1, 0.5)\nmomentum p of q = (0, 1)\n\
+    hamiltonian dot(p, p)/(2*m) + dot(q, q)/2 + dot(q, q)^2/4";
+
+/// A force that depends on the time, and a constraint.
+const DRIVEN: &str = "parameter m = 1\nparameter a = 0.3\ncoordinate q : R^3 = (0, 1, 0)\n\
+    momentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/(2*m) + m*q.z + a*sin(t)*q.x\nconstraint rod : dot(q, q) = 1";
+
+/// Four masses on a string: enough constraints for their independence to be followed.
+const STRING: &str = "coordinate q[i in 1..4] : R^2 = (i, 0)\nmomentum p[i] of q = (0, 0.1*i)\n\
+    hamiltonian sum(i in 1..4: dot(p[i], p[i])/2 + q[i].y)\n\
+    constraint first : dot(q[1], q[1]) = 1\n\
+    constraint rod[i in 2..4] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1";
+
+const TRAJECTORIES: u64 = 37;
+
+struct Case<'a> {
+    text: &'a str,
+    vary: &'a [(&'a str, &'a str)],
+    penalty: Option<&'a str>,
+    step: f64,
+}
+
+fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, Error> {
+    let settings = Settings { project_initial: case.text == STRING, ..Settings::default() };
+    let vary: Vec<_> = case.vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let (problem, starts) =
+        Problem::from_text_varied("model", case.text, &BTreeMap::new(), &settings, &vary, TRAJECTORIES)?;
+    let penalty = case.penalty.map(|penalty| penalty.parse().expect("a penalty"));
+    let (method, samples, step) = (method.parse()?, Some(samples), StepSize::Fixed(case.step));
+    let options = RunOptions { method, step, until, samples, penalty, ..RunOptions::default() };
+    Sweep::new(problem, starts, options, SweepOptions { trajectories: TRAJECTORIES, vary, shard: None })
+}
+
+fn bits(batch: &Batch, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
+    let part = |rows: &Vec<f64>| {
+        let width = rows.len() / all;
+        rows[of.start * width..of.end * width].iter().map(|number| number.to_bits()).collect()
+    };
+    batch.rows.iter().map(part).collect()
+}
+
+/// Compares lanes with trajectories by themselves; whether there are lanes.
+fn agree(sweep: &Sweep, what: &str) -> bool {
+    let all = TRAJECTORIES as usize;
+    let alone = compute(sweep, None, 0..TRAJECTORIES).unwrap();
+    let mut found = false;
+    for count in [1, 4, 16] {
+        let Some(lanes) = SweepLanes::new(sweep, count) else { continue };
+        found = true;
+        let together = compute(sweep, Some(&lanes), 0..TRAJECTORIES).unwrap();
+        for (k, (one, other)) in bits(&alone, 0..all, all).iter().zip(bits(&together, 0..all, all)).enumerate() {
+            let width = one.len() / all;
+            let differing = one.iter().zip(&other).position(|(a, b)| a != b).map(|at| at / width.max(1));
+            assert_eq!(differing, None, "{what}: array {k} in {count} lanes");
+        }
+        assert_eq!(alone.failures, together.failures, "{what}");
+        assert_eq!((alone.steps, &alone.cost), (together.steps, &together.cost), "{what}");
+        // Other neighbours, and fewer trajectories than lanes.
+        for part in [0..1, 5..8, 30..37] {
+            let few = compute(sweep, Some(&lanes), part.start as u64..part.end as u64).unwrap();
+            assert_eq!(bits(&few, 0..part.len(), part.len()), bits(&alone, part.clone(), all), "{what}: {part:?}");
+        }
+    }
+    found
+}
+
+fn agrees(case: &Case, methods: &[&str]) {
+    for method in methods {
+        for samples in [2, 6] {
+            let sweep = sweep(case, method, samples, 100.0 * case.step).unwrap_or_else(|error| panic!("{error}"));
+            assert!(agree(&sweep, method), "{method} has no lanes");
+        }
+    }
+}
+
+#[test]
+fn every_method_in_lanes_is_what_it_is_alone() {
+    let oscillator =
+        Case { text: OSCILLATOR, vary: &[("m", "1 + i"), ("q", "(1 + i/N, 0.5)")], penalty: None, step: 0.1 };
+    let mut with_lanes = 0;
+    for scheme in SCHEMES {
+        match sweep(&oscillator, scheme.name, 3, 5.0) {
+            Ok(sweep) => with_lanes += usize::from(agree(&sweep, scheme.name)),
+            Err(error) => assert!(error.to_string().contains("suit"), "{}: {error}", scheme.name),
+        }
+    }
+    assert!(with_lanes >= 18, "{with_lanes} methods have lanes");
+    agrees(&oscillator, &["suzuki4(stormer-verlet-a)", "yoshida6(strang)"]);
+}
+
+#[test]
+fn constraints_and_penalties_in_lanes() {
+    let driven = Case { text: DRIVEN, vary: &[("m", "1 + i"), ("a", "0.1*i")], penalty: None, step: 0.05 };
+    agrees(&driven, &["rattle", "shake", "suzuki4(rattle)", "plain:rk4"]);
+    agrees(&Case { vary: &[("p", "(1 + i/N, 0, -1)")], ..driven }, &["rattle"]);
+    agrees(&Case { text: STRING, vary: &[("p", "(0, 0.1 + 0.02*i)")], penalty: None, step: 0.02 }, &["rattle"]);
+    let vary = [("m", "1 + 0.1*i")];
+    let penalised = Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: 0.01 };
+    agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
+}
+
+#[test]
+fn lanes_that_miss_join_again_and_those_that_fail_are_told_of() {
+    // A pendulum that moves further in a step than its rod is long.
+    let case = Case { text: DRIVEN, vary: &[("p", "(1 + 0.5*i, 0, -1)")], penalty: None, step: 0.1 };
+    let failing = sweep(&case, "rattle", 3, 5.0).unwrap_or_else(|error| panic!("{error}"));
+    assert!(agree(&failing, "rattle"));
+    let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();
+    assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
+}

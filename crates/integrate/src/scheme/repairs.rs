@@ -1,0 +1,112 @@
+//! Steps in a loop, of which those that the loop does not make well are made by themselves.
+//!
+//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried: so
+//! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
+
+use super::explicit_rk::Stages;
+use super::map::{Blocks, Carry, StepMap};
+use crate::state::Cost;
+use crate::system::all_finite;
+use crate::vector::max_or_nan;
+use std::ops::Range;
+
+/// After a step by itself the loop is tried for one step, and then for so many times as many as went well before.
+const GROWTH: u64 = 2;
+
+/// A block that does not go well is tried in parts of so many times fewer steps.
+const SHRINKAGE: u64 = 4;
+
+/// A map and its loop, and the equal steps of a run.
+#[derive(Clone, Copy)]
+pub struct Looped<'a> {
+    /// Makes one step.
+    pub map: &'a dyn StepMap,
+    /// Makes many.
+    pub blocks: &'a dyn Blocks,
+    /// The length of a step.
+    pub h: f64,
+    /// When the first one begins.
+    pub t0: f64,
+}
+
+/// A step that has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unmade;
+
+/// Scratch for what a part of a block began with.
+#[derive(Debug, Default)]
+pub struct Repairs {
+    x: Vec<f64>,
+    x1: Vec<f64>,
+    memory: Vec<f64>,
+    scales: Vec<f64>,
+    largest: Vec<f64>,
+}
+
+impl Repairs {
+    /// Makes these steps from `x` as [`Blocks::steps`] does, but for those that this does not make well, and counts what
+    /// they cost. `known` says that not all are made well. Gives the number of steps that were made by themselves; after
+    /// them [`Carry::start`] is of no use if the last step is one.
+    ///
+    /// # Errors
+    /// When a step has no result. Nothing of what was written is of use then.
+    pub fn steps(
+        &mut self,
+        looped: Looped,
+        steps: Range<u64>,
+        x: &mut Vec<f64>,
+        carry: Carry,
+        largest: &mut [f64],
+        (cost, work, known): (&mut Cost, &mut [f64], bool),
+    ) -> Result<u64, Unmade> {
+        let Looped { map, blocks, h, t0 } = looped;
+        let Carry { memory, scales, innovation, start } = carry;
+        let count = steps.end - steps.start;
+        let (mut made, mut alone, mut length) = (0, 0, if known { count.div_ceil(SHRINKAGE) } else { count });
+        largest.fill(0.0);
+        *innovation = 0.0;
+        self.largest.resize(largest.len(), 0.0);
+        while made < count {
+            length = length.min(count - made);
+            self.x.clone_from(x);
+            self.memory.clear();
+            self.memory.extend_from_slice(memory);
+            self.scales.clear();
+            self.scales.extend_from_slice(scales);
+            let mut of_part = 0.0;
+            let part = Carry { memory, scales, innovation: &mut of_part, start };
+            let first = steps.start + made;
+            let good = blocks.steps(first, length, x, part, &mut self.largest, work);
+            let bad = !good && length > 1;
+            if !bad {
+                // The state with which a single step begins was looked at, whatever became of the step.
+                for (largest, &part) in largest.iter_mut().zip(&self.largest) {
+                    *largest = max_or_nan(*largest, part);
+                }
+            }
+            if good {
+                *innovation = innovation.max(of_part);
+                blocks.count(first..first + length, cost);
+                made += length;
+                length = length.saturating_mul(GROWTH);
+                continue;
+            }
+            memory.copy_from_slice(&self.memory);
+            scales.copy_from_slice(&self.scales);
+            if bad {
+                std::mem::swap(x, &mut self.x);
+                length = (length / SHRINKAGE).max(1);
+                continue;
+            }
+            let at = ((first as f64).mul_add(h, t0), h);
+            self.x1.resize(x.len(), 0.0);
+            let step = map.fixed_step(at, &self.x, &mut Stages::none(), memory, &mut self.x1, cost, work);
+            if step.is_err() || !all_finite(&self.x1) {
+                return Err(Unmade);
+            }
+            std::mem::swap(x, &mut self.x1);
+            (made, alone) = (made + 1, alone + 1);
+        }
+        Ok(alone)
+    }
+}
