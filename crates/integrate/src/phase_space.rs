@@ -212,9 +212,15 @@ pub trait PhaseSpace {
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
 
     /// What the step before has [handed over](PhaseSpace::hand_over), which is what `find` computes at the start of this
-    /// one: first same as last, or a guess. Where no step of this length came before, or its result was moved, it is
+    /// one: first same as last. Where no step of this length came before, or its result was moved, it is
     /// computed. Each value is as many numbers as that of `like` in its place.
     fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
+
+    /// The same of values that an iteration starts from. They are taken over where the iteration sees by itself whether it
+    /// leads away from them.
+    fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        self.take_over(like, find)
+    }
 
     /// Gives the next step what it computes at its start.
     fn hand_over(&mut self, values: &[Value]);

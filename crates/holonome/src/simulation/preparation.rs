@@ -79,7 +79,8 @@ impl Simulation {
             newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
             beta: beta(options.beta)?,
         };
-        let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings)?;
+        let h = options.step.fixed();
+        let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings, h)?;
         if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
@@ -156,7 +157,6 @@ impl Simulation {
             None => (plain, CompiledStep::default()),
         };
         let program = structured.map(|mut program| {
-            program.choose_iteration(&plan, &problem.model.initial);
             if let Some(field) = field {
                 let targets = &state.target[constraints..];
                 let start = Start { parameters: &parameters, targets, x: &problem.model.initial };

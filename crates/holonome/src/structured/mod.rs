@@ -39,9 +39,9 @@ use holonome_model::treatment::structure::Kind;
 use holonome_words::option;
 pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
-use program::Program as LoweredProgram;
 pub use program::{INDEFINITE, NOTABLE, Start};
-use recorder::{Handing, Trace, record};
+use program::{Lowering, Program as LoweredProgram};
+use recorder::{Given, Handing, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
 use straight::{Straight, StraightTrace};
@@ -97,15 +97,6 @@ impl Program {
         }
     }
 
-    /// Lets a run of `plan` from `start` take its steps as is fastest: with which iterations its equations are solved.
-    pub fn choose_iteration(&mut self, plan: &Plan, start: &[f64]) {
-        let Some(h) = plan.fixed_step() else { return };
-        match self {
-            Program::Straight(program, _) => program.choose_iteration((plan.t0, h), start),
-            Program::Columns(program) => program.choose_iteration((plan.t0, h), start),
-        }
-    }
-
     /// A map of its own for a run of `plan` from another start, which takes its steps as this program does.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
         match self {
@@ -153,7 +144,7 @@ impl MethodSettings {
     }
 }
 
-/// The program of a method's step for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
+/// The program of a method's step, of the length h if that is fixed, for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
 /// with the constraints in it, which a method steps with if a treatment returns it to them.
 ///
 /// # Errors
@@ -163,6 +154,7 @@ pub fn program(
     model: &Model,
     extension: Option<&Field>,
     settings: &MethodSettings,
+    h: Option<f64>,
 ) -> Result<Option<Program>, Error> {
     if matches!(method.scheme.step, Step::RungeKutta(_)) {
         return Ok(None);
@@ -170,13 +162,30 @@ pub fn program(
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
     if let Some(facts) = by_columns(method, model) {
         suits(method, &facts).map_err(unsuitable)?;
-        let program = column_program(method, model, settings).map_err(unsuitable)?;
+        let lowered = |guesses: bool| column_program(method, model, settings, guesses);
+        let mut program = lowered(true).map_err(unsuitable)?;
+        if !chooses_sweeps(&mut program, model, h) {
+            program = lowered(false).map_err(unsuitable)?;
+        }
         return Ok(Some(Program::Columns(Box::new(program))));
     }
     let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     suits(method, &Facts::of(&mechanics)).map_err(unsuitable)?;
-    let (program, trace) = straight_program(method, &mechanics, model, extension, settings).map_err(unsuitable)?;
+    let lowered = |guesses: bool| straight_program(method, &mechanics, model, extension, (settings, guesses));
+    let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
+    if !chooses_sweeps(&mut program, model, h) {
+        (program, trace) = lowered(false).map_err(unsuitable)?;
+    }
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
+}
+
+/// Lets a program for steps of the length h choose how it iterates; whether it may go on with what it takes over. Newton's
+/// method is to start from guesses of its own step, as it finds any solution near them.
+fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h: Option<f64>) -> bool {
+    if let Some(h) = h {
+        program.choose_iteration((model.t0, h), &model.initial);
+    }
+    program.sweeps() || !program.finds_first() || !program.solves().any(|solve| solve.task.local)
 }
 
 /// The step of a method that is no Runge–Kutta one.
@@ -224,10 +233,10 @@ fn straight_program(
     mechanics: &Mechanics,
     model: &Model,
     extension: Option<&Field>,
-    settings: &MethodSettings,
+    (settings, guesses): (&MethodSettings, bool),
 ) -> Result<(LoweredProgram<Straight>, StraightTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
-    let recorded = |handing: Handing| recorded(method, Nodes::new(&functions), handing);
+    let recorded = |handing: Handing| recorded(method, Nodes::new(&functions), (handing, guesses));
     let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (method.substeps(), settings.own(method));
@@ -287,7 +296,7 @@ fn straight_places(
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
     let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
-    let trace = recorded(method, Nodes::new(&functions), Handing::ForcePlaces)?;
+    let trace = recorded(method, Nodes::new(&functions), (Handing::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -302,7 +311,7 @@ fn column_places(
     h: f64,
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
-    let trace = column_trace(method, model, settings, Handing::ForcePlaces)?;
+    let trace = column_trace(method, model, settings, (Handing::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -315,9 +324,14 @@ fn column_places(
 ///
 /// # Errors
 /// When the model is not of the form that the method needs.
-fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> Result<LoweredProgram<Rows>, String> {
+fn column_program(
+    method: &Method,
+    model: &Model,
+    settings: &MethodSettings,
+    guesses: bool,
+) -> Result<LoweredProgram<Rows>, String> {
     knows_stiff_part(method.scheme, model)?;
-    let (trace, find) = with_find(method, |handing| column_trace(method, model, settings, handing))?;
+    let (trace, find) = with_find(method, |handing| column_trace(method, model, settings, (handing, guesses)))?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     Ok(columns::lower(trace, find, model, method.substeps(), settings.own(method), tolerance))
 }
@@ -326,10 +340,10 @@ fn column_program(method: &Method, model: &Model, settings: &MethodSettings) -> 
 ///
 /// # Errors
 /// When the step gives no state.
-fn recorded<S: Symbols>(method: &Method, symbols: S, handing: Handing) -> Result<Trace<S>, String> {
+fn recorded<S: Symbols>(method: &Method, symbols: S, (handing, guesses): (Handing, bool)) -> Result<Trace<S>, String> {
     let mut fits = Ok(());
     let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| step_of_length(method, space, (t, h), x, &mut fits);
-    let trace = record(symbols, (follows(method), handing), step);
+    let trace = record(symbols, Given { follows: follows(method), handing, guesses }, step);
     fits.map(|()| trace)
 }
 
@@ -355,14 +369,14 @@ fn column_trace(
     method: &Method,
     model: &Model,
     settings: &MethodSettings,
-    handing: Handing,
+    given: (Handing, bool),
 ) -> Result<Trace<ColumnSymbols>, String> {
     let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
     if !settings.own(method).is_empty() {
         mechanics.know_curvature(model).map_err(natural::not)?;
     }
     let beta = model.parameter_values.len();
-    recorded(method, ColumnSymbols::new(mechanics, beta), handing)
+    recorded(method, ColumnSymbols::new(mechanics, beta), given)
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.

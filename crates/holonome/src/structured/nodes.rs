@@ -81,10 +81,6 @@ impl Symbols for Nodes {
         self.graph.constant(value)
     }
 
-    fn known(&self, node: Node) -> Option<f64> {
-        self.graph.value(node)
-    }
-
     fn unary(&mut self, op: Unary, a: Node) -> Node {
         self.graph.unary(op, a)
     }

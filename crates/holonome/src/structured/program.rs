@@ -127,6 +127,9 @@ pub struct Program<L: Lowering> {
     /// The parameters of the method, behind those of the model.
     pub own: Vec<f64>,
     pub handover: Option<FirstSame<Program<L>>>,
+    /// Whether the sizes of what cancels in stages are comparable: not those of a general field's components, whose units
+    /// nobody knows, so that they would decide with them how many sweeps are made.
+    pub sizes_have_units: bool,
     /// Many steps in one loop.
     pub many: Option<Many>,
 }
@@ -307,19 +310,19 @@ fn sum(numbers: &[f64]) -> f64 {
 }
 
 impl<L: Lowering> Solve<L> {
-    /// Solves for the unknowns in place. `scale` holds, for a system whose determinant is watched, its sign and the size of
+    /// Solves for the unknowns in place, by the iteration that was chosen or by Newton's. `scale` holds, for a system whose determinant is watched, its sign and the size of
     /// the smallest pivot at the start of the run, 0 before it is known; for one whose smallest eigenvalue is watched, how
     /// far that has come below what is notable.
     fn run(
         &self,
         registers: &mut [f64],
-        h: f64,
-        tolerance: f64,
+        (h, tolerance, newton): (f64, f64, bool),
         scale: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<Taken, Lost> {
-        let solved = self.task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
+        let task = &Task { sweeps: self.task.sweeps && !newton, ..self.task.clone() };
+        let solved = task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
             self.count(0, unsolved.iterations, cost);
             let lost = unsolved.strayed && self.watch.as_ref().is_some_and(Watch::is_curved);
             if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
@@ -377,9 +380,7 @@ impl<L: Lowering> Solve<L> {
 
     fn work_len(&self) -> usize {
         let least = self.watch.as_ref().and_then(Watch::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
-        // A fixed-point iteration keeps the guess.
-        let guess = if self.task.sweeps { self.task.unknowns.len() } else { 0 };
-        self.equations.work_len() + least.max(guess)
+        self.equations.work_len() + least
     }
 
     fn rebound(&self, parameters: &[f64]) -> Solve<L> {
@@ -508,7 +509,7 @@ impl<L: Lowering> Program<L> {
                 Action::Compute(stage) => stage.run(registers, work),
                 Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
                 Action::Solve(solve) => {
-                    let mut solved = solve.run(registers, h, self.tolerance, scale, cost, work);
+                    let mut solved = solve.run(registers, (h, self.tolerance, false), scale, cost, work);
                     if let Err(Lost::Unsolved(Unsolved { far: true, .. })) = solved {
                         solved = self.follow(place, solve, registers, scale, cost, work);
                     }
@@ -554,12 +555,12 @@ impl<L: Lowering> Program<L> {
                     Action::Compute(stage) => stage.run(registers, work),
                     Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
                     Action::Solve(solve) => {
-                        solve.run(registers, part * h, self.tolerance, scale, cost, work)?;
+                        solve.run(registers, (part * h, self.tolerance, true), scale, cost, work)?;
                     }
                 }
             }
             prediction.predict(&mut registers[unknowns.clone()]);
-            let taken = solve.run(registers, part * h, self.tolerance, scale, cost, work)?;
+            let taken = solve.run(registers, (part * h, self.tolerance, true), scale, cost, work)?;
             prediction.solved(&registers[unknowns.clone()]);
             Ok(taken)
         });
@@ -607,7 +608,7 @@ impl<L: Lowering> Program<L> {
     /// Chooses, for steps of the length h from a start, between Newton's method and fixed-point iteration for the stages of
     /// implicit methods: where these contract in so few sweeps that they take less.
     pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
-        let may = |solve: &Solve<L>| solve.task.local && self.tolerance == 0.0;
+        let may = |solve: &Solve<L>| solve.task.local && self.sizes_have_units && self.tolerance == 0.0;
         let may: Vec<bool> = self.solves().map(may).collect();
         if !may.contains(&true) {
             return;
@@ -623,6 +624,11 @@ impl<L: Lowering> Program<L> {
         };
         let chosen: Vec<bool> = self.solves().zip(0..).map(pays).collect();
         self.set_sweeps(&chosen);
+    }
+
+    /// Whether some equations are solved by fixed-point iteration.
+    pub fn sweeps(&self) -> bool {
+        self.solves().any(|solve| solve.task.sweeps)
     }
 
     fn set_sweeps(&mut self, sweeps: &[bool]) {

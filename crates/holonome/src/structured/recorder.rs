@@ -143,7 +143,7 @@ impl<T> Frame<T> {
 struct Call<T> {
     /// What it counts as.
     counts: Calls,
-    /// With what it was asked for; where it counts once however often it was asked for there.
+    /// The place.
     arguments: Vec<T>,
     values: Vec<T>,
 }
@@ -169,6 +169,16 @@ struct Found<T> {
     calls: usize,
 }
 
+/// What is given of the steps before one.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// Whether the last was as long, and its result is where this one begins.
+    pub follows: bool,
+    pub handing: Handing,
+    /// Whether guesses are handed, too.
+    pub guesses: bool,
+}
+
 /// The recording phase space of a model.
 pub struct Recorder<S: Symbols> {
     pub symbols: S,
@@ -178,9 +188,7 @@ pub struct Recorder<S: Symbols> {
     multipliers: (Vec<S::Symbol>, Vec<usize>),
     /// What the state does not hold of a body's angular momentum.
     lost: Vec<S::Symbol>,
-    /// Whether the step before was as long, and its result is where this one begins.
-    follows: bool,
-    handing: Handing,
+    given: Given,
     /// What is taken over from the step before.
     taken: Vec<S::Symbol>,
     /// Whether something is.
@@ -199,18 +207,18 @@ fn values<S: Symbols>(symbols: &[S::Symbol]) -> Vec<Value> {
     symbols.iter().map(|&symbol| S::value(symbol)).collect()
 }
 
-/// Records a step, which begins where one of its length has ended if it `follows`.
+/// Records a step.
 pub fn record<S: Symbols>(
     mut symbols: S,
-    (follows, handing): (bool, Handing),
+    given: Given,
     step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
 ) -> Trace<S> {
     let x: Vec<S::Symbol> = symbols.lengths().into_iter().map(|length| symbols.input(length)).collect();
     let [t, h] = [(); 2].map(|()| symbols.input(1));
-    let mut recorder = Recorder::new(symbols, follows, handing);
+    let mut recorder = Recorder::new(symbols, given);
     let result = step(&mut recorder, S::value(t), S::value(h), &values::<S>(&x));
     let mut result = recorder.with_lengths(self::symbols::<S>(&result));
-    if matches!(handing, Handing::Found | Handing::ForcePlaces) {
+    if matches!(given.handing, Handing::Found | Handing::ForcePlaces) {
         let found = recorder.found.take().unwrap_or(Found { symbols: Vec::new(), systems: 0, calls: 0 });
         result = found.symbols;
         recorder.systems.truncate(found.systems);
@@ -224,7 +232,7 @@ pub fn record<S: Symbols>(
 }
 
 impl<S: Symbols> Recorder<S> {
-    fn new(symbols: S, follows: bool, handing: Handing) -> Recorder<S> {
+    fn new(symbols: S, given: Given) -> Recorder<S> {
         Recorder {
             symbols,
             frames: Vec::new(),
@@ -232,8 +240,7 @@ impl<S: Symbols> Recorder<S> {
             carried: Vec::new(),
             multipliers: (Vec::new(), Vec::new()),
             lost: Vec::new(),
-            follows,
-            handing,
+            given,
             taken: Vec::new(),
             takes_over: false,
             found: None,
@@ -252,14 +259,11 @@ impl<S: Symbols> Recorder<S> {
     }
 
     /// Counts what every system evaluates in an iteration; gives what the step evaluates once. A function that does not
-    /// depend on a system's unknowns is not evaluated in its iterations, and one that is a constant never.
+    /// depend on a system's unknowns is not evaluated in its iterations.
     fn count(&mut self) -> Calls {
+        // The same function at the same place is one.
         let mut seen = FxHashSet::default();
-        let varies = |symbol: &S::Symbol| self.symbols.known(*symbol).is_none();
-        self.calls.retain(|call| {
-            let of = if call.values.is_empty() { &call.arguments } else { &call.values };
-            (call.values.is_empty() || call.values.iter().any(varies)) && seen.insert((call.counts, of.clone()))
-        });
+        self.calls.retain(|call| seen.insert((call.counts, call.arguments.clone())));
         for system in &mut self.systems {
             let needed = self.symbols.reached(&system.residuals);
             let depends = |value: &S::Symbol| self.symbols.depends(*value, &system.unknowns);
@@ -274,9 +278,11 @@ impl<S: Symbols> Recorder<S> {
     }
 
     /// A function of the model that counts.
-    fn called(&mut self, counts: Calls, values: Vec<S::Symbol>) -> Vec<Value> {
+    fn called(&mut self, counts: Calls, asked: Asked, t: Value, x: &[Value]) -> Vec<Value> {
+        let values = self.ask(asked, t, x);
+        let arguments = symbols::<S>(&[&[t], x].concat());
         let found = self::values::<S>(&values);
-        self.calls.push(Call { counts, arguments: Vec::new(), values });
+        self.calls.push(Call { counts, arguments, values });
         found
     }
 
@@ -318,7 +324,7 @@ impl<S: Symbols> Recorder<S> {
         let length = self.symbols.length(unknown);
         let last = self.symbols.input(length);
         self.carried.push((last, unknown));
-        if !self.follows {
+        if !self.given.follows {
             return last;
         }
         let before = self.symbols.input(length);
@@ -378,13 +384,11 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
     }
 
     fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        let found = self.ask(Asked::Field, t, x);
-        self.called(Calls { field: 1, ..Calls::default() }, found)
+        self.called(Calls { field: 1, ..Calls::default() }, Asked::Field, t, x)
     }
 
     fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        let found = self.ask(Asked::Slope, t, x);
-        self.called(Calls { gradient: 1, ..Calls::default() }, found)
+        self.called(Calls { gradient: 1, ..Calls::default() }, Asked::Slope, t, x)
     }
 
     fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
@@ -471,7 +475,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         let lengths: Vec<u32> = like.iter().map(|&value| self.symbols.length(S::symbol(value))).collect();
         let (systems, calls, carried) = (self.systems.len(), self.calls.len(), self.carried.len());
         let mut found = symbols::<S>(&find(self));
-        match self.handing {
+        match self.given.handing {
             Handing::Nothing | Handing::ForcePlaces => {}
             Handing::Found => {
                 let symbols = found.iter().copied().zip(lengths).collect();
@@ -490,6 +494,10 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         values::<S>(&found)
     }
 
+    fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        if self.given.guesses { self.take_over(like, find) } else { find(self) }
+    }
+
     fn hand_over(&mut self, values: &[Value]) {
         let taken = std::mem::take(&mut self.taken);
         self.carried.splice(0..0, taken.into_iter().zip(symbols::<S>(values)));
@@ -505,7 +513,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
     }
 
     fn force_at(&mut self, q: &[Value]) {
-        if self.handing == Handing::ForcePlaces {
+        if self.given.handing == Handing::ForcePlaces {
             let symbols = self.with_lengths(symbols::<S>(q));
             self.found = Some(self.found_here(symbols));
         }

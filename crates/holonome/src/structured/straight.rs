@@ -9,6 +9,7 @@ use super::program::{
     Action, LoweredEquations, Lowering, PILOT_STEPS, Pilot, Program, Solve, Stage, Start, Taken, Watch, Watching,
 };
 use super::recorder::{System, Trace};
+use super::symbols::Symbols;
 use crate::compiled::Bound;
 use crate::component_names::component_names;
 use holonome_integrate::method::Treatment;
@@ -152,6 +153,7 @@ pub fn lower(
 ) -> Program<Straight> {
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
+    let sizes_have_units = trace.symbols.degrees() > 0;
     let names = Names {
         constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
         components: component_names(model),
@@ -204,6 +206,7 @@ pub fn lower(
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
             FirstSame::new(find, trace.watched)
         }),
+        sizes_have_units,
         many: None,
     }
 }

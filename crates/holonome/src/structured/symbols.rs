@@ -56,8 +56,6 @@ pub trait Symbols: Sized {
     /// How many numbers a quantity is.
     fn length(&self, symbol: Self::Symbol) -> u32;
     fn constant(&mut self, value: f64) -> Self::Symbol;
-    /// The value of a constant.
-    fn known(&self, symbol: Self::Symbol) -> Option<f64>;
     fn unary(&mut self, op: Unary, a: Self::Symbol) -> Self::Symbol;
     fn binary(&mut self, op: Binary, a: Self::Symbol, b: Self::Symbol) -> Self::Symbol;
     /// The largest absolute value of all numbers of these, and their sum.

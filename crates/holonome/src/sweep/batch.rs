@@ -605,8 +605,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn steps_between_looks(&self) -> u64 {
-        // A step in lanes costs a small part of one by itself, and a look as much as there.
-        self.rates.longest_block().saturating_mul(2)
+        self.rates.longest_block_of_lanes()
     }
 
     fn look(&mut self, of: &[(usize, usize)], at: LaneStates, doubted: &mut [bool]) {

@@ -86,6 +86,6 @@ fn join(
     }
     store.checkpoint(&sweep.tally).map_err(Error::store)?;
     let summary = sweep.summary(Some(out), wall_seconds, false);
-    store.finish(Status::Finished, &summary.to_json()).map_err(Error::store)?;
+    store.finish(Status::Finished, summary.to_json()).map_err(Error::store)?;
     Ok(summary)
 }

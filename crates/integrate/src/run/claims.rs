@@ -219,6 +219,11 @@ impl Rates {
         }
     }
 
+    /// The same of lanes, where a look takes little.
+    pub fn longest_block_of_lanes(&self) -> u64 {
+        if self.judges() { 2 * STEPS_BETWEEN_LOOKS } else { u64::MAX }
+    }
+
     /// Whether there is anything to be judged.
     pub fn judges(&self) -> bool {
         !self.judged.is_empty()

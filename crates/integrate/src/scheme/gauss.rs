@@ -28,7 +28,7 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 /// fields at the stages come to at those of this one; and at the straight line where there is none.
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
-    let expected = space.take_over(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
+    let expected = space.take_over_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
     let Stages { increment, fields } = stages(space, h, x, c, &expected, &mut |space, i, y| space.field(times[i], y));
     let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
     space.hand_over(&next);
@@ -76,7 +76,12 @@ fn stages(
     let n = x.len();
     let (a, b) = coefficients(c);
     let expected: Vec<Vec<Value>> = expected.chunks(n).map(|slope| space.multiplied(h, slope)).collect();
-    let guess: Vec<Value> = a.iter().flat_map(|a| combination(space, a, &expected)).collect();
+    let straight = expected.iter().all(|slope| *slope == expected[0]);
+    let mut guess = Vec::with_capacity(c.len() * n);
+    for (a, &c) in a.iter().zip(c) {
+        let line = space.constant(c);
+        guess.extend(if straight { space.multiplied(line, &expected[0]) } else { combination(space, a, &expected) });
+    }
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &expected[0]).repeat(c.len());
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };

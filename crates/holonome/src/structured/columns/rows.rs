@@ -397,6 +397,8 @@ pub fn lower(
             let find = lower(find, None, model, vec![1.0], own, tolerance);
             FirstSame::new(find, watched_energy)
         }),
+        // They are Hamiltonian.
+        sizes_have_units: true,
         many: None,
     }
 }

@@ -95,10 +95,6 @@ impl Symbols for ColumnSymbols {
         self.mechanics.columns.constant(value)
     }
 
-    fn known(&self, column: Column) -> Option<f64> {
-        self.mechanics.columns.value(column)
-    }
-
     fn unary(&mut self, op: Unary, a: Column) -> Column {
         self.mechanics.columns.unary(op, a)
     }

@@ -109,8 +109,8 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         let model = &problem.model;
         let mechanics = mechanics(model).unwrap();
         let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
-        let (straight, _) = straight_program(&method, &mechanics, model, None, &settings).unwrap();
-        let columns = column_program(&method, model, &settings).unwrap();
+        let (straight, _) = straight_program(&method, &mechanics, model, None, (&settings, true)).unwrap();
+        let columns = column_program(&method, model, &settings, true).unwrap();
         assert_eq!(columns.iterates(), straight.iterates(), "{name}");
         let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
         let (found, others, cost) = run(&columns, &model.initial, h, 12);
@@ -196,7 +196,7 @@ fn sums_over_pairs() {
     // Forces of pairs are opposite: what the bodies have together stays.
     let problem = problem(CLUSTER, &Settings::default());
     let (model, settings) = (&problem.model, MethodSettings { newton_tolerance: None, beta: 0.3 });
-    let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings).unwrap();
+    let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
     let (x, ..) = run(&program, &model.initial, 0.05, 100);
     let kept = |x: &[f64]| -> Vec<f64> {
         let (q, p) = x.split_at(x.len() / 2);
@@ -245,7 +245,7 @@ fn stiff_potentials() {
 fn what_is_not_natural_is_refused() {
     let problem = problem(MIXED, &Settings::default());
     let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
-    let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings).err().unwrap();
+    let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap();
     assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
     assert!(refused("zhang-skeel-stiff").contains("stiff = NAME"), "{}", refused("zhang-skeel-stiff"));
 }
