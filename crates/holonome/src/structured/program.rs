@@ -568,23 +568,24 @@ impl<L: Lowering> Program<L> {
         followed
     }
 
-    /// A step from `x`, which becomes x₁.
+    /// A step from `x0`, whose result is put into `x`.
     pub fn step(
         &self,
         (t, h): (f64, f64),
-        x: &mut [f64],
+        (x0, x): (&[f64], &mut [f64]),
         memory: &mut [f64],
         cost: &mut Cost,
         work: &mut [f64],
         most: &mut [Taken],
     ) -> Result<(), NoStep> {
         let mut made = 0.0f64;
-        for &gamma in &self.substeps {
+        for (k, &gamma) in self.substeps.iter().enumerate() {
+            let from = if k == 0 { x0 } else { &*x };
             let (t, h) = (made.mul_add(h, t), gamma * h);
-            self.find_handed((t, h), x, memory, cost, work)?;
+            self.find_handed((t, h), from, memory, cost, work)?;
             let (registers, work) = work.split_at_mut(self.registers);
             let (carried, scale) = memory.split_at_mut(self.carried_len());
-            self.load((t, h), x, carried, registers);
+            self.load((t, h), from, carried, registers);
             self.substep(registers, scale, cost, work, most)?;
             self.unload(registers, x, carried);
             made += gamma;
@@ -594,12 +595,13 @@ impl<L: Lowering> Program<L> {
 
     /// Some steps from the start; none where a step fails.
     pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
-        let (mut x, mut memory) = (start.to_vec(), vec![0.0; self.memory_len()]);
+        let (mut x, mut next, mut memory) = (start.to_vec(), start.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
         let [mut first, mut later] = [(); 2].map(|()| vec![Taken::default(); self.solves().count()]);
         for step in 0..steps {
             let most = if step < FIRST_STEPS { &mut first } else { &mut later };
-            self.step((t0 + step as f64 * h, h), &mut x, &mut memory, &mut cost, &mut work, most).ok()?;
+            self.step((t0 + step as f64 * h, h), (&x, &mut next), &mut memory, &mut cost, &mut work, most).ok()?;
+            std::mem::swap(&mut x, &mut next);
         }
         memory.truncate(self.carried_len());
         Some(Pilot { first, later, x, memory })
@@ -743,8 +745,7 @@ impl<L: Lowering> StepMap for Program<L> {
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        x1.copy_from_slice(x);
-        self.step(t_and_h, x1, memory, cost, work, &mut [])
+        self.step(t_and_h, (x, x1), memory, cost, work, &mut [])
     }
 
     fn multiplier_count(&self) -> usize {
