@@ -9,7 +9,7 @@ use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, LoopPlaces, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
@@ -190,7 +190,11 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        self.kernel.iterate(state, count, work);
+        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let mut outputs = carry.outputs;
+        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
+            self.kernel.iterate(state, steps.end - steps.start, work);
+        });
         if self.corrects {
             *carry.innovation = state[carried.end];
             carry.scales.copy_from_slice(&state[carried]);
