@@ -7,7 +7,7 @@ use super::{Bound, Watching, march};
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
-use holonome_integrate::scheme::map::{self, Blocks, Carry, Facts, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
@@ -191,7 +191,11 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        self.kernel.iterate(state, count, work);
+        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let mut outputs = carry.outputs;
+        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
+            self.kernel.iterate(state, steps.end - steps.start, work);
+        });
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
