@@ -24,8 +24,8 @@
 
 #![allow(clippy::too_many_arguments)] // numerical kernels take their vectors and scratch one by one
 
-pub mod constraint_forces;
 pub mod controller;
+pub mod dirac;
 pub mod ensemble;
 pub mod exact;
 pub mod failure;

@@ -176,6 +176,12 @@ pub trait PhaseSpace {
     fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value>;
     /// X_{λ·g} at (t, x).
     fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    /// X_{a·h} of the hidden constraints h at (t, x).
+    fn hidden_field(&mut self, t: Value, x: &[Value], a: &[Value]) -> Vec<Value>;
+    /// Dg ẋ + g_t at (t, x).
+    fn constraint_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value>;
+    /// Dh ẋ + h_t of the hidden constraints h at (t, x).
+    fn hidden_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value>;
     /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on q only.
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
 
@@ -269,6 +275,11 @@ impl dyn PhaseSpace + '_ {
                 self.sum(a, minus)
             })
             .collect()
+    }
+
+    /// a + b
+    pub fn plus(&mut self, a: &[Value], b: &[Value]) -> Vec<Value> {
+        a.iter().zip(b).map(|(&a, &b)| self.sum(a, b)).collect()
     }
 
     /// c v

@@ -15,7 +15,7 @@ mod vectors;
 pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::{CompiledMap, CompiledStep};
-pub use rows::{RowSystem, compile_rows};
+pub use rows::{ExtendedField, RowSystem, compile_rows};
 pub use vectors::StateVectors;
 
 use crate::backend::compile;

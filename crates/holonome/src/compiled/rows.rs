@@ -4,7 +4,6 @@ use super::group;
 use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
 use crate::backend::backend;
-use holonome_integrate::constraint_forces::ConstraintForces;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::rows::{BLOCK, RowField, RowKernel, RowProgram};
@@ -13,6 +12,18 @@ use std::sync::Arc;
 /// A program compiled for these parameters by the backend of this process.
 pub fn compile_rows(program: &RowProgram, parameters: &[f64]) -> RowKernel {
     RowKernel::new(program, parameters, backend(), BLOCK)
+}
+
+/// The field of a large model with constraints, extended off the set where they hold.
+pub trait ExtendedField: Send + Sync {
+    /// X(t, x), NaN where it has none.
+    fn at(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
+
+    /// Scratch needed.
+    fn work_len(&self) -> usize;
+
+    /// The same with other parameters.
+    fn rebound(&self, parameters: &[f64]) -> Arc<dyn ExtendedField>;
 }
 
 /// A [`RowField`] compiled.
@@ -24,16 +35,21 @@ pub struct RowSystem {
     parameters: usize,
     masses: Masses,
     invariants: Arc<Invariants>,
-    /// Of a model with constraints what its field has besides X_H, if that is wanted.
-    forces: Option<Arc<ConstraintForces>>,
+    /// Of a model with constraints the extended field, if that is wanted.
+    extended: Option<Arc<dyn ExtendedField>>,
     /// The term of feedback.
     pull: Option<Pull>,
 }
 
 impl RowSystem {
     /// Compiles `field` for these parameters; what stands behind the model's own is left alone. The field of a model with
-    /// constraints has their forces if it is `extended`, and is X_H otherwise.
-    pub fn new(field: &RowField, vectors: &Arc<StateVectors>, parameters: &[f64], extended: bool) -> RowSystem {
+    /// constraints is X_H where no `extended` one is given, which has these parameters.
+    pub fn new(
+        field: &RowField,
+        vectors: &Arc<StateVectors>,
+        parameters: &[f64],
+        extended: Option<Arc<dyn ExtendedField>>,
+    ) -> RowSystem {
         let parameters = &parameters[..field.parameters];
         let invariants = Invariants {
             count: field.count(),
@@ -42,10 +58,8 @@ impl RowSystem {
             constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
-        let forces = (extended && field.constraints > 0)
-            .then(|| Arc::new(ConstraintForces::new(&invariants, field.dimension / 2)));
         RowSystem {
-            forces,
+            extended,
             pull: None,
             field: compile_rows(&field.field.in_columns(&field.layout), parameters),
             values: compile_rows(&field.invariants.in_columns(&field.layout), parameters),
@@ -74,7 +88,7 @@ impl RowSystem {
             jacobian: self.jacobian.rebound(parameters),
             masses: self.masses.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
-            forces: self.forces.clone(),
+            extended: self.extended.as_ref().map(|extended| extended.rebound(parameters)),
             ..*self
         }
     }
@@ -87,7 +101,9 @@ impl RowSystem {
 
     /// Gives the kernels of the field other parameters.
     pub fn rebind_motion(&mut self, parameters: &[f64]) {
-        self.field.rebind(&parameters[..self.parameters]);
+        let parameters = &parameters[..self.parameters];
+        self.field.rebind(parameters);
+        self.extended = self.extended.as_ref().map(|extended| extended.rebound(parameters));
     }
 
     /// Gives the masses other parameters.
@@ -97,21 +113,16 @@ impl RowSystem {
 
     /// The field, with the term of feedback if that is `pulled`.
     fn field_with(&self, pulled: bool, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        self.field.run(t, x, dx, work);
-        let pull = self.pull.as_ref().filter(|_| pulled);
-        if self.forces.is_none() && pull.is_none() {
-            return;
+        match &self.extended {
+            Some(extended) => extended.at(t, x, dx, work),
+            None => self.field.run(t, x, dx, work),
         }
+        let Some(pull) = self.pull.as_ref().filter(|_| pulled) else { return };
         let (values, work) = work.split_at_mut(self.invariants.count);
         let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
         self.values.run(t, x, values, work);
         self.jacobian.run(t, x, jacobian, work);
-        if let Some(forces) = &self.forces {
-            forces.add(&self.invariants, values, jacobian, dx, work);
-        }
-        if let Some(pull) = pull {
-            pull.subtract(&self.invariants, (values, jacobian), dx, work);
-        }
+        pull.subtract(&self.invariants, (values, jacobian), dx, work);
     }
 
     /// The longest way along `v`, in units of it, on which no family of vectors moves by more than its size; infinite where
@@ -135,11 +146,10 @@ impl System for RowSystem {
     fn work_len(&self) -> usize {
         let kernels = [&self.field, &self.values, &self.jacobian].map(RowKernel::work_len);
         let kernels = kernels.into_iter().fold(0, usize::max);
-        let forces = self.forces.as_ref().map(|forces| forces.work_len());
+        let extended = self.extended.as_ref().map_or(0, |extended| extended.work_len());
         let pull = self.pull.as_ref().map(Pull::work_len);
-        let solves = forces.max(pull);
-        let extension = solves.map_or(0, |solves| self.invariants.count + self.invariants.nonzeros() + solves);
-        kernels.max(self.masses.work_len()) + extension + 2 * self.dimension
+        let pull = pull.map_or(0, |pull| self.invariants.count + self.invariants.nonzeros() + pull);
+        (kernels + pull).max(self.masses.work_len()).max(extended) + 2 * self.dimension
     }
 
     fn vector_name(&self, vector: usize) -> String {
@@ -152,7 +162,7 @@ impl System for RowSystem {
 
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
         // X_H alone is not the motion where there are constraints.
-        let known = self.forces.is_some() || self.invariants.constraints == 0;
+        let known = self.extended.is_some() || self.invariants.constraints == 0;
         if known {
             self.field_with(false, t, x, dx, work);
         }

@@ -10,7 +10,7 @@ use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::problem::Problem;
 use crate::recording::{Recorded, RecordedArray, initial_values};
-use crate::structured::{MethodSettings, Program, Start};
+use crate::structured::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
@@ -125,6 +125,7 @@ impl Simulation {
             Form::Rows(field) => {
                 let imposed = !problem.model.constraints.is_empty();
                 let extended = imposed && method.scheme.runge_kutta().is_some();
+                let extended = extended.then(|| extension(&problem.model));
                 Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
             }
         };

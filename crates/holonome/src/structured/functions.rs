@@ -8,6 +8,7 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
+use std::sync::OnceLock;
 
 /// The formulas of a model that a step may ask for.
 pub struct Functions {
@@ -41,6 +42,50 @@ pub struct Functions {
     pub autonomous: bool,
     /// The derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
     pub curvature: Option<Curvature>,
+    /// What the extension of the field off the constraint set needs, made when it is first asked for, and of what.
+    extension: OnceLock<Extension>,
+    mechanics: Mechanics,
+}
+
+/// Derivatives of constraints g and hidden ones h.
+pub struct Extension {
+    /// X_{a·h} for multipliers a that stand behind the state.
+    pub hidden_field: Formula,
+    /// The rates of g and h for a ẋ that stands behind the state.
+    pub constraint_rates: Formula,
+    pub hidden_rates: Formula,
+}
+
+impl Extension {
+    fn new(mechanics: &Mechanics) -> Extension {
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let mut field = vec![g.zero(); dimension];
+        for (k, hidden) in mechanics.hidden.iter().enumerate() {
+            let a = g.state(dimension + k);
+            for &(i, d) in &hidden.gradient {
+                let (i, amount) = (i as usize, g.mul(a, d));
+                match i.checked_sub(n) {
+                    Some(q) => field[q] = g.add(field[q], amount),
+                    None => field[n + i] = g.sub(field[n + i], amount),
+                }
+            }
+        }
+        let mut rates = |list: &[Restriction]| {
+            let nodes: Vec<Node> = list.iter().map(|restriction| restriction.node).collect();
+            let along = g.tangent(&nodes, |g, input| match input {
+                Input::State(i) => Some(g.state(dimension + i as usize)),
+                _ => None,
+            });
+            let sum = |(&node, along)| {
+                let explicit = g.time_derivative(node);
+                g.add(along, explicit)
+            };
+            let nodes: Vec<Node> = nodes.iter().zip(along).map(sum).collect();
+            Formula::unfused(&g, &nodes)
+        };
+        let (constraint_rates, hidden_rates) = (rates(&mechanics.constraints), rates(&mechanics.hidden));
+        Extension { hidden_field: Formula::unfused(&g, &field), constraint_rates, hidden_rates }
+    }
 }
 
 /// Higher derivatives of V along a direction v, which stands behind the state among their inputs.
@@ -95,7 +140,14 @@ impl Functions {
             energy: mechanics.hamiltonian.map(|h| of(&[h])),
             autonomous: !model.explicit_time,
             curvature: None,
+            extension: OnceLock::new(),
+            mechanics: mechanics.clone(),
         }
+    }
+
+    /// What the extension of the field off the constraint set needs.
+    pub fn extension(&self) -> &Extension {
+        self.extension.get_or_init(|| Extension::new(&self.mechanics))
     }
 }
 

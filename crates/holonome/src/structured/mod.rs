@@ -5,6 +5,7 @@
 //! lowered to, kernels between equations: [`straight`] ones, or rows. The size of a model decides nothing else.
 
 mod columns;
+mod extension;
 mod fibre;
 mod first_same;
 mod flows;
@@ -24,6 +25,7 @@ mod symbols;
 use crate::compiled::{Formula, StateVectors};
 use crate::error::Error;
 use columns::{ColumnSymbols, Rows};
+pub use extension::extension;
 use flows::Flows;
 pub use force_places::ForcePlaces;
 use functions::{Curvature, Functions};

@@ -118,6 +118,9 @@ impl Symbols for Nodes {
             Asked::Hidden => &functions.hidden,
             Asked::ConstraintSizes => &functions.constraint_sizes,
             Asked::HiddenSizes => &functions.hidden_sizes,
+            Asked::HiddenField => &functions.extension().hidden_field,
+            Asked::ConstraintRates => &functions.extension().constraint_rates,
+            Asked::HiddenRates => &functions.extension().hidden_rates,
             Asked::Second => &curvature().second,
             Asked::Third => &curvature().third,
             Asked::StiffSecond => {

@@ -411,6 +411,18 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         S::constraint_field(self, t, x, lambda)
     }
 
+    fn hidden_field(&mut self, t: Value, x: &[Value], a: &[Value]) -> Vec<Value> {
+        values::<S>(&self.ask(Asked::HiddenField, t, &[x, a].concat()))
+    }
+
+    fn constraint_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
+        values::<S>(&self.ask(Asked::ConstraintRates, t, &[x, rate].concat()))
+    }
+
+    fn hidden_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
+        values::<S>(&self.ask(Asked::HiddenRates, t, &[x, rate].concat()))
+    }
+
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         S::slide(self, t, x, lambda)
     }

@@ -22,6 +22,11 @@ pub enum Asked {
     Constraints,
     /// Its hidden constraints.
     Hidden,
+    /// X_{a·h} of the hidden constraints h, for multipliers a that follow x.
+    HiddenField,
+    /// The rates of constraints and of hidden ones, for a ẋ that follows x.
+    ConstraintRates,
+    HiddenRates,
     /// What cancels in either.
     ConstraintSizes,
     HiddenSizes,

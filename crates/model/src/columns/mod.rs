@@ -238,7 +238,7 @@ impl Columns {
         self.put(Definition::Binary(op, a, b), length, vec![a, b], None)
     }
 
-    /// Calls a function with these arguments; gives columns for the outputs of each of `outputs`: first, distance, length.
+    /// Calls a function with these arguments, in ascending order; gives columns for the outputs of each of `outputs`: first, distance, length.
     pub fn call(
         &mut self,
         function: usize,
@@ -246,6 +246,7 @@ impl Columns {
         arguments: &[Segment],
         outputs: &[(u32, u32, u32)],
     ) -> Vec<Column> {
+        debug_assert!(arguments.is_sorted_by_key(|segment| segment.first), "arguments are looked up by their places");
         let call = Call { function, arguments: arguments.to_vec(), time };
         let members: Vec<_> = outputs.iter().map(|&family| self.members(function, family)).collect();
         let used: Vec<Vec<Column>> = members.iter().map(|members| self.used(&call, members)).collect();

@@ -6,7 +6,7 @@ use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Evened, Functional, Source, Term};
-use crate::graph::op::Unary;
+use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Input, Node};
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub struct RowMechanics {
     quantities: Vec<(u32, usize)>,
     /// Number of outputs of g.
     outputs: usize,
+    /// g.
+    all: Evened,
     gradient: usize,
     g: usize,
     forces: usize,
@@ -46,6 +48,9 @@ pub struct RowMechanics {
     sizes: [usize; 2],
     /// ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
     curvature: Option<[usize; 3]>,
+    /// What the Dirac extension needs: ∇ of the derivative of H along v, the same with what time adds, ∇_q (a·h) for given
+    /// velocities, and the rates of h along velocities and accelerations.
+    extension: Option<[usize; 4]>,
     /// H with an output for every row of its terms, and the rows of each.
     energies: Option<(usize, Vec<Family>)>,
     /// Whether nothing depends on the time.
@@ -101,12 +106,14 @@ impl RowMechanics {
             variables,
             quantities,
             outputs,
+            all,
             gradient,
             g,
             forces,
             hidden,
             sizes,
             curvature: None,
+            extension: None,
             energies: None,
             autonomous: !model.explicit_time,
         })
@@ -142,6 +149,72 @@ impl RowMechanics {
         let (rows, families) = by_rows(hamiltonian);
         self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
+    }
+
+    /// Makes [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`] known.
+    pub fn know_extension(&mut self, model: &Model) {
+        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
+            unreachable!("these are the mechanics of a Hamiltonian")
+        };
+        let (dimension, behind) = (self.dimension, self.dimension + self.outputs);
+        let hamiltonian = Evened::new(hamiltonian);
+        let hidden = self.all.with(along(&self.all.kept, behind, 1, true));
+        let mut gradient = |of: &Evened, length: usize| self.columns.function(Function::gradient(of, length));
+        let slopes = gradient(&hamiltonian.with(along(&hamiltonian.kept, behind, 1, false)), dimension);
+        let timed = match model.explicit_time {
+            true => gradient(&hamiltonian.with(along(&hamiltonian.kept, behind, 1, true)), dimension),
+            false => slopes,
+        };
+        let forces = gradient(&hidden.with(weighted(&hidden.kept, dimension)), model.degrees());
+        let rates = hidden.with(along(&hidden.kept, behind + dimension, 1, true));
+        self.extension = Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
+    }
+
+    /// ∇ of the derivative of H along v at (t, x), or with what time adds to that.
+    fn slopes_along(&mut self, timed: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        let function = self.extension.expect("made known before it is used")[usize::from(timed)];
+        let mut arguments = self.arguments(x);
+        self.push(&mut arguments, self.dimension + self.outputs, v);
+        self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.state))
+    }
+
+    /// X_{a·h} of the hidden constraints h at (t, x).
+    pub fn hidden_field(&mut self, t: Column, x: &[Column], a: &[Column]) -> Vec<Column> {
+        let [_, _, function, _] = self.extension.expect("made known before it is used");
+        let n = self.degrees();
+        let still = vec![self.columns.constant(0.0); n];
+        let forces = self.constraint_forces(t, x, a);
+        let slopes = self.slopes_along(false, t, x, &[still, forces].concat());
+        let v = self.gradient(t, x, true);
+        let mut arguments = self.arguments(x);
+        self.push_multipliers(&mut arguments, a);
+        self.push(&mut arguments, self.dimension + self.outputs, &v);
+        let own = self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.state[..n]));
+        let (of_positions, of_momenta) = slopes.split_at(n);
+        let mut field = of_momenta.to_vec();
+        for (&own, &slope) in own.iter().zip(of_positions) {
+            let sum = self.columns.binary(Binary::Add, own, slope);
+            field.push(self.columns.unary(Unary::Neg, sum));
+        }
+        field
+    }
+
+    /// The rates of the constraints g at (t, x), where ẋ is `v`.
+    pub fn constraint_rates(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        let arguments = self.with(x, &v[..self.degrees()]);
+        self.columns.call(self.hidden, t, &arguments, &RowMechanics::outputs_of(&self.constraints))
+    }
+
+    /// The rates of the hidden constraints h at (t, x), where ẋ is `v`.
+    pub fn hidden_rates(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        let [.., function] = self.extension.expect("made known before it is used");
+        let n = self.degrees();
+        let accelerations = self.slopes_along(true, t, x, v).split_off(n);
+        let mut arguments = self.with_velocities(t, x);
+        let behind = self.dimension + self.outputs + self.dimension;
+        self.push(&mut arguments, behind, &v[..n]);
+        self.push(&mut arguments, behind + self.dimension + self.outputs, &accelerations);
+        self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.constraints))
     }
 
     /// V_qq v at (t, x), of all of V or of its stiff part.
@@ -206,13 +279,31 @@ impl RowMechanics {
     /// The state and velocities v of the positions as arguments of what depends on both; momenta stay.
     fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<Segment> {
         let mut arguments = self.arguments(x);
+        self.push(&mut arguments, self.dimension + self.outputs, v);
+        arguments
+    }
+
+    /// Adds to arguments a column for each component of the state, `behind` others; those that `v` has none for are 0.
+    fn push(&mut self, arguments: &mut Vec<Segment>, behind: usize, v: &[Column]) {
         let still = self.columns.constant(0.0);
-        let behind = (self.dimension + self.outputs) as u32;
         let mut rest = v.iter().copied().chain(std::iter::repeat(still));
         for &(first, width) in &self.variables {
-            arguments.push(Segment { first: behind + first, columns: rest.by_ref().take(width).collect() });
+            let columns = rest.by_ref().take(width).collect();
+            arguments.push(Segment { first: behind as u32 + first, columns });
         }
-        arguments
+    }
+
+    /// Adds to arguments a column for each output of g.
+    fn push_multipliers(&mut self, arguments: &mut Vec<Segment>, lambda: &[Column]) {
+        let zero = self.columns.constant(0.0);
+        for &(first, width) in &self.quantities {
+            let component = |offset: usize| {
+                let place = self.constraints.iter().position(|family| family.first == first + offset as u32);
+                place.map_or(zero, |k| lambda[k])
+            };
+            let columns = (0..width).map(component).collect();
+            arguments.push(Segment { first: self.dimension as u32 + first, columns });
+        }
     }
 
     fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<Segment> {
@@ -236,15 +327,7 @@ impl RowMechanics {
     /// Gᵀλ at (t, x), one column for each component of the positions.
     pub fn constraint_forces(&mut self, t: Column, x: &[Column], lambda: &[Column]) -> Vec<Column> {
         let mut arguments = self.arguments(x);
-        let zero = self.columns.constant(0.0);
-        for &(first, width) in &self.quantities {
-            let component = |offset: usize| {
-                let place = self.constraints.iter().position(|family| family.first == first + offset as u32);
-                place.map_or(zero, |k| lambda[k])
-            };
-            let columns = (0..width).map(component).collect();
-            arguments.push(Segment { first: self.dimension as u32 + first, columns });
-        }
+        self.push_multipliers(&mut arguments, lambda);
         let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
         self.columns.call(self.forces, t, &arguments, &outputs)
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::compiled::CompiledSystem;
+use crate::structured::extension;
 use crate::{Problem, Settings};
 use holonome_jit::{BlockInterpreter, Isa, MachineCode};
 use holonome_model::elaborate::model::Model;
@@ -83,6 +84,11 @@ fn load(text: &str) -> Model {
     problem.unwrap_or_else(|e| panic!("{e}\n{text}")).model
 }
 
+/// The extended field where there are constraints.
+fn extended(model: &Model) -> Option<Arc<dyn ExtendedField>> {
+    (!model.constraints.is_empty()).then(|| extension(model))
+}
+
 fn written_out(model: &Model) -> Field {
     dirac::extend(model, unroll(model).expect("small enough")).expect("no constraints").0
 }
@@ -109,7 +115,7 @@ fn rows_agree_with_the_model_written_out() {
         let parameters = &model.parameter_values;
         let field = written_out(&model);
         let straight = CompiledSystem::new(&field, &StateVectors::of(&model), parameters, true, None);
-        let rows = RowSystem::new(&RowField::new(&model), &StateVectors::of(&model), parameters, true);
+        let rows = RowSystem::new(&RowField::new(&model), &StateVectors::of(&model), parameters, extended(&model));
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
@@ -150,7 +156,7 @@ fn every_form_pulls_alike() {
         let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
         let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
         let all = [&parameters[..], &targets, &[3.0], &weights].concat();
-        let rows = RowSystem::new(&RowField::new(&model), &vectors, parameters, true);
+        let rows = RowSystem::new(&RowField::new(&model), &vectors, parameters, extended(&model));
         let free = evaluated(&straight, 0.1, x)[0].clone();
         let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let rows = rows.rebound(&all).with_pull(&vectors, &all);
@@ -240,8 +246,13 @@ fn other_parameters_need_no_other_kernels() {
     let model = load(text);
     let field = RowField::new(&model);
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
-    let mut old = RowSystem::new(&field, &StateVectors::of(&model), &model.parameter_values, true);
-    let new = RowSystem::new(&field, &StateVectors::of(&model), &changed, true);
+    let mut old = RowSystem::new(&field, &StateVectors::of(&model), &model.parameter_values, extended(&model));
+    let new = RowSystem::new(
+        &field,
+        &StateVectors::of(&model),
+        &changed,
+        extended(&model).map(|field| field.rebound(&changed)),
+    );
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
     old.rebind_invariants(&changed);

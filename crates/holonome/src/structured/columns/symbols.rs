@@ -139,6 +139,18 @@ impl Symbols for ColumnSymbols {
             Asked::Energy => mechanics.energies(t, x),
             Asked::Constraints => mechanics.constraints(t, x),
             Asked::Hidden => mechanics.hidden_constraints(t, x),
+            Asked::HiddenField => {
+                let (x, a) = x.split_at(mechanics.state.len());
+                mechanics.hidden_field(t, x, a)
+            }
+            Asked::ConstraintRates => {
+                let (x, rate) = x.split_at(mechanics.state.len());
+                mechanics.constraint_rates(t, x, rate)
+            }
+            Asked::HiddenRates => {
+                let (x, rate) = x.split_at(mechanics.state.len());
+                mechanics.hidden_rates(t, x, rate)
+            }
             Asked::ConstraintSizes => mechanics.constraint_sizes(t, x, false),
             Asked::HiddenSizes => mechanics.constraint_sizes(t, x, true),
             Asked::Second | Asked::StiffSecond => {

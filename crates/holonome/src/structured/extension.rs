@@ -1,0 +1,44 @@
+//! The Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse ones of the recording.
+
+use super::columns::{self, ColumnSymbols, Rows};
+use super::program::Program;
+use super::recorder::{Given, Handing, record};
+use crate::compiled::ExtendedField;
+use holonome_integrate::dirac::extended_field;
+use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::state::Cost;
+use holonome_model::elaborate::model::Model;
+use holonome_model::rows::RowMechanics;
+use std::sync::Arc;
+
+/// The program that computes it.
+struct Extension(Program<Rows>);
+
+/// The extended field of a large model with constraints on its positions.
+///
+/// # Panics
+/// If the model is another one.
+pub fn extension(model: &Model) -> Arc<dyn ExtendedField> {
+    let mut mechanics = RowMechanics::new(model).expect("a large model with constraints has some on positions only");
+    mechanics.know_extension(model);
+    let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
+    let given = Given { follows: false, handing: Handing::Nothing, guesses: false };
+    let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x));
+    Arc::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
+}
+
+impl ExtendedField for Extension {
+    fn at(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        if self.0.step((t, 1.0), (x, dx), &mut [], &mut Cost::default(), work, &mut []).is_err() {
+            dx.fill(f64::NAN);
+        }
+    }
+
+    fn work_len(&self) -> usize {
+        self.0.work_len()
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Arc<dyn ExtendedField> {
+        Arc::new(Extension(self.0.rebound(parameters)))
+    }
+}
