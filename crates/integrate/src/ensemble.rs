@@ -12,10 +12,10 @@ mod adaptive;
 mod fixed;
 
 use crate::controller::slots::Slots;
+use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Vectors};
 use crate::scheme::repairs::Unmade;
-use crate::state::Cost;
 use crate::tableau::Tableau;
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};

@@ -1,10 +1,9 @@
 //! A method's step compiled for several trajectories side by side.
 
-use super::formula::Formula;
 use super::map::{CompiledStep, effective_treatment, repeated_tape};
 use super::step::Ingredients;
 use super::vectors::StateVectors;
-use super::{Watching, march, watch_tape};
+use super::{CompiledSystem, Watching, march, watch_tape};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
@@ -50,24 +49,24 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compiles the step of `plan` for this many lanes, over a field as in [`CompiledStep::new`]. None where the step is
-    /// not compiled as a whole, or the method's treatment is not one of formulas.
+    /// Compiles the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. None where
+    /// the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
-        field: &Field,
+        (field, system): (&Field, &CompiledSystem),
         vectors: &Arc<StateVectors>,
         (targets, parameters): (usize, usize),
         lanes: usize,
     ) -> Option<CompiledLanes> {
         let tableau = plan.method.scheme.runge_kutta()?;
-        let formula = Formula::new(&field.graph, &field.field);
-        let corrects = CompiledStep::suits(plan, field, &formula)?;
+        let formula = system.formula();
+        let corrects = CompiledStep::suits(plan, field, formula)?;
         match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => {}
             Treatment::Corrected if corrects => {}
             _ => return None,
         }
-        let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: &formula, vectors };
+        let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: formula, vectors };
         let (equal_steps, lagged) = (plan.fixed_step().is_some(), tableau.lagged.is_some());
         let kept =
             Kept { sizes: corrects || !equal_steps, weights: corrects, lagged: corrects && equal_steps && lagged };
@@ -77,7 +76,7 @@ impl CompiledLanes {
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, None, corrects)?;
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling(), corrects)?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
                 (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }

@@ -3,7 +3,7 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Settling, correction};
 use super::vectors::StateVectors;
-use super::{Bound, Watching, march};
+use super::{Bound, CompiledSystem, Watching, march};
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
@@ -31,22 +31,21 @@ pub struct CompiledStep {
 }
 
 impl CompiledStep {
-    /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
-    /// are no constraints), then those of its treatment. `known` are the formulas of the system's watching and
-    /// correcting over the same field.
+    /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
+    /// the rows that are no constraints), then those of its treatment.
     pub fn new(
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        known: Option<&Settling>,
+        system: &CompiledSystem,
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
-        let formula = Formula::new(&field.graph, &field.field);
-        let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
+        let formula = system.formula();
+        let Some(corrects) = CompiledStep::suits(plan, field, formula) else { return CompiledStep::default() };
         let ingredients =
-            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula, vectors };
+            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: formula, vectors };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, corrects);
@@ -62,7 +61,7 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, known, corrects);
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling(), corrects);
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }

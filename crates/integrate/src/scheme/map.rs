@@ -3,8 +3,8 @@
 use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
 use crate::controller::slots::Slots;
 use crate::controller::{Measured, Yardstick, error_norm};
+use crate::cost::Cost;
 use crate::space::SliceSpace;
-use crate::state::Cost;
 use crate::system::{System, all_finite};
 use crate::tableau::Tableau;
 use std::ops::Range;

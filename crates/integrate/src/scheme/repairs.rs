@@ -5,7 +5,7 @@
 
 use super::explicit_rk::Stages;
 use super::map::{Blocks, Carry, StepMap};
-use crate::state::Cost;
+use crate::cost::Cost;
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
