@@ -124,7 +124,7 @@ fn with_formula(
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
     let treated = Arc::new(treated);
-    let system = CompiledSystem::new(&treated, vectors, &parameters, true, false).with_untreated(base, &parameters);
+    let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
     FeedbackSystem { system: Compiled::Straight(system), gain, text, field: Some(treated), parameters }
 }
 

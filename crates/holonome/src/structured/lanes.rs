@@ -142,6 +142,10 @@ impl LaneSystem for ProgramLanes {
         self.many.work_len().max(self.watch.work_len(self.dim()))
     }
 
+    fn count_treatments(&self, _: u64, _: &mut Cost) -> bool {
+        false
+    }
+
     fn corrects(&self) -> bool {
         false
     }

@@ -210,6 +210,9 @@ pub trait Attempts: Sync {
     /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
     fn evaluations(&self) -> u64;
 
+    /// Adds what treating the results of so many accepted steps costs.
+    fn count_treatments(&self, steps: u64, cost: &mut Cost);
+
     /// Makes deviations of what stands in [`Slots::largest`].
     fn finish(&self, largest: &mut [f64]);
 }

@@ -93,6 +93,10 @@ impl Repairs {
             }
             memory.copy_from_slice(&self.memory);
             scales.copy_from_slice(&self.scales);
+            if map.takes_first_stage() {
+                // Such a step, and what is done to its result, is not the map's alone.
+                return Err(Unmade);
+            }
             if bad {
                 std::mem::swap(x, &mut self.x);
                 length = (length / SHRINKAGE).max(1);
