@@ -187,25 +187,33 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Res
     let model = penalise(&problem.model, FASTEST / h)
         .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
-    let (mut speed, mut largest) = (Speed::new(&model, &penalty), 0.0f64);
-    let mut pilot = |mut motion: Problem, method: &str| {
+    let by_rows = problem.examined.rows.is_some();
+    let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+    let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // What is observed may need multipliers, which a pilot run has none of.
         motion.model.observables.clear();
-        let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
-        let options = RunOptions {
-            method: named(method),
-            step: StepSize::adaptive(PILOT_TOLERANCE),
-            until: options.until.min(problem.model.t0 + steps * h),
-            // Steps may be long against the peaks of a speed.
-            samples: Some(PILOT_SAMPLES),
-            ..RunOptions::default()
-        };
-        // A motion that cannot be followed to the end tells what it told up to there.
-        follow(motion, options, &mut |t, x| largest = largest.max(speed.at(t, x)))
+        let until = options.until.min(problem.model.t0 + steps * h);
+        let options =
+            RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
+        let (mut speed, mut largest) = (Speed::new(&model, &penalty), 0.0f64);
+        let followed = follow(motion, options, &mut |t, x| largest = largest.max(speed.at(t, x)))?;
+        Ok::<_, Error>((largest, followed.failure.is_none()))
+    };
+    if by_rows {
+        // The forces that keep many constraints in a field take a multiple of what a step does that keeps them.
+        if let Ok((largest, true)) = pilot(problem.clone(), "rattle", StepSize::Fixed(h), 2) {
+            return Ok(largest);
+        }
+    }
+    // Steps may be long against the peaks of a speed.
+    let accurate = |motion: Problem, method: &str| {
+        pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), PILOT_SAMPLES)
     };
     // This ω is not the run's: where it moves the start too far, it leaves it.
     let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
-    pilot(problem.clone(), "corrected:dop853").or_else(|_| pilot(free(true).or_else(|_| free(false))?, "dop853"))?;
+    // A motion that cannot be followed to the end tells what it told up to there.
+    let (largest, _) = accurate(problem.clone(), "corrected:dop853")
+        .or_else(|_| accurate(free(true).or_else(|_| free(false))?, "dop853"))?;
     Ok(largest)
 }
 
