@@ -9,6 +9,7 @@ use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
+use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::aligned::Aligned;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 /// The kernels of an ensemble's steps.
 pub struct CompiledLanes {
     tableau: &'static Tableau,
+    facts: Facts,
     lanes: usize,
     dimension: usize,
     groups: usize,
@@ -79,6 +81,7 @@ impl CompiledLanes {
         let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
             tableau,
+            facts: Facts::of_tableau(tableau),
             lanes,
             dimension: field.dimension,
             groups: field.groups.len(),
@@ -254,8 +257,12 @@ impl EqualSteps for CompiledLanes {
 }
 
 impl AdaptiveSteps for CompiledLanes {
-    fn tableau(&self) -> &'static Tableau {
-        self.tableau
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.tableau.stages as u64 - u64::from(self.tableau.first_same_as_last)
     }
 
     fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {

@@ -5,13 +5,11 @@ use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::{Bound, CompiledSystem, Watching, march};
 use holonome_integrate::controller::slots::Slots;
-use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
-use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
-use holonome_integrate::system::{System, all_finite};
+use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
@@ -192,7 +190,11 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        self.kernel.iterate(state, count, work);
+        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let mut outputs = carry.outputs;
+        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
+            self.kernel.iterate(state, steps.end - steps.start, work);
+        });
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
@@ -222,8 +224,7 @@ struct Attempts {
     staged: Bound,
     /// Many in a loop, with what follows them.
     march: Option<March>,
-    /// Where S² stands in what an attempt starts from, and the length of that.
-    norms: usize,
+    /// Length of what an attempt starts from.
     inputs: usize,
     evaluations: u64,
 }
@@ -249,9 +250,8 @@ impl Attempts {
             mend: settling.mend(),
         });
         Attempts {
-            staged: Bound::new(&ingredients.attempt(), &[parameters, &[adaptive.rtol]].concat()),
+            staged: Bound::new(&ingredients.attempt(), parameters),
             march,
-            norms: ingredients.norms_from(),
             inputs: ingredients.attempt_inputs(),
             evaluations,
         }
@@ -264,7 +264,7 @@ impl Attempts {
             watching: march.watching.clone(),
             ..*march
         });
-        Attempts { staged: self.staged.rebound(&[parameters, &[adaptive.rtol]].concat()), march, ..*self }
+        Attempts { staged: self.staged.rebound(parameters), march, ..*self }
     }
 }
 
@@ -316,8 +316,16 @@ impl<'a> CompiledMap<'a> {
 }
 
 impl StepMap for CompiledMap<'_> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        Some(self.tableau)
+    fn facts(&self) -> &Facts {
+        self.slices.facts()
+    }
+
+    fn stability(&self) -> Option<f64> {
+        self.slices.stability()
+    }
+
+    fn vectors(&self) -> usize {
+        self.slices.vectors()
     }
 
     fn work_len(&self) -> usize {
@@ -337,13 +345,17 @@ impl StepMap for CompiledMap<'_> {
         &self,
         t_and_h: (f64, f64),
         x: &Vec<f64>,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        self.slices.fixed_step(t_and_h, x, stages, memory, x1, cost, work)
+        self.slices.fixed_step(t_and_h, x, kept, memory, x1, cost, work)
+    }
+
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut Vec<f64>) {
+        self.slices.estimate(kept, out);
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
@@ -352,41 +364,31 @@ impl StepMap for CompiledMap<'_> {
 
     fn attempt(
         &self,
-        t: f64,
-        h: f64,
+        (t, h): (f64, f64),
         x: &Vec<f64>,
-        yardstick: Yardstick,
-        dense: bool,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         x1: &mut Vec<f64>,
-        measured: &mut Measured,
         work: &mut [f64],
-    ) -> Attempt {
+    ) -> u64 {
         let Some(attempts) = &self.step.attempts else {
-            return self.slices.attempt(t, h, x, yardstick, dense, stages, x1, measured, work);
+            return self.slices.attempt((t, h), x, kept, x1, work);
         };
-        let (n, vectors) = (x.len(), yardstick.vectors.count());
+        let n = x.len();
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
         inputs[n] = h;
         if self.tableau.first_same_as_last {
-            inputs[n + 1..attempts.norms].copy_from_slice(&stages.k[0]);
+            inputs[n + 1..].copy_from_slice(&kept[0]);
         }
-        inputs[attempts.norms..].copy_from_slice(yardstick.norms);
         let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
         attempts.staged.run(t, inputs, outputs, work);
         let (state, rest) = outputs.split_at(n);
-        let (error, rest) = rest.split_at(1);
-        let (sizes, rest) = rest.split_at(vectors);
-        let (errors, rest) = rest.split_at(vectors);
         x1.copy_from_slice(state);
-        measured.sizes.copy_from_slice(sizes);
-        measured.errors.copy_from_slice(errors);
-        for (k, value) in stages.k.iter_mut().zip(rest.chunks(n.max(1))) {
-            k.copy_from_slice(value);
+        let errors = self.facts().errors.clone();
+        for (place, value) in (0..self.tableau.stages).chain(errors).zip(rest.chunks(n.max(1))) {
+            kept[place].copy_from_slice(value);
         }
-        let finite = all_finite(x1);
-        Attempt { error: if finite { error[0] } else { f64::NAN }, evaluations: attempts.evaluations }
+        attempts.evaluations
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
@@ -394,7 +396,11 @@ impl StepMap for CompiledMap<'_> {
         Some(march)
     }
 
-    fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
-        self.slices.dense_stages(t, h, x, stages, work)
+    fn prepare_interpolant(&self, t_and_h: (f64, f64), x: &Vec<f64>, kept: &mut [Vec<f64>], work: &mut [f64]) -> u64 {
+        self.slices.prepare_interpolant(t_and_h, x, kept, work)
+    }
+
+    fn interpolate(&self, theta_and_h: (f64, f64), x: &[f64], kept: &[Vec<f64>], out: &mut Vec<f64>, work: &mut [f64]) {
+        self.slices.interpolate(theta_and_h, x, kept, out, work);
     }
 }

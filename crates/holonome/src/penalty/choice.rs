@@ -206,9 +206,8 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Res
         }
     }
     // Steps may be long against the peaks of a speed.
-    let accurate = |motion: Problem, method: &str| {
-        pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), PILOT_SAMPLES)
-    };
+    let accurate =
+        |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), PILOT_SAMPLES);
     // This ω is not the run's: where it moves the start too far, it leaves it.
     let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
     // A motion that cannot be followed to the end tells what it told up to there.

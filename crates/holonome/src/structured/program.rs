@@ -14,10 +14,8 @@ use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
 use holonome_integrate::phase_space::Equation;
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Tableau;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::Pivots;
 use holonome_model::rows::{Layout, RowKernel};
@@ -681,10 +679,6 @@ impl<L: Lowering> Finds for Program<L> {
 }
 
 impl<L: Lowering> StepMap for Program<L> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        None
-    }
-
     fn work_len(&self) -> usize {
         let actions = self.actions.iter().map(|action| match action {
             Action::Compute(stage) => stage.kernel.work_len(),
@@ -735,7 +729,7 @@ impl<L: Lowering> StepMap for Program<L> {
         &self,
         t_and_h: (f64, f64),
         x: &Vec<f64>,
-        _stages: &mut Stages<Vec<f64>>,
+        _kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
