@@ -12,11 +12,11 @@ mod adaptive;
 mod fixed;
 
 use crate::controller::slots::Slots;
+use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Vectors};
 use crate::scheme::map::Facts;
 use crate::scheme::repairs::Unmade;
-use crate::state::Cost;
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};
 use std::ops::Range;

@@ -25,6 +25,7 @@
 #![allow(clippy::too_many_arguments)] // numerical kernels take their vectors and scratch one by one
 
 pub mod controller;
+pub mod cost;
 pub mod dirac;
 pub mod ensemble;
 pub mod exact;
@@ -35,6 +36,7 @@ pub mod newton;
 pub mod noise;
 pub mod observer;
 pub mod phase_space;
+pub mod pilot;
 pub mod plan;
 pub mod run;
 pub mod scales;

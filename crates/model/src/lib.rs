@@ -16,6 +16,6 @@ pub mod graph;
 pub mod points;
 pub mod rows;
 pub mod scales;
-pub mod start;
 pub mod syntax;
+pub mod templated;
 pub mod treatment;

@@ -3,7 +3,8 @@
 mod support;
 
 use holonome_model::elaborate::model::{Dynamics, Model};
-use holonome_model::rows::{BLOCK, LARGEST_STRAIGHT, RowField, suits};
+use holonome_model::rows::BLOCK;
+use holonome_model::templated::{LARGEST_STRAIGHT, RowField, suits};
 use holonome_model::treatment::structure::ambient_points;
 use holonome_model::treatment::unrolled::LARGEST_UNROLLED;
 

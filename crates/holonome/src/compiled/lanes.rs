@@ -1,10 +1,9 @@
 //! A method's step compiled for several trajectories side by side.
 
-use super::formula::Formula;
 use super::map::{CompiledStep, repeated_tape};
 use super::step::{Ingredients, Mend};
 use super::vectors::StateVectors;
-use super::{Watching, march, watch_tape};
+use super::{CompiledSystem, Watching, march, watch_tape};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
@@ -51,30 +50,30 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compiles the step of `plan` for this many lanes, over a field as in [`CompiledStep::new`]. None where the step is
-    /// not compiled as a whole, or the method's treatment is not one of formulas.
+    /// Compiles the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. None where
+    /// the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
-        field: &Field,
+        (field, system): (&Field, &CompiledSystem),
         vectors: &Arc<StateVectors>,
         (targets, parameters): (usize, usize),
         lanes: usize,
     ) -> Option<CompiledLanes> {
         let tableau = plan.method.scheme.runge_kutta()?;
-        let formula = Formula::new(&field.graph, &field.field);
-        if !CompiledStep::suits(plan, field, &formula) || !CompiledStep::ends_in_formulas(plan, field) {
+        let formula = system.formula();
+        if !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
             return None;
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
-        let ingredients = Ingredients { tableau, dimension, parameters, field: &formula, vectors, kept };
+        let ingredients = Ingredients { tableau, dimension, parameters, field: formula, vectors, kept };
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, None)?;
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
                 (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }

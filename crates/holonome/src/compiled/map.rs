@@ -3,7 +3,7 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
-use super::{Bound, Watching, march};
+use super::{Bound, CompiledSystem, Watching, march};
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
@@ -29,26 +29,25 @@ pub struct CompiledStep {
 }
 
 impl CompiledStep {
-    /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
-    /// are no constraints), then those of its treatment. `known` are the formulas of the system's watching and
-    /// correcting over the same field.
+    /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
+    /// the rows that are no constraints), then those of its treatment.
     pub fn new(
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        known: Option<&Settling>,
+        system: &CompiledSystem,
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
-        let formula = Formula::new(&field.graph, &field.field);
-        if !CompiledStep::suits(plan, field, &formula) {
+        let formula = system.formula();
+        if !CompiledStep::suits(plan, field, formula) {
             return CompiledStep::default();
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients =
-            Ingredients { tableau, dimension, parameters: parameters.len(), field: &formula, vectors, kept };
+            Ingredients { tableau, dimension, parameters: parameters.len(), field: formula, vectors, kept };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
@@ -64,7 +63,7 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, known);
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }

@@ -544,8 +544,8 @@ mod tests {
     }
 
     /// A state on the way, where nothing rests.
-    fn moving(field: &Field, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
-        let system = CompiledSystem::new(field, vectors, &model.parameter_values, false, None);
+    fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
+        let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
         let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
         let mut state = StepState::new(&plan, &system, &model.initial, None);
         run(&plan, &Plainly(&system), &mut state, &mut Recorder::default()).unwrap();
@@ -570,12 +570,12 @@ mod tests {
             let path = format!("{folder}{name}.holo");
             let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
             let model = &problem.model;
-            let (field, _) = dirac::extend(model, unroll(model).unwrap()).unwrap();
+            let field = Arc::new(dirac::extend(model, unroll(model).unwrap()).unwrap().0);
             let vectors = StateVectors::of(model);
             let x0 = &moving(&field, &vectors, model);
             for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
                 let mend = Mend::Projects { by_error, tolerance };
-                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, false, Some(mend));
+                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, true, Some(mend));
                 let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
                 let mut work = vec![0.0; system.work_len()];
                 let mut target = vec![0.0; m];

@@ -18,7 +18,8 @@ use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::elaborate::model::{Model, multipliers};
-use holonome_model::rows::{RowField, RowProgram};
+use holonome_model::rows::RowProgram;
+use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::penalty::Penalty;
 

@@ -8,7 +8,7 @@ use holonome_integrate::dirac::extended_field;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::Cost;
 use holonome_model::elaborate::model::Model;
-use holonome_model::rows::RowMechanics;
+use holonome_model::templated::RowMechanics;
 use std::sync::Arc;
 
 /// The program that computes it.

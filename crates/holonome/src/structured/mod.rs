@@ -34,14 +34,14 @@ use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_model::elaborate::model::Model;
-use holonome_model::rows::{self, RowMechanics};
+use holonome_model::templated::{self, RowMechanics};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use holonome_words::option;
 pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
-pub use program::{INDEFINITE, NOTABLE, Start};
+pub use program::Start;
 use program::{Lowering, Program as LoweredProgram};
 use recorder::{Given, Handing, Trace, record};
 use rigid_body::RigidBody;
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`](crate::watched::NOTABLE) where
     /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
@@ -220,7 +220,7 @@ fn step_of_length(
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
     let written_out = needs.recognised() || method.treatment.moves_the_state();
-    let large = model.is_hamiltonian() && rows::repeats(model) && rows::is_holonomic(model);
+    let large = model.is_hamiltonian() && templated::repeats(model) && templated::is_holonomic(model);
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
     (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })

@@ -10,6 +10,7 @@ use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
 use crate::compiled::Bound;
+use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
 use holonome_integrate::phase_space::Equation;
@@ -23,11 +24,6 @@ use std::sync::Arc;
 
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
-
-/// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
-/// second: it is 1 without the step, and the force of the step grows like its inverse.
-pub const NOTABLE: f64 = 0.9;
-pub const INDEFINITE: f64 = 0.5;
 
 /// How a recording becomes numbers.
 pub trait Lowering: Sized {

@@ -5,7 +5,19 @@
 //! with q one more than the order of the error estimate and the factor kept within limits. Powers are rough ones
 //! ([`rough_power`]): an estimate of an error is not worth more.
 
-use crate::state::ControllerMemory;
+use crate::exact;
+use serde::{Deserialize, Serialize};
+
+/// What the step-size controller remembers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ControllerMemory {
+    /// The step to try next; 0 before the first one is chosen.
+    #[serde(with = "exact::number")]
+    pub h: f64,
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4.
+    #[serde(with = "exact::number")]
+    pub last_error: f64,
+}
 
 /// The controller's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]

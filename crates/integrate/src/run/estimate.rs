@@ -2,12 +2,13 @@
 
 use super::Engine;
 use crate::controller::{Measured, Yardstick, error_norm};
+use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::plan::FixedSteps;
 use crate::scales::first_pending;
 use crate::scheme::map::Estimate;
-use crate::state::{Cost, StepState};
+use crate::state::StepState;
 
 impl Engine<'_> {
     /// Makes the first step once for nothing but its error estimate: one that lags behind has none of a step before.

@@ -3,8 +3,8 @@
 
 use super::explicit_rk::{Stages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
 use crate::controller::slots::Slots;
+use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
-use crate::state::Cost;
 use crate::system::System;
 use crate::tableau::Tableau;
 use std::ops::Range;

@@ -4,7 +4,7 @@
 //! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
 
 use super::map::{Blocks, Carry, StepMap};
-use crate::state::Cost;
+use crate::cost::Cost;
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;

@@ -14,9 +14,10 @@ pub use projection::{Projected, Projection, project_initial};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
-use crate::rows::{self, RowField};
+use crate::rows::RowProgram;
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
+use crate::templated::{self, RowField};
 use crate::treatment::dirac;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
@@ -26,7 +27,7 @@ use domains::{field_is_finite, finite_values};
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
 use ranks::{irregular, redundancy};
 use std::cell::LazyCell;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Times in which claims are tested where no run is known: those of a run by default.
 pub const SPAN: (f64, f64) = (0.0, 100.0);
@@ -39,7 +40,7 @@ pub struct Examined {
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
     /// The field with its invariants, if there is one and it is unrolled.
-    pub field: Option<(Field, Structure)>,
+    pub field: Option<(Arc<Field>, Structure)>,
     /// The field row by row, if the model is so large that it is run like that.
     pub rows: Option<RowField>,
     /// Why there is no field, if the model is too large to be unrolled.
@@ -74,7 +75,7 @@ impl Examined {
     /// Takes the claims that are none out of what is held: they are watched only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
-            field.watch_only(&self.varying);
+            Arc::make_mut(field).watch_only(&self.varying);
         }
         if let Some(field) = &mut self.rows {
             watch_only(&mut field.groups, &self.varying, &mut |_| {});
@@ -113,7 +114,7 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
         // Derivatives of what does not exist say nothing.
         found.is_sound().then_some(off)
     };
-    if rows::suits(model, LARGEST_UNROLLED) {
+    if templated::suits(model, LARGEST_UNROLLED) {
         let (field, off) = beside(|| RowField::new(model), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);
@@ -161,7 +162,8 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, span, &mut found);
     }
-    found.field = Some(extended);
+    let (field, structure) = extended;
+    found.field = Some((Arc::new(field), structure));
     found
 }
 
@@ -194,8 +196,7 @@ fn examine_rows(
     backend: &dyn Backend,
     found: &mut Examined,
 ) {
-    let at =
-        |program: &rows::RowProgram| program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
+    let at = |program: &RowProgram| program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);

@@ -1,0 +1,7 @@
+//! Large models as the methods see them, over their templates: the field with its invariants, and the mechanics.
+
+mod field;
+mod mechanics;
+
+pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
+pub use mechanics::RowMechanics;
