@@ -446,7 +446,7 @@ pub(crate) fn with_multipliers<'x>(
     extended.clear();
     extended.extend_from_slice(x);
     extended.resize(x.len() + multipliers.count(), 0.0);
-    multipliers.put(t, x, &mut extended[x.len()..]);
+    multipliers.put(&[t], x, |_| true, &mut extended[x.len()..]);
     extended
 }
 
@@ -539,10 +539,7 @@ impl Observer for Recorder<'_> {
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
         let width = x.len() / t.len();
         if matches!(self.lanes, Lanes::Unknown) && t.len() >= FEWEST_IN_LANES {
-            let batch = match self.multipliers {
-                None => Batch::new(self.recorded, self.system, &self.deviations.target, width),
-                Some(_) => None,
-            };
+            let batch = Batch::new(self.recorded, (self.system, &self.deviations.target), width, self.multipliers);
             self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
         }
         let Lanes::Yes(batch) = &mut self.lanes else {

@@ -20,7 +20,7 @@ pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::compiled::{Compiled, CompiledStep, StateVectors};
 use crate::options::RunOptions;
-use crate::penalty::Penalised;
+use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::Recorded;
 use crate::store::Store;
@@ -101,6 +101,12 @@ impl Simulation {
             Some(Gain::Rate(rate)) => [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat(),
             _ => self.gains.clone(),
         }
+    }
+
+    /// The multipliers of a penalised run, if something recorded uses them.
+    pub(crate) fn recorded_means(&self) -> Option<&MeanMultipliers> {
+        let means = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        means.filter(|_| self.recorded.uses_multipliers)
     }
 
     /// How many targets F₀ stand among the parameters of a step.

@@ -271,7 +271,7 @@ impl Sweep {
             simulation.warnings.push(format!("{error} has no effect: {what}", error = option("error")));
         }
         let starts = match simulation.penalty.as_mut() {
-            Some(penalty) => starts.penalised(penalty.slow.take()),
+            Some(penalty) => starts.penalised(penalty.slow.take(), &simulation.problem.model.initial),
             None => starts,
         };
         let range = part(&sweep);
