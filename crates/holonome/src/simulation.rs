@@ -25,13 +25,13 @@ use crate::problem::Problem;
 use crate::recording::Recorded;
 use crate::store::Store;
 use crate::structured::Program;
+use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::treatment::{Field, InvariantGroup};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// A problem compiled for a method.
@@ -56,7 +56,7 @@ pub struct Simulation {
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
-    pub(crate) system: Compiled,
+    pub(crate) system: Arc<Compiled>,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
     pub(crate) program: Option<Program>,
@@ -64,7 +64,7 @@ pub struct Simulation {
     pub(crate) recorded: Recorded,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
-    pub(crate) initial: Vec<Value>,
+    pub(crate) initial: Vec<Option<Initial>>,
     store: Option<Store>,
 }
 

@@ -367,7 +367,7 @@ fn in_lanes<L: TakesUp>(
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
     let count = (collector.range.end - collector.range.start) as usize;
-    let (system, k) = (&simulation.system, lanes.lanes());
+    let (system, k) = (&*simulation.system, lanes.lanes());
     let width = system.dim() + simulation.recorded.multipliers;
     let mut feed = Feed {
         collector,
@@ -425,7 +425,7 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
-        true => Rates::new(simulation.plan.method.treatment, &simulation.system, |_| false),
+        true => Rates::new(simulation.plan.method.treatment, &*simulation.system, |_| false),
         false => Rates::default(),
     }
 }
