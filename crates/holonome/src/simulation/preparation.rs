@@ -194,7 +194,7 @@ impl Simulation {
             gains,
             plan,
             vectors,
-            system,
+            system: Arc::new(system),
             step,
             program,
             state,
