@@ -122,7 +122,7 @@ fn with_formula(
     debug_assert_eq!(treated.parameters, parameters.len());
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
-    let system = CompiledSystem::new(&treated, vectors, &parameters, false, false).with_untreated(base, &parameters);
+    let system = CompiledSystem::new(&treated, vectors, &parameters, false, None).with_untreated(base, &parameters);
     FeedbackSystem { system: Compiled::Straight(system), gain, text, field: Some(treated), parameters }
 }
 

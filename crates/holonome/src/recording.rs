@@ -12,7 +12,7 @@ use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
-use holonome_integrate::system::System;
+use holonome_integrate::system::{System, all_finite};
 use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::elaborate::model::{Model, Quantity, multipliers};
 use holonome_model::elaborate::shape::Shape;
@@ -553,8 +553,8 @@ impl Observer for Recorder<'_> {
         };
         let rows = batch.rows(self.recorded, t, x);
         for ((undefined, rows), array) in self.undefined.iter_mut().zip(rows).zip(&self.recorded.arrays) {
-            if !rows.iter().all(|v| v.is_finite()) {
-                let bad = |row: &&[f64]| row.iter().any(|v| !v.is_finite());
+            if !all_finite(rows) {
+                let bad = |row: &&[f64]| !all_finite(row);
                 *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
             }
         }

@@ -22,6 +22,8 @@ fn samples_are_the_same_however_many_there_are() {
         ("spherical-pendulum", "suzuki4(rattle)", &["q", "lambda.rod"]),
         ("double-pendulum", "rattle", &["H"]),
         ("spherical-pendulum", "corrected:rk4", &["q", "p", "H", "azimuth", "residual.rod.hidden", "drift.H"]),
+        ("spherical-pendulum", "projection:rk4", &["q", "p", "H", "residual.rod.hidden", "drift.H"]),
+        ("spherical-pendulum", "projection:euler", &["q", "H"]),
         ("kepler", "stormer-verlet-a", &["x", "H", "distance", "drift.H"]),
     ];
     for (name, method, arrays) in cases {
@@ -44,7 +46,7 @@ fn samples_are_the_same_however_many_there_are() {
 
 #[test]
 fn drifts_do_not_depend_on_the_samples() {
-    for method in ["rattle", "corrected:rk4"] {
+    for method in ["rattle", "corrected:rk4", "projection:rk4", "projection:euler"] {
         let (every, few) = (sampled("spherical-pendulum", method, 1), sampled("spherical-pendulum", method, 3000));
         for (every, few) in every.summary.drift.iter().zip(&few.summary.drift) {
             assert_eq!(every.last.to_bits(), few.last.to_bits(), "{method}: {}", every.name);

@@ -47,8 +47,9 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_trajectory_is_what_a_run_gives() {
     let folder = tempfile::tempdir().unwrap();
-    // In lanes with equal steps, with adaptive ones (with and without a known first stage); one by one, because of a
-    // projection, of dense output, of a shorter last step.
+    // In lanes with equal steps, with adaptive ones (with and without a known first stage), with projections that arrive
+    // within the iterations of the loop and with others; one by one, because of a projection around the step, of dense
+    // output, of a shorter last step.
     for (k, (method, step, samples)) in [
         ("plain:rk4", Some(0.01), 5),
         ("feedback:heun", Some(0.01), 2),
@@ -57,6 +58,10 @@ fn a_trajectory_is_what_a_run_gives() {
         ("feedback:tsit5", None, 2),
         ("corrected:bs3", None, 2),
         ("projection:rk4", Some(0.05), 2),
+        ("projection:rk4", Some(0.5), 2),
+        ("projection:euler", Some(0.02), 3),
+        ("projection:dop853", None, 2),
+        ("projection:tsit5", None, 2),
         ("symmetric-projection:rk4", Some(0.05), 2),
         ("corrected:dop853", None, 9),
         ("plain:rk4", Some(0.3), 2),

@@ -41,6 +41,9 @@ pub trait LaneSystem: Sync {
     /// Whether steps end with a correction.
     fn corrects(&self) -> bool;
 
+    /// Adds what treating the results of so many steps costs; says whether a treatment moves them.
+    fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool;
+
     /// The vectors of a state.
     fn vectors(&self) -> &Vectors;
 

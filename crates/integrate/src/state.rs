@@ -183,6 +183,14 @@ impl Cost {
         self.jacobian += count;
         self.linear_solves += count;
     }
+
+    /// Adds so many projections of so many iterations each.
+    pub fn count_projections(&mut self, count: u64, iterations: u64) {
+        self.jacobian += count;
+        self.invariants += count * (1 + iterations);
+        self.newton_iterations += count * iterations;
+        self.linear_solves += count * iterations;
+    }
 }
 
 /// h·λmax/r along the run (see [`crate::stability`]).

@@ -75,6 +75,22 @@ pub trait System: Sync {
         None
     }
 
+    /// The projection of `x` to F = `target` with the `carried` scales of its vectors, and then [`System::monitor`], if this
+    /// system can do that by itself, faster than [`Projection`] does: gives the number of iterations then. None where these
+    /// do not suffice, and `x` is as it was.
+    ///
+    /// [`Projection`]: crate::treatment::projection::Projection
+    fn project(
+        &self,
+        (_t, _target, _carried): (f64, &[f64], &[f64]),
+        _x: &mut [f64],
+        _values: &mut [f64],
+        _deviations: &mut [f64],
+        _work: &mut [f64],
+    ) -> Option<u64> {
+        None
+    }
+
     /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]);
 

@@ -84,6 +84,7 @@ pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
 }
 
 /// Copies lane `lane` of `all` into `one`.
+#[inline]
 pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
     for (k, one) in one.iter_mut().enumerate() {
         *one = all[k * lanes + lane];
@@ -91,6 +92,7 @@ pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
 }
 
 /// Copies `one` into lane `lane` of `all`.
+#[inline]
 pub fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
     for (k, one) in one.iter().enumerate() {
         all[k * lanes + lane] = *one;

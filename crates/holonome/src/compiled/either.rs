@@ -141,6 +141,17 @@ impl System for Compiled {
         self.system().correct(at, x, values, deviations, work)
     }
 
+    fn project(
+        &self,
+        at: (f64, &[f64], &[f64]),
+        x: &mut [f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) -> Option<u64> {
+        self.system().project(at, x, values, deviations, work)
+    }
+
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
         self.system().invariant_jacobian(t, x, values, work);
     }

@@ -1,14 +1,13 @@
 //! A method's step compiled for several trajectories side by side.
 
 use super::formula::Formula;
-use super::map::{CompiledStep, effective_treatment, repeated_tape};
-use super::step::Ingredients;
+use super::map::{CompiledStep, repeated_tape};
+use super::step::{Ingredients, Mend};
 use super::vectors::StateVectors;
 use super::{Watching, march, watch_tape};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
-use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::state::Cost;
@@ -25,7 +24,7 @@ pub struct CompiledLanes {
     lanes: usize,
     dimension: usize,
     groups: usize,
-    corrects: bool,
+    mend: Option<Mend>,
     vectors: Arc<StateVectors>,
     kept: Kept,
     field: Box<dyn Kernel>,
@@ -61,23 +60,19 @@ impl CompiledLanes {
     ) -> Option<CompiledLanes> {
         let tableau = plan.method.scheme.runge_kutta()?;
         let formula = Formula::new(&field.graph, &field.field);
-        let corrects = CompiledStep::suits(plan, field, &formula)?;
-        match effective_treatment(plan, field) {
-            Treatment::Plain | Treatment::Feedback => {}
-            Treatment::Corrected if corrects => {}
-            _ => return None,
+        if !CompiledStep::suits(plan, field, &formula) || !CompiledStep::ends_in_formulas(plan, field) {
+            return None;
         }
-        let ingredients = Ingredients { tableau, dimension: field.dimension, parameters, field: &formula, vectors };
-        let (equal_steps, lagged) = (plan.fixed_step().is_some(), tableau.lagged.is_some());
-        let kept =
-            Kept { sizes: corrects || !equal_steps, weights: corrects, lagged: corrects && equal_steps && lagged };
+        let (dimension, mend) = (field.dimension, Mend::of(plan, field));
+        let kept = Mend::kept(mend, plan);
+        let ingredients = Ingredients { tableau, dimension, parameters, field: &formula, vectors, kept };
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let tape = repeated_tape(&ingredients, field, targets, corrects);
+                let tape = repeated_tape(&ingredients, field, targets, mend);
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, None, corrects)?;
+                let settling = CompiledStep::settling(plan, field, vectors, None)?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
                 (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }
@@ -88,7 +83,7 @@ impl CompiledLanes {
             lanes,
             dimension: field.dimension,
             groups: field.groups.len(),
-            corrects,
+            mend,
             vectors: Arc::clone(vectors),
             kept,
             field: compile(&alone, lanes),
@@ -147,7 +142,14 @@ impl LaneSystem for CompiledLanes {
     }
 
     fn corrects(&self) -> bool {
-        self.corrects
+        self.mend == Some(Mend::Corrects)
+    }
+
+    fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool {
+        if let Some(mend) = self.mend {
+            mend.count(steps, cost);
+        }
+        self.mend.is_some()
     }
 
     fn vectors(&self) -> &Vectors {
@@ -219,11 +221,11 @@ impl EqualSteps for CompiledLanes {
         let (start, rest) = state.split_at_mut(x.len());
         let (watched, rest) = rest.split_at_mut(largest.len());
         let (scales, rest) = rest.split_at_mut(carry.carried.len());
-        let (innovation, number) = rest.split_at_mut(if self.corrects { self.lanes } else { 0 });
+        let (unsettled, number) = rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
         start.copy_from_slice(x);
         watched.fill(0.0);
         scales.copy_from_slice(carry.carried);
-        innovation.fill(0.0);
+        unsettled.fill(0.0);
         number.fill(steps.start as f64);
         kernel.iterate(&bound.advance, state, steps.end - steps.start, work);
         let (end, rest) = state.split_at(x.len());
@@ -232,8 +234,15 @@ impl EqualSteps for CompiledLanes {
         x.copy_from_slice(end);
         largest.copy_from_slice(watched);
         carry.carried.copy_from_slice(scales);
-        if self.corrects {
-            carry.innovation.copy_from_slice(&rest[..self.lanes]);
+        match self.mend {
+            Some(Mend::Corrects) => carry.innovation.copy_from_slice(&rest[..self.lanes]),
+            Some(Mend::Projects { .. }) => {
+                carry.innovation.fill(0.0);
+                for (missed, unsettled) in carry.missed.iter_mut().zip(rest) {
+                    *missed = *unsettled != 0.0;
+                }
+            }
+            None => {}
         }
         self.watch.watching.finish(largest, self.lanes);
     }
@@ -241,9 +250,7 @@ impl EqualSteps for CompiledLanes {
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {
         let steps = steps.end - steps.start;
         cost.field += steps * self.tableau.stages_of_step as u64;
-        if self.corrects {
-            cost.count_corrections(steps);
-        }
+        self.count_treatments(steps, cost);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
 use super::formula::Formula;
-use super::step::{Ingredients, Settling, correction};
+use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::{Bound, Watching, march};
 use holonome_integrate::controller::slots::Slots;
@@ -9,7 +9,7 @@ use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, LoopPlaces, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{System, all_finite};
 use holonome_integrate::tableau::Tableau;
@@ -44,25 +44,29 @@ impl CompiledStep {
     ) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         let formula = Formula::new(&field.graph, &field.field);
-        let Some(corrects) = CompiledStep::suits(plan, field, &formula) else { return CompiledStep::default() };
+        if !CompiledStep::suits(plan, field, &formula) {
+            return CompiledStep::default();
+        }
+        let (dimension, mend) = (field.dimension, Mend::of(plan, field));
+        let kept = Mend::kept(mend, plan);
         let ingredients =
-            Ingredients { tableau, dimension: field.dimension, parameters: parameters.len(), field: &formula, vectors };
+            Ingredients { tableau, dimension, parameters: parameters.len(), field: &formula, vectors, kept };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let tape = repeated_tape(&ingredients, field, targets, corrects);
+                let tape = repeated_tape(&ingredients, field, targets, mend);
                 let all = [parameters, &[fixed.h, plan.t0]].concat();
                 let repeated = Repeated {
                     kernel: Bound::new(&tape, &all),
                     watching: Watching::of(field),
                     len: tape.states,
-                    carried: if corrects { ingredients.carried_by_equal_steps() } else { 0 },
+                    carried: kept.carried(&vectors.vectors),
                     evaluations: tableau.stages_of_step as u64,
-                    corrects,
+                    mend,
                 };
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, known, corrects);
+                let settling = CompiledStep::settling(plan, field, vectors, known);
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }
@@ -70,17 +74,19 @@ impl CompiledStep {
         }
     }
 
-    /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole; whether it corrects, then.
-    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> Option<bool> {
+    /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole.
+    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
         let tableau = plan.method.scheme.tableau();
-        if formula.operations() * tableau.stages > LONGEST_STEP {
-            return None;
-        }
+        let small = formula.operations() * tableau.stages <= LONGEST_STEP;
+        // Attempts are the same whatever is done to their result.
+        small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
+    }
+
+    /// Whether what is done to the results of steps is done by formulas, if anything is.
+    pub(super) fn ends_in_formulas(plan: &Plan, field: &Field) -> bool {
         match effective_treatment(plan, field) {
-            Treatment::Plain | Treatment::Feedback => Some(false),
-            Treatment::Corrected if field.invariants.len() <= super::FEW_INVARIANTS => Some(true),
-            // Attempts are the same whatever is done to their result.
-            _ => matches!(plan.stepping, Stepping::Adaptive(_)).then_some(false),
+            Treatment::Plain | Treatment::Feedback => true,
+            _ => Mend::of(plan, field).is_some(),
         }
     }
 
@@ -90,18 +96,15 @@ impl CompiledStep {
         field: &Field,
         vectors: &StateVectors,
         known: Option<&Settling>,
-        corrects: bool,
     ) -> Option<Settling> {
-        let formulas = match effective_treatment(plan, field) {
-            Treatment::Plain | Treatment::Feedback => true,
-            Treatment::Corrected => corrects,
-            Treatment::Projection | Treatment::SymmetricProjection => false,
-        };
-        let small = field.graph.reachable(&field.invariants).len() <= super::SMALL_SYSTEM;
-        (formulas && small).then(|| match known {
-            Some(known) if !corrects => known.watching(),
-            Some(known) if known.corrects() => known.clone(),
-            _ => Settling::new(field, corrects.then_some(vectors)),
+        if !CompiledStep::ends_in_formulas(plan, field) || !super::is_small(field) {
+            return None;
+        }
+        let mend = Mend::of(plan, field);
+        Some(match known {
+            Some(known) if known.mend() == mend => known.clone(),
+            Some(known) if mend.is_none() => known.watching(),
+            _ => Settling::new(field, mend.map(|mend| (mend, vectors))),
         })
     }
 
@@ -138,11 +141,11 @@ struct Repeated {
     /// How many numbers are carried of the scales of the vectors.
     carried: usize,
     evaluations: u64,
-    corrects: bool,
+    mend: Option<Mend>,
 }
 
 /// The tape of equal steps over a field whose targets F₀ are parameters from number `targets` on.
-pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: usize, corrects: bool) -> Tape {
+pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: usize, mend: Option<Mend>) -> Tape {
     let constraints = field.constraints;
     let target = |g: &mut Graph, row: usize| g.parameter(targets + row - constraints);
     let mut first = field.clone();
@@ -150,8 +153,8 @@ pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: u
     let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    let correct = corrects.then(|| correction(field, ingredients.vectors, field.dimension, target));
-    ingredients.repeated(&first, &groups, correct.as_ref())
+    let mending = mend.map(|mend| Mending::new(field, ingredients.vectors, mend, field.dimension, target));
+    ingredients.repeated(&first, &groups, mending.as_ref())
 }
 
 impl Repeated {
@@ -182,30 +185,38 @@ impl Blocks for Repeated {
         let carried = n + groups..n + groups + self.carried;
         state[carried.clone()].copy_from_slice(&carry.scales[..self.carried]);
         let mut rest = state[carried.end..].iter_mut();
-        if self.corrects
-            && let Some(innovation) = rest.next()
+        if self.mend.is_some()
+            && let Some(unsettled) = rest.next()
         {
-            *innovation = 0.0;
+            *unsettled = 0.0;
         }
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        self.kernel.iterate(state, count, work);
-        if self.corrects {
-            *carry.innovation = state[carried.end];
-            carry.scales.copy_from_slice(&state[carried]);
-        }
+        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let mut outputs = carry.outputs;
+        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
+            self.kernel.iterate(state, steps.end - steps.start, work);
+        });
+        let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
+        carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
-        true
+        match self.mend {
+            Some(Mend::Projects { .. }) => unsettled == 0.0,
+            _ => {
+                *carry.innovation = unsettled;
+                true
+            }
+        }
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {
         let steps = steps.end - steps.start;
         cost.field += steps * self.evaluations;
-        if self.corrects {
-            cost.count_corrections(steps);
+        if let Some(mend) = self.mend {
+            mend.count(steps, cost);
         }
     }
 }
@@ -240,6 +251,7 @@ impl Attempts {
             slots: ingredients.slots(settling),
             watching: Watching::of(field),
             evaluations,
+            mend: settling.mend(),
         });
         Attempts {
             staged: Bound::new(&ingredients.attempt(), &[parameters, &[adaptive.rtol]].concat()),
@@ -267,6 +279,7 @@ struct March {
     slots: Slots,
     watching: Watching,
     evaluations: u64,
+    mend: Option<Mend>,
 }
 
 impl map::Attempts for March {
@@ -280,6 +293,12 @@ impl map::Attempts for March {
 
     fn evaluations(&self) -> u64 {
         self.evaluations
+    }
+
+    fn count_treatments(&self, steps: u64, cost: &mut Cost) {
+        if let Some(mend) = self.mend {
+            mend.count(steps, cost);
+        }
     }
 
     fn finish(&self, largest: &mut [f64]) {

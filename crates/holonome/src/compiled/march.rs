@@ -3,7 +3,7 @@
 //! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
 //! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
 
-use super::step::{Attempted, Ingredients, Settled, Settling, taken};
+use super::step::{Attempted, Ingredients, Mend, Settled, Settling, taken};
 use super::tracing::TracingSpace;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR, SHRINK_BLINDLY};
 use holonome_integrate::controller::slots::{Slots, Status};
@@ -23,9 +23,8 @@ pub fn parameters(adaptive: &AdaptiveSteps) -> [f64; 5] {
 impl Ingredients<'_> {
     /// Where the state of the loop stands.
     pub fn slots(&self, settling: &Settling) -> Slots {
-        let corrects = settling.corrects();
-        let first = self.tableau.first_same_as_last && !corrects;
-        Slots::new(first, corrects, &self.vectors.vectors, settling.groups())
+        let first = self.tableau.first_same_as_last && settling.mend().is_none();
+        Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
 
     /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
@@ -73,8 +72,8 @@ impl Ingredients<'_> {
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
-        let Settled { x: x1_settled, largest, innovation, .. } =
-            settling.at(g, t1, &[&x1[..], &target, &carry[vectors.count()..]].concat());
+        let Settled { x: x1_settled, largest, unsettled, .. } =
+            settling.at(g, t1, &[&x1[..], &target].concat(), &carry[settling.scales()]);
 
         // What it came to: an error that is NaN where x₁ is not finite.
         let biggest = g.constant(f64::MAX);
@@ -93,7 +92,12 @@ impl Ingredients<'_> {
         let status = before[slots.status];
         let going = g.binary(Binary::Equal, status, zero);
         let going = g.binary(Binary::And, going, may_be);
-        let good = g.binary(Binary::And, small, whole);
+        let mut good = g.binary(Binary::And, small, whole);
+        let projects = matches!(settling.mend(), Some(Mend::Projects { .. }));
+        if projects {
+            let settled = g.binary(Binary::LessEqual, unsettled, zero);
+            good = g.binary(Binary::And, good, settled);
+        }
         let accepted = g.binary(Binary::And, going, good);
         let retried = g.binary(Binary::And, is_first, is_number);
         let not_first = g.unary(Unary::Not, is_first);
@@ -151,8 +155,8 @@ impl Ingredients<'_> {
             let largest = g.largest(deviation, before[slot]);
             after[slot] = g.select(accepted, largest, before[slot]);
         }
-        if settling.corrects() {
-            let innovation = g.sqrt(innovation);
+        if settling.mend() == Some(Mend::Corrects) {
+            let innovation = g.sqrt(unsettled);
             let larger = g.binary(Binary::Less, before[slots.innovation], innovation);
             let larger = g.binary(Binary::And, accepted, larger);
             after[slots.innovation] = g.select(larger, innovation, before[slots.innovation]);
@@ -173,6 +177,11 @@ impl Ingredients<'_> {
         let number = |g: &mut Graph, status: Status| g.constant(status.number());
         let (broken, undefined) = (number(g, Status::Broken), number(g, Status::Undefined));
         let (held, arrived) = (number(g, Status::Held), number(g, Status::Arrived));
+        let mut broken = broken;
+        if projects {
+            let unsettled = number(g, Status::Unsettled);
+            broken = g.select(whole, unsettled, broken);
+        }
         let ended = g.select(small, broken, undefined);
         let ended = g.select(may_be, ended, held);
         let at_end = g.select(is_last, arrived, zero);
@@ -398,7 +407,12 @@ mod tests {
         let mut rejected = 0;
         for (text, method, rtol) in MODELS.iter().enumerate().flat_map(|(k, text)| {
             let methods = ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3"];
-            methods.map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
+            let projected = ["projection:dop853", "projection:tsit5", "projection:bs3"];
+            methods
+                .into_iter()
+                .chain(projected)
+                .map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
+                .collect::<Vec<_>>()
         }) {
             let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).expect("a model");
             let folder = tempfile::tempdir().unwrap();

@@ -31,6 +31,7 @@ use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use pull::Pull;
 use std::sync::Arc;
+pub use step::Mend;
 use step::{Settled, Settling};
 use vectors::Masses;
 
@@ -221,8 +222,8 @@ pub struct CompiledSystem {
     derivative: Option<Bound>,
     /// (x, F₀) to F and the groups' deviations.
     watch: Option<Bound>,
-    /// (x, F₀) to the corrected x, F and deviations there.
-    correct: Option<Bound>,
+    /// (x, F₀, scales) to what the method's treatment makes of x, F and deviations there.
+    mend: Option<Bound>,
     watching: Watching,
     /// The formulas of both, of which a step that ends with them is made, too: they are the dearest to optimise.
     settling: Option<Arc<Settling>>,
@@ -232,13 +233,14 @@ pub struct CompiledSystem {
 
 impl CompiledSystem {
     /// Compiles `field` for these parameters (the model's, then its treatment's inputs). The directional
-    /// derivative is compiled only where it is asked for: one pilot run uses it. So is the correction. `vectors` make up the state.
+    /// derivative is compiled only where it is asked for: one pilot run uses it. So is what is done to the results of steps.
+    /// `vectors` make up the state.
     pub fn new(
         field: &Field,
         vectors: &Arc<StateVectors>,
         parameters: &[f64],
         with_derivative: bool,
-        with_correction: bool,
+        mend: Option<Mend>,
     ) -> CompiledSystem {
         let entries: Vec<Node> = field.jacobian.iter().flatten().map(|&(_, node)| node).collect();
         let derivative = with_derivative.then(|| {
@@ -248,10 +250,9 @@ impl CompiledSystem {
             Bound::of(&doubled, &nodes, parameters)
         });
         let watching = Watching::of(field);
-        let small = field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM;
-        let corrects = with_correction && small && (1..=FEW_INVARIANTS).contains(&field.invariants.len());
-        let settling = small.then(|| Arc::new(Settling::new(field, corrects.then_some(&**vectors))));
-        let settled = |settling: &Settling| Bound::new(&settling_tape(field, settling, vectors), parameters);
+        let mend = mend.map(|mend| (mend, &**vectors));
+        let settling = is_small(field).then(|| Arc::new(Settling::new(field, mend)));
+        let settled = |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
         CompiledSystem {
             dimension: field.dimension,
             field: Bound::of(field, &field.field, parameters),
@@ -261,7 +262,7 @@ impl CompiledSystem {
             jacobian: Bound::of(field, &entries, parameters),
             derivative,
             watch: settling.as_ref().map(|settling| settled(&settling.watching())),
-            correct: settling.as_ref().filter(|settling| settling.corrects()).map(|settling| settled(settling)),
+            mend: settling.as_ref().filter(|settling| settling.mend().is_some()).map(|settling| settled(settling)),
             watching,
             settling,
             // What stands behind the model's own parameters is none of theirs.
@@ -282,9 +283,13 @@ impl CompiledSystem {
         self
     }
 
-    /// The formulas that watch and correct, where these are kernels of their own.
+    /// The formulas that watch and mend, where these are kernels of their own.
     pub fn settling(&self) -> Option<&Settling> {
         self.settling.as_deref()
+    }
+
+    fn mends_by(&self) -> Option<Mend> {
+        self.settling.as_ref().and_then(|settling| settling.mend())
     }
 
     /// Gives the kernels of F and DF other parameters, and no other kernel.
@@ -332,7 +337,7 @@ impl CompiledSystem {
             jacobian: self.jacobian.rebound(parameters),
             derivative: optional(&self.derivative),
             watch: optional(&self.watch),
-            correct: optional(&self.correct),
+            mend: optional(&self.mend),
             watching: self.watching.clone(),
             settling: self.settling.clone(),
             masses: self.masses.rebound(parameters),
@@ -385,18 +390,29 @@ impl Watching {
     }
 }
 
-/// A tape from (x, F₀) to x, F and the largest deviation of every group; with a correction over `vectors` from (x, F₀, w²)
-/// to those of the corrected x and the square of the innovation.
-fn settling_tape(field: &Field, settling: &Settling, vectors: &StateVectors) -> Tape {
+/// Whether a field's invariants are watched by formulas.
+fn is_small(field: &Field) -> bool {
+    field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM
+}
+
+/// Whether the results of steps are mended by formulas.
+fn mends(field: &Field) -> bool {
+    (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field)
+}
+
+/// A tape from (x, F₀, scales) to the settled x, F and the largest deviation of every group there, and how unsettled it is
+/// where it is mended.
+fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let states = n + m + if settling.corrects() { vectors.vectors.count() } else { 0 };
+    let states = n + m + settling.scales().len();
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
-    let Settled { x, values, largest, innovation } = settling.at(&mut g, t, &inputs);
+    let (inputs, scales) = inputs.split_at(n + m);
+    let Settled { x, values, largest, unsettled } = settling.at(&mut g, t, inputs, scales);
     let mut outputs = [x, values, largest].concat();
-    if settling.corrects() {
-        outputs.push(innovation);
+    if settling.mend().is_some() {
+        outputs.push(unsettled);
     }
     Tape::of_fused(&g, &outputs, states, field.parameters)
 }
@@ -441,7 +457,7 @@ fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
     let states = n + m + vectors.count();
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
     let terms = formula.at(&mut g, t, &inputs);
-    let Settled { largest, .. } = settling.at(&mut g, t, &inputs[..n + m]);
+    let Settled { largest, .. } = settling.at(&mut g, t, &inputs[..n + m], &[]);
     Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
 }
 
@@ -511,29 +527,29 @@ fn group(g: &InvariantGroup) -> Group {
 }
 
 impl CompiledSystem {
-    /// Runs a kernel of [`settling_tape`]; gives the settled x, and the square of the innovation where there are weights.
+    /// Runs a kernel of [`settling_tape`]; gives the settled x, and how unsettled it is.
     fn run_settling<'w>(
         &self,
         kernel: &Bound,
-        (t, target, weights, x): (f64, &[f64], &[f64], &[f64]),
+        (t, target, scales, x): (f64, &[f64], &[f64], &[f64]),
         values: &mut [f64],
         deviations: &mut [f64],
         work: &'w mut [f64],
     ) -> (&'w [f64], f64) {
         let (n, m) = (self.dimension, values.len());
-        let (inputs, work) = work.split_at_mut(n + m + weights.len());
+        let (inputs, work) = work.split_at_mut(n + m + scales.len());
         inputs[..n].copy_from_slice(x);
         inputs[n..n + m].copy_from_slice(target);
-        inputs[n + m..].copy_from_slice(weights);
+        inputs[n + m..].copy_from_slice(scales);
         let (outputs, work) = work.split_at_mut(kernel.outputs());
         kernel.run(t, inputs, outputs, work);
         let (settled, rest) = outputs.split_at(n);
         let (f, rest) = rest.split_at(m);
-        let (drift, innovation) = rest.split_at(deviations.len());
+        let (drift, unsettled) = rest.split_at(deviations.len());
         values.copy_from_slice(f);
         deviations.copy_from_slice(drift);
         self.watching.finish(deviations, 1);
-        (settled, innovation.first().copied().unwrap_or(0.0))
+        (settled, unsettled.first().copied().unwrap_or(0.0))
     }
 }
 
@@ -545,8 +561,8 @@ impl System for CompiledSystem {
     fn work_len(&self) -> usize {
         let (n, m, groups) = (self.dimension, self.invariants.count, self.invariants.groups.len());
         let derivative = self.derivative.as_ref().map_or(0, |d| d.work_len() + 2 * n);
-        let watching = [&self.watch, &self.correct].into_iter().flatten().map(Bound::work_len).max();
-        let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + self.vectors().count() + 1);
+        let watching = [&self.watch, &self.mend].into_iter().flatten().map(Bound::work_len).max();
+        let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + 2 * self.vectors().count() + 1);
         let (field, masses) = (self.field.work_len(), self.masses.work_len());
         let untreated = self.untreated.as_ref().map_or(0, Bound::work_len);
         let (values, jacobian) = (self.values.work_len(), self.jacobian.work_len());
@@ -613,11 +629,30 @@ impl System for CompiledSystem {
         deviations: &mut [f64],
         work: &mut [f64],
     ) -> Option<f64> {
-        let correct = self.correct.as_ref()?;
+        let correct = self.mend.as_ref().filter(|_| self.mends_by() == Some(Mend::Corrects))?;
         let at = (t, target, weights, &*x);
         let (corrected, innovation) = self.run_settling(correct, at, values, deviations, work);
         x.copy_from_slice(corrected);
         Some(innovation)
+    }
+
+    fn project(
+        &self,
+        (t, target, carried): (f64, &[f64], &[f64]),
+        x: &mut [f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) -> Option<u64> {
+        let project = self.mend.as_ref().filter(|_| matches!(self.mends_by(), Some(Mend::Projects { .. })))?;
+        let scales = &carried[self.settling.as_ref()?.scales()];
+        let at = (t, target, scales, &*x);
+        let (projected, unsettled) = self.run_settling(project, at, values, deviations, work);
+        if unsettled != 0.0 {
+            return None;
+        }
+        x.copy_from_slice(projected);
+        Some(step::ITERATIONS)
     }
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {

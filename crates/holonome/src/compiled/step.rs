@@ -4,16 +4,22 @@ use super::Watching;
 use super::formula::Formula;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use holonome_integrate::scales::{UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
+use holonome_integrate::method::Treatment;
+use holonome_integrate::plan::Plan;
+use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step};
 use holonome_integrate::space::Space;
+use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::{Corrected, CorrectionScales, corrected, deviation};
+use holonome_model::treatment::correction::{
+    Arrival, Corrected, CorrectionScales, Projected, corrected, deviation, projected,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,8 +33,9 @@ pub struct Ingredients<'a> {
     pub parameters: usize,
     /// X(t, x).
     pub field: &'a Formula,
-    /// The vectors of the state.
+    /// The vectors of the state, and which of their scales equal steps carry.
     pub vectors: &'a StateVectors,
+    pub kept: Kept,
 }
 
 impl Ingredients<'_> {
@@ -46,15 +53,15 @@ impl Ingredients<'_> {
 
     /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
     /// and the start of time are parameters after the others. `first` gives X and then the deviations of the groups, both
-    /// at the start of the step, where they share what they have in common; `correct` the corrected state.
+    /// at the start of the step, where they share what they have in common; `mend` what is done to its result.
     ///
-    /// What is carried are the scales of the vectors and the largest square of an innovation, where a correction takes them.
-    /// The number of the step is there only if something depends on the time.
-    pub fn repeated(&self, first: &Formula, groups: &[usize], correct: Option<&Formula>) -> Tape {
+    /// What is carried are the scales of the vectors and the largest [`Mended::unsettled`], where something is done. The
+    /// number of the step is there only if something depends on the time.
+    pub fn repeated(&self, first: &Formula, groups: &[usize], mend: Option<&Mending>) -> Tape {
         let n = self.dimension;
-        let counts = first.reads_time() || correct.is_some_and(Formula::reads_time);
+        let counts = first.reads_time() || mend.is_some_and(|mend| mend.formula.reads_time());
         let slots = groups.iter().max().map_or(0, |&last| last + 1);
-        let carried = if correct.is_some() { self.carried_by_equal_steps() + 1 } else { 0 };
+        let carried = if mend.is_some() { self.kept.carried(&self.vectors.vectors) + 1 } else { 0 };
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
@@ -69,16 +76,14 @@ impl Ingredients<'_> {
         let mut x1 = x.clone();
         fixed_step(self.tableau, &mut space, t, h, &x, &mut stages, &mut x1);
         let mut carry = Vec::new();
-        if let Some(correct) = correct {
+        if let Some(mend) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
-            let (innovation, carried) = carried.split_last().expect("the innovation is carried, too");
+            let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, &stages, &x1, carried);
             let g = &mut space.graph;
-            let count = self.vectors.vectors.count();
-            let mut corrected = correct.at(g, t1, &[&x1[..], &carry[count..2 * count]].concat());
-            let last = corrected.pop().expect("the innovation follows the state");
-            carry.push(g.largest(last, *innovation));
-            x1 = corrected;
+            let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
+            carry.push(g.largest(unsettled, *largest));
+            x1 = x;
         }
         let g = &mut space.graph;
         let mut largest: Vec<Node> = (0..slots).map(|i| g.state(n + i)).collect();
@@ -92,12 +97,6 @@ impl Ingredients<'_> {
         Tape::of_fused(g, &outputs, n + slots + carried + usize::from(counts), self.parameters + 2)
     }
 
-    /// How many numbers equal steps carry of the scales.
-    pub fn carried_by_equal_steps(&self) -> usize {
-        let lagged = if self.tableau.lagged.is_some() { self.dimension } else { 0 };
-        2 * self.vectors.vectors.count() + lagged
-    }
-
     /// The scales after an equal step, as `holonome_integrate::run` finds them for a single one.
     fn equal_step_scales(
         &self,
@@ -109,6 +108,11 @@ impl Ingredients<'_> {
     ) -> Vec<Node> {
         let (vectors, count) = (&self.vectors.vectors, self.vectors.vectors.count());
         let (sizes, rest) = carried.split_at(count);
+        if !self.kept.weights {
+            let g = &mut space.graph;
+            let measured = Measured { error: g.zero(), sizes: squares(g, x1, vectors), errors: Vec::new() };
+            return taken(g, sizes, &[], &measured);
+        }
         let (weights, pending) = rest.split_at(count);
         let Some(lagged) = &self.tableau.lagged else {
             let errors: Vec<Vec<Node>> = self
@@ -198,30 +202,137 @@ pub(super) struct Attempted<'a> {
     pub stages: Stages<Vec<Node>>,
 }
 
-/// The corrected x of `field` and the square of the innovation. The targets F₀ are the nodes that `target` gives for rows
-/// that are no constraints; w² of the vectors are states from number `weights_from` on.
-pub fn correction(
-    field: &Field,
-    vectors: &StateVectors,
-    weights_from: usize,
-    target: impl Fn(&mut Graph, usize) -> Node,
-) -> Formula {
-    let mut corrector = field.clone();
-    let count = vectors.vectors.count();
-    let weights: Vec<Node> = (0..count).map(|k| corrector.graph.state(weights_from + k)).collect();
-    let largest_innovation = largest_innovation(count);
-    let families: Vec<Range<usize>> = vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
-    let (vector_of, weights, families) = (&vectors.vector_of[..], &weights[..], &families[..]);
-    let scales = CorrectionScales { vector_of, weights, families, largest_innovation };
-    let Corrected { mut x, innovation } = corrected(&mut corrector, &scales, target);
-    x.push(innovation);
-    Formula::new(&corrector.graph, &x)
+/// What formulas do to a step's result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mend {
+    /// A correction.
+    Corrects,
+    /// A projection, with a distance from the invariants that is near enough; in the metric of the step's error or in the
+    /// Euclidean one.
+    Projects { by_error: bool, tolerance: f64 },
 }
 
-/// What is done at the end of a step: a correction where the method has one, and then F and the deviations.
+/// Iterations of a projection. Each multiplies what is left by the step's error: after the third it is round-off where that
+/// was below 1e-4. After steps with larger errors the iteration goes on by itself. One takes a tenth of the time of a step
+/// of the spherical pendulum by `rk4`.
+pub(super) const ITERATIONS: u64 = 3;
+
+impl Mend {
+    /// What the treatment of `plan` does to a result over `field`; none where there is nothing to be done, or where it is
+    /// not done by formulas.
+    pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
+        let mends = super::mends(field);
+        match super::map::effective_treatment(plan, field) {
+            Treatment::Corrected if mends => Some(Mend::Corrects),
+            Treatment::Projection if mends => Some(Mend::Projects {
+                by_error: projects_by_error(plan),
+                tolerance: plan.projection_tolerance.unwrap_or(0.0),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Which of the carried scales of so many vectors it takes.
+    fn scales(self, count: usize) -> Range<usize> {
+        match self {
+            Mend::Corrects => count..2 * count,
+            Mend::Projects { by_error: true, .. } => 0..2 * count,
+            Mend::Projects { by_error: false, .. } => 0..count,
+        }
+    }
+
+    /// The scales that a run of `plan` keeps where this is done to the results of its steps, or nothing is.
+    pub fn kept(mend: Option<Mend>, plan: &Plan) -> Kept {
+        let weights = mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
+        let equal_steps = plan.fixed_step().is_some();
+        let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+        Kept { sizes: mend.is_some() || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+    }
+
+    /// Adds what `count` times of it cost.
+    pub fn count(self, count: u64, cost: &mut Cost) {
+        match self {
+            Mend::Corrects => cost.count_corrections(count),
+            Mend::Projects { .. } => cost.count_projections(count, ITERATIONS),
+        }
+    }
+}
+
+/// [`Mend`] as a formula of (x, targets, scales).
+pub struct Mending {
+    pub mend: Mend,
+    formula: Formula,
+    /// Which of the carried scales it takes.
+    scales: Range<usize>,
+}
+
+/// A mended state.
+pub struct Mended {
+    /// x.
+    pub x: Vec<Node>,
+    /// How little is to be thought of it: the square of the innovation of a correction, and of a projection 0 or, where it
+    /// has not arrived, infinity.
+    pub unsettled: Node,
+}
+
+impl Mending {
+    /// What `mend` does over `field`. The targets F₀ are the nodes that `target` gives for rows that are no constraints;
+    /// the scales are states from number `scales_from` on.
+    pub fn new(
+        field: &Field,
+        vectors: &StateVectors,
+        mend: Mend,
+        scales_from: usize,
+        target: impl Fn(&mut Graph, usize) -> Node,
+    ) -> Mending {
+        let mut field = field.clone();
+        let count = vectors.vectors.count();
+        let taken = mend.scales(count);
+        let scales: Vec<Node> = (0..taken.len()).map(|k| field.graph.state(scales_from + k)).collect();
+        let families: Vec<Range<usize>> =
+            vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
+        let (sizes, weights) = match mend {
+            Mend::Corrects => (&[][..], &scales[..]),
+            Mend::Projects { .. } => scales.split_at(count),
+        };
+        let of = CorrectionScales {
+            vector_of: &vectors.vector_of,
+            weights,
+            families: &families,
+            largest_innovation: largest_innovation(count),
+        };
+        let mut outputs;
+        match mend {
+            Mend::Corrects => {
+                let Corrected { x, innovation } = corrected(&mut field, &of, target);
+                outputs = x;
+                outputs.push(innovation);
+            }
+            Mend::Projects { tolerance, .. } => {
+                let arrival = Arrival { sizes, tolerance, iterations: ITERATIONS as usize };
+                let Projected { x, arrived } = projected(&mut field, &of, &arrival, target);
+                let g = &mut field.graph;
+                let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
+                outputs = x;
+                outputs.push(g.select(arrived, zero, infinite));
+            }
+        }
+        Mending { mend, formula: Formula::new(&field.graph, &outputs), scales: taken }
+    }
+
+    /// It at (t, x) and the targets where these are states, with the scales that it takes.
+    fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
+        let mut x = self.formula.at(g, t, &[inputs, scales].concat());
+        let unsettled = x.pop().expect("it follows the state");
+        Mended { x, unsettled }
+    }
+}
+
+/// What is done at the end of a step: its result is mended where the method does that by formulas, and then F and the
+/// deviations are found.
 #[derive(Clone)]
 pub struct Settling {
-    correct: Option<Arc<Formula>>,
+    mending: Option<Arc<Mending>>,
     /// F and then the deviation of every member.
     watch: Arc<Formula>,
     dimension: usize,
@@ -240,16 +351,16 @@ pub struct Settled {
     pub values: Vec<Node>,
     /// The largest deviation of every group there.
     pub largest: Vec<Node>,
-    /// The square of the innovation, 0 without a correction.
-    pub innovation: Node,
+    /// [`Mended::unsettled`], 0 where nothing is mended.
+    pub unsettled: Node,
 }
 
 impl Settling {
-    /// Over `field`, with a correction where there are `vectors`.
-    pub fn new(field: &Field, correct: Option<&StateVectors>) -> Settling {
+    /// Over `field`, with what is done to a result whose vectors these are.
+    pub fn new(field: &Field, mend: Option<(Mend, &StateVectors)>) -> Settling {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
-        let correct = correct.map(|vectors| Arc::new(correction(field, vectors, n + m, target)));
+        let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend, n + m, target)));
         let mut watched = field.clone();
         let delta = deviation(&mut watched, target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
@@ -257,12 +368,12 @@ impl Settling {
         roots.extend(nodes);
         let watch = Arc::new(Formula::new(&watched.graph, &roots));
         let (constraints, groups) = (field.constraints, field.groups.len());
-        Settling { correct, watch, dimension: n, rows: m, constraints, members, groups }
+        Settling { mending, watch, dimension: n, rows: m, constraints, members, groups }
     }
 
-    /// The same without a correction.
+    /// The same with nothing mended.
     pub fn watching(&self) -> Settling {
-        Settling { correct: None, ..self.clone() }
+        Settling { mending: None, ..self.clone() }
     }
 
     /// F₀: 0 for constraints, and what `target` gives for the rows behind them, by their number there.
@@ -277,19 +388,24 @@ impl Settling {
         self.groups
     }
 
-    /// Whether there is a correction.
-    pub fn corrects(&self) -> bool {
-        self.correct.is_some()
+    /// What is done to a result.
+    pub fn mend(&self) -> Option<Mend> {
+        self.mending.as_ref().map(|mending| mending.mend)
     }
 
-    /// What `inputs` settle to: x, then F₀, then w² where there is a correction.
-    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node]) -> Settled {
+    /// Which of the carried scales that takes.
+    pub fn scales(&self) -> Range<usize> {
+        self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
+    }
+
+    /// What `inputs` settle to: x, then F₀; with the scales that it takes.
+    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
         let mut settled = inputs.to_vec();
-        let mut innovation = g.zero();
-        if let Some(correct) = &self.correct {
-            let mut x = correct.at(g, t, inputs);
-            innovation = x.pop().expect("the innovation follows the state");
-            settled[..x.len()].copy_from_slice(&x);
+        let mut unsettled = g.zero();
+        if let Some(mending) = &self.mending {
+            let mended = mending.at(g, t, inputs, scales);
+            settled[..self.dimension].copy_from_slice(&mended.x);
+            unsettled = mended.unsettled;
         }
         let mut values = self.watch.at(g, t, &settled);
         let deviations = values.split_off(self.rows);
@@ -298,7 +414,7 @@ impl Settling {
             largest[group] = g.largest(deviation, largest[group]);
         }
         settled.truncate(self.dimension);
-        Settled { x: settled, values, largest, innovation }
+        Settled { x: settled, values, largest, unsettled }
     }
 }
 
@@ -393,4 +509,138 @@ fn error_norm(
         None => vec![g.zero(); sizes.len()],
     };
     Measured { error: g.mul(h, norm), sizes, errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiled::CompiledSystem;
+    use crate::{Problem, Settings};
+    use holonome_integrate::noise::Noise;
+    use holonome_integrate::observer::Recorder;
+    use holonome_integrate::run::run;
+    use holonome_integrate::scales::Scales;
+    use holonome_integrate::state::StepState;
+    use holonome_integrate::system::{Invariants, System};
+    use holonome_integrate::treatment::projection::Projection;
+    use holonome_model::elaborate::model::Model;
+    use holonome_model::treatment::dirac;
+    use holonome_model::treatment::unrolled::unroll;
+
+    /// A system that leaves projections to F and DF.
+    struct Plainly<'a>(&'a CompiledSystem);
+
+    impl System for Plainly<'_> {
+        fn dim(&self) -> usize {
+            self.0.dim()
+        }
+
+        fn work_len(&self) -> usize {
+            self.0.work_len()
+        }
+
+        fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+            self.0.field(t, x, dx, work);
+        }
+
+        fn vectors(&self) -> &Vectors {
+            self.0.vectors()
+        }
+
+        fn invariants(&self) -> &Invariants {
+            self.0.invariants()
+        }
+
+        fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+            self.0.invariant_values(t, x, f, work);
+        }
+
+        fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+            self.0.invariant_jacobian(t, x, values, work);
+        }
+
+        fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+            self.0.field_derivative(t, x, v, out, work);
+        }
+    }
+
+    /// A state on the way, where nothing rests.
+    fn moving(field: &Field, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
+        let system = CompiledSystem::new(field, vectors, &model.parameter_values, false, None);
+        let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
+        let mut state = StepState::new(&plan, &system, &model.initial, None);
+        run(&plan, &Plainly(&system), &mut state, &mut Recorder::default()).unwrap();
+        state.x
+    }
+
+    /// Off the invariants by so much, the formulas find what the iteration finds, or leave it to that.
+    #[test]
+    fn a_projection_by_formulas_is_the_iteration() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
+        let (mut by_formulas, mut left) = (0, 0);
+        for (name, set) in [
+            ("spherical-pendulum", None),
+            ("double-pendulum", None),
+            ("kepler", None),
+            ("chain", Some(("n", "4"))),
+            // Light beside heavy: the metric matters.
+            ("double-pendulum", Some(("m", "(1, 1e-8)"))),
+        ] {
+            let set = set.map(|(name, value)| (name.to_string(), value.to_string())).into_iter().collect();
+            let settings = Settings { set, ..Settings::default() };
+            let path = format!("{folder}{name}.holo");
+            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
+            let model = &problem.model;
+            let (field, _) = dirac::extend(model, unroll(model).unwrap()).unwrap();
+            let vectors = StateVectors::of(model);
+            let x0 = &moving(&field, &vectors, model);
+            for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
+                let mend = Mend::Projects { by_error, tolerance };
+                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, false, Some(mend));
+                let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
+                let mut work = vec![0.0; system.work_len()];
+                let mut target = vec![0.0; m];
+                system.invariant_values(model.t0, x0, &mut target, &mut work);
+                target[..field.constraints].fill(0.0);
+                let kept = Kept { sizes: true, weights: by_error, lagged: false };
+                for (k, off) in [1e-9, 1e-6, 1e-4, 0.03].into_iter().enumerate() {
+                    let noise = Noise::new(7, k as u32);
+                    let start: Vec<f64> =
+                        x0.iter().enumerate().map(|(i, x)| x + off * noise.normal(i as u64, 0)).collect();
+                    let mut scales = Scales::new(&vectors.vectors, kept, Vec::new(), x0);
+                    if by_error {
+                        scales.start_off(vectors.vectors.count(), off);
+                    }
+                    let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
+                    let mut x = start.clone();
+                    let at = (model.t0, &target[..], &scales.carried[..]);
+                    let found = system.project(at, &mut x, &mut values, &mut deviations, &mut work);
+                    let mut expected = start.clone();
+                    let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
+                    let at = ((model.t0, 0.01), &target[..], &scales);
+                    let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
+                    let plainly = Plainly(&system);
+                    let done = projection.apply(&plainly, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
+                    match found {
+                        None => {
+                            left += 1;
+                            assert_eq!(x, start, "{name}: what has not arrived moves nothing");
+                            assert!(off > 1e-5, "{name}: {off} is near");
+                        }
+                        Some(_) => {
+                            by_formulas += 1;
+                            done.unwrap();
+                            // Round-off of F, a few units, over its gradient: of the size of x and not of the move; and a
+                            // looser tolerance stops before three iterations have been made.
+                            let near = if tolerance > 0.0 { 2.0 * tolerance } else { 1e-13 };
+                            for (i, (x, expected)) in x.iter().zip(&expected).enumerate() {
+                                assert!((x - expected).abs() <= near, "{name}, {off}: {x} {expected} at {i}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(by_formulas >= 20 && left >= 6, "{by_formulas} by formulas, {left} not");
+    }
 }

@@ -4,6 +4,7 @@
 use super::{Place, Recorded};
 use crate::backend;
 use crate::compiled::{Compiled, WideBound, WideWatch};
+use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
 
 /// The kernels in lanes, and what they found.
@@ -60,15 +61,21 @@ impl Batch {
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
             column.resize(count * array.len, 0.0);
         }
+        let places = recorded.arrays.iter().map(|array| (array.place, array.first, array.len));
+        for (column, (place, first, len)) in self.columns.iter_mut().zip(places) {
+            if place == Place::State && len > 0 {
+                for (row, x) in column.chunks_exact_mut(len).zip(x.chunks_exact(width)) {
+                    row.copy_from_slice(&x[first..first + len]);
+                }
+            }
+        }
         for first in (0..count).step_by(lanes) {
             let samples = lanes.min(count - first);
             for lane in 0..lanes {
                 // Where samples end, the last one fills the other lanes.
                 let sample = first + lane.min(samples - 1);
                 self.t[lane] = t[sample];
-                for (i, &number) in x[sample * width..][..width].iter().enumerate() {
-                    self.x[i * lanes + lane] = number;
-                }
+                scatter(&x[sample * width..][..width], lanes, lane, &mut self.x);
             }
             self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
             let deviations = match &self.watch {
@@ -81,16 +88,18 @@ impl Batch {
             };
             for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
                 let numbers = match array.place {
-                    Place::State => &self.x,
-                    Place::Kernel => &self.values,
+                    Place::State => continue,
+                    Place::Kernel => &self.values[..],
                     Place::Deviations => deviations,
                 };
                 let numbers = &numbers[array.first * lanes..(array.first + array.len) * lanes];
                 let rows = &mut column[first * array.len..(first + samples) * array.len];
+                if array.len == 1 {
+                    rows.copy_from_slice(&numbers[..samples]);
+                    continue;
+                }
                 for (lane, row) in rows.chunks_exact_mut(array.len.max(1)).enumerate() {
-                    for (number, in_lanes) in row.iter_mut().zip(numbers.chunks_exact(lanes)) {
-                        *number = in_lanes[lane];
-                    }
+                    gather(numbers, lanes, lane, row);
                 }
             }
         }

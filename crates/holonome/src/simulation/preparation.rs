@@ -3,7 +3,7 @@
 use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
-use crate::compiled::{Compiled, CompiledStep, CompiledSystem, RowSystem, StateVectors};
+use crate::compiled::{Compiled, CompiledStep, CompiledSystem, Mend, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions};
@@ -115,12 +115,12 @@ impl Simulation {
         }
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
-        let (feeds_back, corrects) =
-            (method.treatment == Treatment::Feedback, method.treatment == Treatment::Corrected);
+        let feeds_back = method.treatment == Treatment::Feedback;
         let vectors = StateVectors::of(&problem.model);
         let plain = match &form {
             Form::Straight(field) => {
-                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, corrects))
+                let mend = Mend::of(&plan, field);
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, mend))
             }
             Form::Rows(field) => {
                 let imposed = !problem.model.constraints.is_empty();

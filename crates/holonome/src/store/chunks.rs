@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const NUMBER_BYTES: usize = size_of::<f64>();
 
 /// The path of a chunk, rebuilt in place: appending must not allocate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ChunkPath {
     target: PathBuf,
     temporary: PathBuf,
@@ -43,29 +43,59 @@ fn chunk_number(name: &str) -> Option<usize> {
     number.parse().ok()
 }
 
+/// The content of a chunk, and the file for it.
+#[derive(Debug)]
+pub(super) struct Page {
+    path: ChunkPath,
+    chunk: usize,
+    /// The bytes of its rows, and room for the checksum.
+    bytes: Vec<u8>,
+}
+
+impl Page {
+    /// Puts it into its file.
+    pub(super) fn write(&mut self) -> Result<(), StoreError> {
+        self.path.set(self.chunk);
+        checksum::seal(&mut self.bytes);
+        files::replace_through(&self.path.temporary, &self.path.target, &self.bytes)
+    }
+}
+
+/// The other page of an array, beside the one that is being filled.
+#[derive(Debug)]
+enum Other {
+    /// There is none yet.
+    None,
+    /// Its content is in a file.
+    Idle(Page),
+    /// On its way there.
+    Away,
+    /// It did not get there.
+    Failed(Page),
+}
+
 /// Collects rows and writes them chunk by chunk.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
-    path: ChunkPath,
-    /// The bytes of the chunk being filled, behind its rows whatever was there before, and room for the checksum.
-    buffer: Vec<u8>,
+    /// The chunk being filled, behind its rows whatever was there before.
+    page: Page,
+    other: Other,
     row: usize,
     chunk_rows: usize,
-    chunk: usize,
     filled: usize,
-    /// Whether the buffer holds something that the file does not.
+    /// Whether the page holds something that the file does not.
     dirty: bool,
 }
 
 impl ChunkWriter {
     /// A writer at the first row.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
+        let bytes = vec![0; series.grid.chunk_bytes() + checksum::LEN];
         ChunkWriter {
-            path: ChunkPath::new(run, series),
-            buffer: vec![0; series.grid.chunk_bytes() + checksum::LEN],
+            page: Page { path: ChunkPath::new(run, series), chunk: 0, bytes },
+            other: Other::None,
             row: series.grid.row(),
             chunk_rows: series.grid.chunk_rows,
-            chunk: 0,
             filled: 0,
             dirty: false,
         }
@@ -74,23 +104,24 @@ impl ChunkWriter {
     /// A writer behind `rows` stored rows. Checks that they are all there and removes what was stored beyond.
     pub(super) fn behind(run: &Path, series: &Series, rows: usize) -> Result<ChunkWriter, StoreError> {
         let mut writer = ChunkWriter::new(run, series);
-        writer.chunk = rows / writer.chunk_rows;
+        let chunk = rows / writer.chunk_rows;
+        writer.page.chunk = chunk;
         writer.filled = rows % writer.chunk_rows;
         let folder = run.join(&series.stored);
         files::remove_temporaries(&folder)?;
-        let keep = writer.chunk + usize::from(writer.filled > 0);
+        let keep = chunk + usize::from(writer.filled > 0);
         files::remove_where(&folder, |name| chunk_number(name).is_some_and(|chunk| chunk >= keep))?;
         if writer.row == 0 {
             return Ok(writer);
         }
         let mut reader = ChunkReader::new(run, series);
-        for chunk in 0..writer.chunk {
+        for chunk in 0..chunk {
             reader.load(chunk)?;
         }
         if writer.filled > 0 {
-            reader.load(writer.chunk)?;
+            reader.load(chunk)?;
             let stored = writer.filled * writer.row * NUMBER_BYTES;
-            writer.buffer[..stored].copy_from_slice(&reader.bytes[..stored]);
+            writer.page.bytes[..stored].copy_from_slice(&reader.bytes[..stored]);
             // The file may hold rows beyond: the next checkpoint replaces them by NaN.
             writer.dirty = true;
         }
@@ -102,14 +133,64 @@ impl ChunkWriter {
         self.row
     }
 
+    /// Whether the chunk is full.
+    pub(super) fn is_full(&self) -> bool {
+        self.filled == self.chunk_rows
+    }
+
     /// Makes room for a row: writes the chunk if it is full. After an error it is still full, and nothing is lost.
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
-        if self.filled == self.chunk_rows {
+        if self.is_full() {
             self.flush()?;
-            self.chunk += 1;
+            self.page.chunk += 1;
             self.filled = 0;
         }
         Ok(())
+    }
+
+    /// Whether a page is [away](ChunkWriter::give).
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self.other, Other::Away)
+    }
+
+    /// Gives the full chunk away, to be written, and begins with the next one in another page. None where it is not to
+    /// be written so: a row of its own may be most of the memory.
+    pub(super) fn give(&mut self) -> Option<Page> {
+        if self.chunk_rows == 1 || self.row == 0 {
+            return None;
+        }
+        let Page { path, chunk, bytes } = &self.page;
+        let mut next = match std::mem::replace(&mut self.other, Other::Away) {
+            Other::Idle(page) => page,
+            _ => Page { path: path.clone(), chunk: 0, bytes: vec![0; bytes.len()] },
+        };
+        next.chunk = chunk + 1;
+        (self.filled, self.dirty) = (0, false);
+        Some(std::mem::replace(&mut self.page, next))
+    }
+
+    /// Takes a page back.
+    pub(super) fn take(&mut self, page: Page, written: bool) {
+        self.other = if written { Other::Idle(page) } else { Other::Failed(page) };
+    }
+
+    /// Writes the page that came back unwritten, if one did; nothing is away.
+    pub(super) fn retry(&mut self) -> Result<(), StoreError> {
+        match std::mem::replace(&mut self.other, Other::None) {
+            Other::Failed(mut page) => {
+                let written = page.write();
+                self.take(page, written.is_ok());
+                written
+            }
+            Other::Away => {
+                let ended = io::Error::other("the thread that writes it has ended");
+                Err(StoreError::write(&self.page.path.target, ended))
+            }
+            other => {
+                self.other = other;
+                Ok(())
+            }
+        }
     }
 
     /// How many rows there is room for.
@@ -121,7 +202,7 @@ impl ChunkWriter {
     pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
         let numbers = count * self.row;
         let start = self.filled * self.row * NUMBER_BYTES;
-        let bytes = &mut self.buffer[start..start + numbers * NUMBER_BYTES];
+        let bytes = &mut self.page.bytes[start..start + numbers * NUMBER_BYTES];
         for (bytes, &number) in bytes.as_chunks_mut::<NUMBER_BYTES>().0.iter_mut().zip(&rows[..numbers]) {
             // Which NaN an operation gives differs between processors; a store holds one of them.
             let number = if number.is_nan() { f64::NAN } else { number };
@@ -134,13 +215,11 @@ impl ChunkWriter {
     /// Writes the chunk as it is, unless the file already says the same.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         if self.dirty && self.row > 0 {
-            self.path.set(self.chunk);
-            let content = self.buffer.len() - checksum::LEN;
-            for bytes in self.buffer[self.filled * self.row * NUMBER_BYTES..content].as_chunks_mut().0 {
+            let content = self.page.bytes.len() - checksum::LEN;
+            for bytes in self.page.bytes[self.filled * self.row * NUMBER_BYTES..content].as_chunks_mut().0 {
                 *bytes = f64::NAN.to_le_bytes();
             }
-            checksum::seal(&mut self.buffer);
-            files::replace_through(&self.path.temporary, &self.path.target, &self.buffer)?;
+            self.page.write()?;
         }
         self.dirty = false;
         Ok(())

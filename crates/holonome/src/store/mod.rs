@@ -31,6 +31,7 @@
 //! limit; the attribute `model_name` then holds the original. Variables go first: where one is called `time` or `component_3`,
 //! the dimension of that name is called `time_` or `component_3_`.
 
+mod background;
 mod checksum;
 mod chunks;
 mod create;

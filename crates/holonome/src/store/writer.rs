@@ -1,5 +1,6 @@
 //! Writing a run as it goes, and going on with one.
 
+use super::background::Background;
 use super::chunks::ChunkWriter;
 use super::create;
 use super::error::StoreError;
@@ -20,6 +21,8 @@ pub struct Store {
     path: PathBuf,
     schema: Schema,
     arrays: Vec<ChunkWriter>,
+    /// Writes full chunks, from the first one on.
+    background: Option<Background>,
     samples: usize,
     /// Samples that are in files, all arrays alike.
     stored: usize,
@@ -84,7 +87,7 @@ impl Store {
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
         let path = path.to_path_buf();
-        let store = Store { path, schema, arrays, samples, stored: samples, _lock: lock };
+        let store = Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock };
         Ok(Resumed::Continues { store: Box::new(store), state })
     }
 
@@ -145,7 +148,7 @@ impl Store {
         let path = shown.to_path_buf();
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(&path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
-        Ok(Store { path, schema, arrays, samples, stored: samples, _lock: lock })
+        Ok(Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock })
     }
 
     fn into_lock(self) -> Lock {
@@ -154,12 +157,14 @@ impl Store {
 
     fn new(path: PathBuf, schema: Schema, lock: Lock) -> Store {
         let arrays = schema.arrays.iter().map(|series| ChunkWriter::new(&path, series)).collect();
-        Store { path, schema, arrays, samples: 0, stored: 0, _lock: lock }
+        Store { path, schema, arrays, background: None, samples: 0, stored: 0, _lock: lock }
     }
 
-    /// Takes one sample (of an ensemble, one trajectory): a row of each array, in the layout's order. Allocates nothing.
+    /// Takes one sample (of an ensemble, one trajectory): a row of each array, in the layout's order. Allocates nothing but
+    /// each array's second page, when its first is full.
     ///
-    /// Fails without taking the sample; after a full disk, the same call works once there is space.
+    /// Fails without taking the sample; after a full disk, the same call works once there is space. Full chunks are
+    /// written while the run goes on: what keeps one from its file is said when the next one is full.
     pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
         self.append_many(1, rows).map_err(|(_, error)| error)
     }
@@ -173,9 +178,7 @@ impl Store {
         let mut taken = 0;
         while taken < count {
             // All chunks that are full go out before any array takes its rows: an error leaves the arrays in step.
-            for array in &mut self.arrays {
-                array.make_room().map_err(|error| (taken, error))?;
-            }
+            self.make_room().map_err(|error| (taken, error))?;
             let room = self.arrays.iter().map(ChunkWriter::room).min();
             let part = room.map_or(count, |room| room.min(count - taken));
             for (array, rows) in self.arrays.iter_mut().zip(rows) {
@@ -243,8 +246,48 @@ impl Store {
         &self.schema.attributes
     }
 
+    /// Sees to it that no array is full.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        for k in 0..self.arrays.len() {
+            if !self.arrays[k].is_full() {
+                continue;
+            }
+            self.wait_for(k);
+            self.arrays[k].retry()?;
+            if self.background.is_none() {
+                self.background = Background::new(self.arrays.len());
+            }
+            let array = &mut self.arrays[k];
+            if let Some(background) = &self.background
+                && let Some(page) = array.give()
+            {
+                if let Some(page) = background.give(k, page) {
+                    array.take(page, false);
+                    array.retry()?;
+                }
+            } else {
+                array.make_room()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no page of array `k` is on its way into a file.
+    fn wait_for(&mut self, k: usize) {
+        while self.arrays[k].is_away()
+            && let Some((array, page, written)) = self.background.as_mut().and_then(Background::take)
+        {
+            // Why it failed is said when that happens again.
+            self.arrays[array].take(page, written.is_ok());
+        }
+    }
+
     fn flush(&mut self) -> Result<(), StoreError> {
+        for k in 0..self.arrays.len() {
+            self.wait_for(k);
+        }
         for array in &mut self.arrays {
+            array.retry()?;
             array.flush()?;
         }
         self.stored = self.samples;

@@ -7,7 +7,7 @@ use crate::compiled::{LaneWatch, StateVectors, WatchBound};
 use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan};
 use holonome_integrate::scales::{Kept, Vectors};
-use holonome_integrate::scheme::map::{Blocks, Carry, StepMap};
+use holonome_integrate::scheme::map::{Blocks, Carry, Outputs, StepMap};
 use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::Field;
@@ -142,6 +142,10 @@ impl LaneSystem for ProgramLanes {
         self.many.work_len().max(self.watch.work_len(self.dim()))
     }
 
+    fn count_treatments(&self, _: u64, _: &mut Cost) -> bool {
+        false
+    }
+
     fn corrects(&self) -> bool {
         false
     }
@@ -232,9 +236,10 @@ impl EqualSteps for ProgramLanes {
         let ProgramBound { single, repairs, work, .. } = bound;
         let blocks = single.blocks().ok_or(Unmade)?;
         let looped = Looped { map: single, blocks, h: fixed.h, t0 };
-        let carry = Carry { memory: one.carried, scales: &mut [], innovation: &mut 0.0, start: &mut [] };
+        let (innovation, outputs) = (&mut 0.0, Outputs::default());
+        let carry = Carry { memory: one.carried, scales: &mut [], innovation, outputs };
         let count = steps.end - steps.start;
-        repairs.steps(looped, steps, one.x, carry, one.largest, (cost, work, count > 1)).map(drop)
+        repairs.steps(looped, steps, one.x, carry, one.largest, (cost, work, count > 1))
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {

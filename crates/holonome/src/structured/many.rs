@@ -11,7 +11,7 @@ use crate::compiled::{Formula, Watching, WideBound};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::CLOSE;
 use holonome_integrate::phase_space::Watched;
-use holonome_integrate::scheme::map::{Blocks, Carry};
+use holonome_integrate::scheme::map::{Blocks, Carry, LoopPlaces, Outputs};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::linear::{Factors, Matrix};
@@ -287,7 +287,8 @@ impl Many {
         let (mut x, mut memory) = (pilot.x.clone(), pilot.memory.clone());
         let mut largest = vec![0.0; self.tapes.rows.largest.len()];
         let mut work = vec![0.0; self.work_len()];
-        let carry = Carry { memory: &mut memory, scales: &mut [], innovation: &mut 0.0, start: &mut [] };
+        let (innovation, outputs) = (&mut 0.0, Outputs::default());
+        let carry = Carry { memory: &mut memory, scales: &mut [], innovation, outputs };
         self.steps(pilot.steps, TRIAL_STEPS, &mut x, carry, &mut largest, &mut work)
     }
 
@@ -341,6 +342,17 @@ impl Many {
 
     /// Makes the steps of these numbers in every lane; gives the largest residuals, up to 1 where all steps are good.
     pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
+        self.in_loops(steps, lanes, work, |state, steps, work| self.run(state, steps, work))
+    }
+
+    /// Puts the lanes where a loop finds them, lets `run` make its steps, and takes what these came to.
+    fn in_loops<'w>(
+        &self,
+        steps: Range<u64>,
+        lanes: Lanes,
+        work: &'w mut [f64],
+        run: impl FnOnce(&mut [f64], Range<u64>, &mut [f64]),
+    ) -> &'w [f64] {
         let (k, rows) = (self.lanes, &self.tapes.rows);
         let of = |rows: &Range<usize>| rows.start * k..rows.end * k;
         let (state, work) = work.split_at_mut(rows.count() * k);
@@ -352,6 +364,17 @@ impl Many {
         if let Some(number) = rows.number {
             state[number * k..(number + 1) * k].fill(steps.start as f64);
         }
+        run(state, steps, work);
+        lanes.x.copy_from_slice(&state[of(&rows.x)]);
+        lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
+        self.watching.finish(lanes.largest, k);
+        lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
+        lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
+        &state[rows.residual * k..(rows.residual + 1) * k]
+    }
+
+    /// Makes the steps of these numbers in the state of a loop.
+    fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
         let begun = self.first_of(&steps);
         if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
             first.iterate(state, begun, work);
@@ -359,12 +382,6 @@ impl Many {
         if steps.end - steps.start > begun {
             self.steps.iterate(state, steps.end - steps.start - begun, work);
         }
-        lanes.x.copy_from_slice(&state[of(&rows.x)]);
-        lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
-        self.watching.finish(lanes.largest, k);
-        lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
-        lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
-        &state[rows.residual * k..(rows.residual + 1) * k]
     }
 }
 
@@ -378,8 +395,13 @@ impl Blocks for Many {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let carried = &mut carry.memory[..self.tapes.rows.carried.len()];
-        let residuals = self.iterate(first..first + count, Lanes { x, carried, largest, starts: carry.start }, work);
+        let rows = &self.tapes.rows;
+        let places = LoopPlaces { x: rows.x.clone(), carried: rows.carried.clone(), start: rows.starts.clone() };
+        let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
+        let (mut outputs, lanes) = (carry.outputs, Lanes { x, carried, largest, starts: &mut [] });
+        let residuals = self.in_loops(first..first + count, lanes, work, |state, steps, work| {
+            outputs.along(steps, (state, &places), unchanged, |state, steps| self.run(state, steps, work));
+        });
         residuals.iter().all(|residual| *residual <= 1.0)
     }
 

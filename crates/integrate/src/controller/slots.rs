@@ -25,12 +25,21 @@ pub enum Status {
     Undefined,
     /// What an accepted step came to is not finite.
     Broken,
+    /// The result of an accepted step is not treated within the iterations of the loop.
+    Unsettled,
 }
 
 impl Status {
     /// All of them, by their numbers.
-    pub const ALL: [Status; 6] =
-        [Status::Going, Status::Idle, Status::Arrived, Status::Held, Status::Undefined, Status::Broken];
+    pub const ALL: [Status; 7] = [
+        Status::Going,
+        Status::Idle,
+        Status::Arrived,
+        Status::Held,
+        Status::Undefined,
+        Status::Broken,
+        Status::Unsettled,
+    ];
 
     /// Its number.
     pub fn number(self) -> f64 {

@@ -308,6 +308,7 @@ impl<'a, S: Attempting> Race<'a, S> {
                 Status::Arrived => ended.push((lane, None)),
                 Status::Held => ended.push((lane, Some(Stopped::StepCollapsed))),
                 Status::Broken => ended.push((lane, Some(Stopped::NonFinite))),
+                Status::Unsettled => ended.push((lane, Some(Stopped::Doubted))),
                 _ if at_limit => ended.push((lane, Some(Stopped::TooManySteps))),
                 Status::Undefined => undefined.push(lane),
                 Status::Going | Status::Idle => {}
@@ -410,7 +411,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         if failure.is_none() {
             self.note(lane);
         }
-        let (largest, corrects) = (self.all(slots.largest.clone()), self.steps.corrects());
+        let largest = self.all(slots.largest.clone());
         gather(&self.state[largest], lanes, lane, &mut self.group);
         self.steps.finish(&mut self.group);
         let tableau = self.steps.tableau();
@@ -423,12 +424,9 @@ impl<'a, S: Attempting> Race<'a, S> {
         (end.innovation, end.innovation_at) = (innovation, innovation_at);
         end.cost.rejected = rejected as u64;
         end.cost.field += (steps + rejected) as u64 * evaluations;
-        if corrects {
-            end.cost.count_corrections(steps as u64);
-            if tableau.first_same_as_last {
-                // A correction moves the state, so that the next step needs the field there.
-                end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
-            }
+        if self.steps.count_treatments(steps as u64, &mut end.cost) && tableau.first_same_as_last {
+            // A treatment moves the state, so that the next step needs the field there.
+            end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
         }
         trajectories.end(number, &self.lanes[lane].end);
     }

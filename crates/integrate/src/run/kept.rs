@@ -4,11 +4,10 @@
 use super::{Engine, LONGEST_BLOCK};
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
-use crate::scheme::map::{Blocks, Carry, StepMap};
+use crate::scheme::map::{Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{Looped, Repairs};
 use crate::state::Cost;
 use crate::terms::is_measured;
-use crate::vector::max_or_nan;
 
 /// Numbers of the outputs of a block at most, unless one output has more: what a second-level cache holds.
 const MOST_NUMBERS: usize = 32 * 1024;
@@ -23,15 +22,15 @@ pub(super) struct KeptOutputs {
     pub known: usize,
     /// How many fit.
     room: usize,
-    /// The largest deviations within a part of a block.
-    largest: Vec<f64>,
-    /// What the map carries at the last output.
-    memory: Vec<f64>,
-    /// What the step after it has found at its start.
-    start: Vec<f64>,
+    /// What the map carries at the outputs, and what the steps after them have found at their starts.
+    memories: Vec<f64>,
+    starts: Vec<f64>,
     /// Scratch for a step that is made to learn that.
+    start: Vec<f64>,
     trial: Vec<f64>,
-    scales: Vec<f64>,
+    trial_memory: Vec<f64>,
+    trial_scales: Vec<f64>,
+    trial_largest: Vec<f64>,
     /// For steps of a block that are made by themselves.
     repairs: Repairs,
     /// What the block cost.
@@ -45,17 +44,20 @@ impl KeptOutputs {
             return KeptOutputs::default();
         };
         let width = n + map.multiplier_count();
-        let room = (MOST_NUMBERS / width.max(1)).clamp(1, LONGEST_BLOCK as usize).min(fixed.samples.len());
+        let memory = if map.multiplier_count() > 0 { map.memory_len() } else { 0 };
+        let room = (MOST_NUMBERS / (width + memory).max(1)).clamp(1, LONGEST_BLOCK as usize).min(fixed.samples.len());
         KeptOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
             known: 0,
             room,
-            largest: vec![0.0; watched],
-            memory: vec![0.0; map.memory_len()],
+            memories: Vec::with_capacity(room * memory),
+            starts: Vec::with_capacity(room * blocks.start_len()),
             start: vec![0.0; blocks.start_len()],
             trial: vec![0.0; n],
-            scales: Vec::new(),
+            trial_memory: vec![0.0; map.memory_len()],
+            trial_scales: Vec::new(),
+            trial_largest: vec![0.0; watched],
             repairs: Repairs::default(),
             cost: Cost::default(),
         }
@@ -77,62 +79,36 @@ impl Engine<'_> {
         count: u64,
         with_multipliers: bool,
     ) -> bool {
-        let (mut step, end) = (self.state.step, self.state.step + count);
-        let with_multipliers = with_multipliers && self.map.multiplier_count() > 0;
-        let from_start = with_multipliers && blocks.start_len() > 0;
+        let (n, first) = (self.x1.len(), self.state.step);
+        let multipliers = if with_multipliers { self.map.multiplier_count() } else { 0 };
         let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
-        let mut waits = false;
-        self.outputs.cost = Cost::default();
-        self.outputs.t.clear();
-        self.outputs.x.clear();
-        self.largest.fill(0.0);
+        let after = &fixed.samples[self.state.next_sample..];
+        // No more than come in so many steps: a search among all of a long run takes longer than a step.
+        let after = &after[..after.len().min(count as usize)];
+        let after = &after[..after.partition_point(|&after| after <= first + count)];
+        let kept = &mut self.outputs;
+        kept.cost = Cost::default();
+        kept.t.clear();
+        kept.t.extend(after.iter().map(|&step| fixed.time(self.plan.t0, step)));
+        let (stride, of_start, of_memory) = match multipliers {
+            0 => (n, 0, 0),
+            _ => (n + multipliers, blocks.start_len(), self.memory.len()),
+        };
+        for (kept, len) in [(&mut kept.x, stride), (&mut kept.starts, of_start), (&mut kept.memories, of_memory)] {
+            kept.resize(after.len() * len, 0.0);
+        }
+        let KeptOutputs { x, starts, memories, .. } = kept;
         self.innovation = 0.0;
-        while step < end {
-            let output = fixed.samples.get(self.state.next_sample + self.outputs.t.len()).copied();
-            // The step behind an output tells the multipliers there.
-            let next = if waits { step + 1 } else { output.unwrap_or(end).min(end) };
-            let mut innovation = 0.0;
-            let kept = &mut self.outputs;
-            let start = if waits { &mut kept.start[..] } else { &mut [] };
-            let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-            let carry = Carry { memory, scales, innovation: &mut innovation, start };
-            let rest = (&mut kept.cost, &mut self.work[..], false);
-            let Ok(alone) = kept.repairs.steps(looped, step..next, &mut self.x1, carry, &mut kept.largest, rest) else {
-                return false;
-            };
-            for (largest, &part) in self.largest.iter_mut().zip(&kept.largest) {
-                *largest = max_or_nan(*largest, part);
-            }
-            self.innovation = self.innovation.max(innovation);
-            if waits {
-                let around = self.steps_around(fixed, step);
-                let kept = &mut self.outputs;
-                let (n, at) = (self.x1.len(), kept.x.len() - self.map.multiplier_count());
-                let (states, lambda) = kept.x.split_at_mut(at);
-                if alone == 0 {
-                    blocks.multipliers(around, &kept.start, &kept.memory, lambda);
-                } else {
-                    let (t, x) = (fixed.time(self.plan.t0, step), &states[at - n..]);
-                    self.map.multipliers(t, around, x, &kept.memory, lambda, &mut self.work);
-                }
-                waits = false;
-            }
-            step = next;
-            if output != Some(step) {
-                continue;
-            }
-            let t = fixed.time(self.plan.t0, step);
-            self.outputs.t.push(t);
-            waits = from_start && step < end && self.is_followed(fixed, step);
-            if waits {
-                self.outputs.memory.copy_from_slice(&self.memory);
-                self.outputs.x.extend_from_slice(&self.x1);
-                self.outputs.x.resize(self.outputs.x.len() + self.map.multiplier_count(), 0.0);
-            } else if with_multipliers {
-                self.add_multipliers(fixed, step, t);
-                self.outputs.x.extend_from_slice(&self.sample);
-            } else {
-                self.outputs.x.extend_from_slice(&self.x1);
+        let outputs = Outputs { after, x, stride, memory: memories, starts };
+        let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
+        let carry = Carry { memory, scales, innovation: &mut self.innovation, outputs };
+        let rest = (&mut kept.cost, &mut self.work[..], false);
+        if kept.repairs.steps(looped, first..first + count, &mut self.x1, carry, &mut self.largest, rest).is_err() {
+            return false;
+        }
+        if multipliers > 0 {
+            for k in 0..after.len() {
+                self.keep_multipliers(fixed, blocks, k, first + count);
             }
         }
         true
@@ -145,19 +121,36 @@ impl Engine<'_> {
             return false;
         }
         let around = self.steps_around(fixed, end);
-        let kept = &mut self.outputs;
-        kept.trial.copy_from_slice(&self.x1);
-        kept.memory.copy_from_slice(&self.memory);
-        kept.scales.clone_from(&self.scales.carried);
-        let carry =
-            Carry { memory: &mut kept.memory, scales: &mut kept.scales, innovation: &mut 0.0, start: &mut kept.start };
-        if !blocks.steps(end, 1, &mut kept.trial, carry, &mut kept.largest, &mut self.work) {
+        let KeptOutputs { trial, trial_memory, trial_scales, trial_largest, start, .. } = &mut self.outputs;
+        trial.copy_from_slice(&self.x1);
+        trial_memory.copy_from_slice(&self.memory);
+        trial_scales.clone_from(&self.scales.carried);
+        let (x, lambda) = self.sample.split_at_mut(self.x1.len());
+        let outputs = Outputs { after: &[end], x, stride: self.x1.len(), memory: &mut [], starts: start };
+        let carry = Carry { memory: trial_memory, scales: trial_scales, innovation: &mut 0.0, outputs };
+        if !blocks.steps(end, 1, trial, carry, trial_largest, &mut self.work) {
             return false;
         }
-        let (x, lambda) = self.sample.split_at_mut(self.x1.len());
-        x.copy_from_slice(&self.x1);
-        blocks.multipliers(around, &kept.start, &self.memory, lambda);
+        blocks.multipliers(around, start, &self.memory, lambda);
         true
+    }
+
+    /// Puts the multipliers at output `k` of a block of steps that ends after `end` behind its state.
+    fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, k: usize, end: u64) {
+        let (n, step) = (self.x1.len(), fixed.samples[self.state.next_sample + k]);
+        let around = self.steps_around(fixed, step);
+        let len = n + self.map.multiplier_count();
+        if step == end && self.looped_multipliers(fixed, step) {
+            return self.outputs.x[k * len + n..(k + 1) * len].copy_from_slice(&self.sample[n..]);
+        }
+        let kept = &mut self.outputs;
+        let start = &kept.starts[k * kept.start.len()..][..kept.start.len()];
+        let memory = &kept.memories[k * self.memory.len()..][..self.memory.len()];
+        let (x, lambda) = kept.x[k * len..(k + 1) * len].split_at_mut(n);
+        match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
+            true => blocks.multipliers(around, start, memory, lambda),
+            false => self.map.multipliers(kept.t[k], around, x, memory, lambda, &mut self.work),
+        }
     }
 
     /// Whether the state after `end` steps stands between two equal ones, or a loop begins there.

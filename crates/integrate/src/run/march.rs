@@ -113,9 +113,7 @@ impl Engine<'_> {
         // For who looks at claims at once where one is too large.
         self.innovation = if at[slots.innovation] > state.innovation { at[slots.innovation].powi(2) } else { 0.0 };
         (state.innovation, state.innovation_at) = (at[slots.innovation], at[slots.innovation_at]);
-        if self.treatment.moves_the_state() {
-            state.cost.count_corrections(steps);
-        }
+        attempts.count_treatments(steps, &mut state.cost);
         if self.map.takes_first_stage() && !known {
             // The loop has evaluated it for every step but the one that it began with.
             state.cost.field += steps - 1;

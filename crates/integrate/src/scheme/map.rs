@@ -162,8 +162,106 @@ pub struct Carry<'a> {
     pub scales: &'a mut [f64],
     /// The largest square of an innovation of these steps.
     pub innovation: &'a mut f64,
-    /// What the last of these steps has found at its start, of [`Blocks::start_len`]; empty where nobody asks.
-    pub start: &'a mut [f64],
+    /// The states to be kept on the way.
+    pub outputs: Outputs<'a>,
+}
+
+/// States on the way of steps in a loop, kept without leaving it.
+#[derive(Default)]
+pub struct Outputs<'a> {
+    /// After how many steps of the run each one comes, ascending.
+    pub after: &'a [u64],
+    /// Receives them, `stride` numbers from one to the next.
+    pub x: &'a mut [f64],
+    /// From one state to the next in `x`.
+    pub stride: usize,
+    /// Receives what the map carries there; empty where nobody asks.
+    pub memory: &'a mut [f64],
+    /// Receives what the step that begins there has found at its start, of [`Blocks::start_len`]: NaN where that is none
+    /// of these steps, or one by itself; empty where nobody asks.
+    pub starts: &'a mut [f64],
+}
+
+/// Where the numbers of a run stand in the state of a loop.
+pub struct LoopPlaces {
+    /// x.
+    pub x: Range<usize>,
+    /// What the map carries.
+    pub carried: Range<usize>,
+    /// What the last step has found at its start.
+    pub start: Range<usize>,
+}
+
+impl Outputs<'_> {
+    /// Number `k` of `parts` equal parts of something.
+    #[inline]
+    fn part(all: &mut [f64], k: usize, parts: usize) -> &mut [f64] {
+        let len = all.len() / parts;
+        &mut all[k * len..(k + 1) * len]
+    }
+
+    /// The outputs from the start of these steps to their end.
+    pub fn within(&mut self, steps: Range<u64>) -> Outputs<'_> {
+        let count = self.after.len().max(1);
+        let first = self.after.partition_point(|&after| after < steps.start);
+        let last = self.after.partition_point(|&after| after <= steps.end);
+        let lens = [self.memory.len() / count, self.starts.len() / count];
+        Outputs {
+            after: &self.after[first..last],
+            x: &mut self.x[first * self.stride..last * self.stride],
+            stride: self.stride,
+            memory: &mut self.memory[first * lens[0]..last * lens[0]],
+            starts: &mut self.starts[first * lens[1]..last * lens[1]],
+        }
+    }
+
+    /// Keeps the state `x` with what the map carries there, if it is an output before a step by itself.
+    pub fn keep(&mut self, after: u64, x: &[f64], memory: &[f64]) {
+        if let Ok(k) = self.after.binary_search(&after) {
+            let count = self.after.len();
+            self.x[k * self.stride..][..x.len()].copy_from_slice(x);
+            let kept = Outputs::part(self.memory, k, count);
+            let len = kept.len();
+            kept.copy_from_slice(&memory[..len]);
+            Outputs::part(self.starts, k, count).fill(f64::NAN);
+        }
+    }
+
+    /// Lets `run` make `steps` in the `state` of a loop, in parts between which the outputs are kept. What the map carries
+    /// and the loop does not change stands in `unchanged`.
+    pub fn along(
+        &mut self,
+        steps: Range<u64>,
+        (state, at): (&mut [f64], &LoopPlaces),
+        unchanged: &[f64],
+        mut run: impl FnMut(&mut [f64], Range<u64>),
+    ) {
+        let (mut made, count) = (steps.start, self.after.len());
+        for (k, &after) in self.after.iter().enumerate() {
+            if made < after {
+                run(state, made..after);
+                made = after;
+            }
+            self.x[k * self.stride..][..at.x.len()].copy_from_slice(&state[at.x.clone()]);
+            let memory = Outputs::part(self.memory, k, count);
+            if !memory.is_empty() {
+                let (carried, rest) = memory.split_at_mut(at.carried.len());
+                carried.copy_from_slice(&state[at.carried.clone()]);
+                rest.copy_from_slice(unchanged);
+            }
+            let start = Outputs::part(self.starts, k, count);
+            if after == steps.end {
+                start.fill(f64::NAN);
+            } else if !start.is_empty() {
+                run(state, after..after + 1);
+                made = after + 1;
+                start.copy_from_slice(&state[at.start.clone()][..start.len()]);
+            }
+        }
+        if made < steps.end {
+            run(state, made..steps.end);
+        }
+    }
 }
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
@@ -209,6 +307,9 @@ pub trait Attempts: Sync {
 
     /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
     fn evaluations(&self) -> u64;
+
+    /// Adds what treating the results of so many accepted steps costs.
+    fn count_treatments(&self, steps: u64, cost: &mut Cost);
 
     /// Makes deviations of what stands in [`Slots::largest`].
     fn finish(&self, largest: &mut [f64]);

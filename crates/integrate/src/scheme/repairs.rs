@@ -45,8 +45,8 @@ pub struct Repairs {
 
 impl Repairs {
     /// Makes these steps from `x` as [`Blocks::steps`] does, but for those that this does not make well, and counts what
-    /// they cost. `known` says that not all are made well. Gives the number of steps that were made by themselves; after
-    /// them [`Carry::start`] is of no use if the last step is one.
+    /// they cost. `known` says that not all are made well. What a step by itself has found at its start is NaN among the
+    /// [`Carry::outputs`].
     ///
     /// # Errors
     /// When a step has no result. Nothing of what was written is of use then.
@@ -58,11 +58,11 @@ impl Repairs {
         carry: Carry,
         largest: &mut [f64],
         (cost, work, known): (&mut Cost, &mut [f64], bool),
-    ) -> Result<u64, Unmade> {
+    ) -> Result<(), Unmade> {
         let Looped { map, blocks, h, t0 } = looped;
-        let Carry { memory, scales, innovation, start } = carry;
+        let Carry { memory, scales, innovation, mut outputs } = carry;
         let count = steps.end - steps.start;
-        let (mut made, mut alone, mut length) = (0, 0, if known { count.div_ceil(SHRINKAGE) } else { count });
+        let (mut made, mut length) = (0, if known { count.div_ceil(SHRINKAGE) } else { count });
         largest.fill(0.0);
         *innovation = 0.0;
         self.largest.resize(largest.len(), 0.0);
@@ -74,8 +74,9 @@ impl Repairs {
             self.scales.clear();
             self.scales.extend_from_slice(scales);
             let mut of_part = 0.0;
-            let part = Carry { memory, scales, innovation: &mut of_part, start };
             let first = steps.start + made;
+            let part =
+                Carry { memory, scales, innovation: &mut of_part, outputs: outputs.within(first..first + length) };
             let good = blocks.steps(first, length, x, part, &mut self.largest, work);
             let bad = !good && length > 1;
             if !bad {
@@ -93,11 +94,16 @@ impl Repairs {
             }
             memory.copy_from_slice(&self.memory);
             scales.copy_from_slice(&self.scales);
+            if map.takes_first_stage() {
+                // Such a step, and what is done to its result, is not the map's alone.
+                return Err(Unmade);
+            }
             if bad {
                 std::mem::swap(x, &mut self.x);
                 length = (length / SHRINKAGE).max(1);
                 continue;
             }
+            outputs.keep(first, &self.x, memory);
             let at = ((first as f64).mul_add(h, t0), h);
             self.x1.resize(x.len(), 0.0);
             let step = map.fixed_step(at, &self.x, &mut Stages::none(), memory, &mut self.x1, cost, work);
@@ -105,8 +111,9 @@ impl Repairs {
                 return Err(Unmade);
             }
             std::mem::swap(x, &mut self.x1);
-            (made, alone) = (made + 1, alone + 1);
+            outputs.keep(first + 1, x, memory);
+            made += 1;
         }
-        Ok(alone)
+        Ok(())
     }
 }

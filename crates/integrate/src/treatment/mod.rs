@@ -17,6 +17,15 @@ use projection::Projection;
 use stopping::Unconverged;
 use symmetric_projection::SymmetricProjection;
 
+/// Whether a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
+pub fn projects_by_error(plan: &Plan) -> bool {
+    match plan.metric {
+        Metric::Error => true,
+        Metric::Auto => plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.order > 2),
+        Metric::Euclidean => false,
+    }
+}
+
 /// What is done to a step's result, with its scratch.
 pub enum Treatment {
     /// Nothing.
@@ -63,11 +72,9 @@ impl Treatment {
 
     /// Whether the treatment of `plan` moves a state in the metric of the step's error.
     fn weighs(plan: &Plan, system: &dyn System) -> bool {
-        match (Treatment::effective(plan, system), plan.metric) {
-            (method::Treatment::Corrected, _) | (method::Treatment::Projection, Metric::Error) => true,
-            (method::Treatment::Projection, Metric::Auto) => {
-                plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.order > 2)
-            }
+        match Treatment::effective(plan, system) {
+            method::Treatment::Corrected => true,
+            method::Treatment::Projection => projects_by_error(plan),
             _ => false,
         }
     }
@@ -110,8 +117,7 @@ impl Treatment {
                 Ok(correction.apply(system, (t, target, weights), x, values, deviations, work, cost))
             }
             Treatment::Projection(projection) => {
-                projection.apply(system, ((t, h), target, scales), x, values, work, cost)?;
-                system.invariants().deviations(values, target, deviations);
+                projection.apply(system, ((t, h), target, scales), x, values, deviations, work, cost)?;
                 Ok(0.0)
             }
         }

@@ -1,8 +1,8 @@
 //! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W DFᵀμ,
 //! R the round-off of F. The rows of DF are scaled to unit length in that metric first.
 //!
-//! Up to [`SMALL`] rows the matrix is dense. Larger systems have a sparse, regular block of constraints bordered by a
-//! few dense rows, the Hamiltonian and the integrals:
+//! The matrix is dense where it has few rows, or constraints of which most share variables. Else it has a sparse, regular
+//! block of constraints bordered by a few dense rows, the Hamiltonian and the integrals:
 //!
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
@@ -11,8 +11,13 @@ use crate::system::Invariants;
 use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
 use holonome_linear::sparse::SparseLdl;
 
-/// Up to this many rows the matrix is dense.
+/// Up to this many rows the matrix is dense: sparse elimination takes as long there.
+const FEW_ROWS: usize = 12;
+
+/// Up to this many rows the matrix is dense where the sparse block would be filled by more than a [`FULL`]th: an entry
+/// costs several times as much there. Beyond, a dense matrix would take the memory of its square.
 pub const SMALL: usize = 64;
+const FULL: usize = 4;
 
 /// Pivots up to this count as zero: the rows have unit length, so they are squared sines of an angle to the rows
 /// before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
@@ -70,7 +75,8 @@ impl NormalEquations {
     /// For this sparsity in a state of length `dim`.
     pub fn new(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
         let m = invariants.count;
-        let first = if m > SMALL { invariants.constraints } else { 0 };
+        let sparse = sparse_block(invariants);
+        let first = if sparse.is_some() { invariants.constraints } else { 0 };
         let border = m - first;
         NormalEquations {
             row_start: invariants.row_start.clone(),
@@ -83,7 +89,7 @@ impl NormalEquations {
             unit: vec![0.0; invariants.nonzeros()],
             scattered: vec![0.0; dim],
             regularisation,
-            sparse: (first > 0).then(|| ConstraintBlock::new(invariants, border)),
+            sparse,
             first,
             dense: vec![0.0; border * border],
             cholesky: PivotedCholesky::new(border),
@@ -301,9 +307,19 @@ pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f6
     }
 }
 
+/// The sparse block, where it is worth while.
+fn sparse_block(invariants: &Invariants) -> Option<ConstraintBlock> {
+    let (m, c) = (invariants.count, invariants.constraints);
+    if m <= FEW_ROWS || c == 0 {
+        return None;
+    }
+    let block = ConstraintBlock::new(invariants);
+    (m > SMALL || FULL * block.ldl.fill() <= c * c / 2).then_some(block)
+}
+
 impl ConstraintBlock {
-    fn new(invariants: &Invariants, border: usize) -> ConstraintBlock {
-        let c = invariants.constraints;
+    fn new(invariants: &Invariants) -> ConstraintBlock {
+        let (c, border) = (invariants.constraints, invariants.count - invariants.constraints);
         let mut by_column: Vec<Vec<(u32, u32)>> = Vec::new();
         for row in 0..c {
             for p in invariants.row(row) {

@@ -53,16 +53,22 @@ impl Projection {
         }
     }
 
-    /// Projects `x`, the result of a step of the length `h`. `values` receives F at the result.
+    /// Projects `x`, the result of a step of the length `h`. `values` receives F at the result, `deviations` that of every
+    /// group.
     pub fn apply(
         &mut self,
         system: &dyn System,
         ((t, h), target, scales): ((f64, f64), &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
+        deviations: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
     ) -> Result<(), Unconverged> {
+        if let Some(iterations) = system.project((t, target, &scales.carried), x, values, deviations, work) {
+            cost.count_projections(1, iterations);
+            return Ok(());
+        }
         let vectors = system.vectors();
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
@@ -86,6 +92,7 @@ impl Projection {
             found = self.iterate_without(&met, system, (t, target), x, values, work, cost);
         }
         self.met = met;
+        system.invariants().deviations(values, target, deviations);
         found
     }
 

@@ -1,12 +1,13 @@
-//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` does after a
-//! step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does all the
-//! time, in that of the state's sizes at the start (`docs/methods.md`).
+//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` and `projection`
+//! do after a step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does
+//! all the time, in that of the state's sizes at the start (`docs/methods.md`).
 
 use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Node};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
@@ -98,34 +99,17 @@ pub fn corrected(
     scales: &CorrectionScales,
     mut target: impl FnMut(&mut Graph, usize) -> Node,
 ) -> Corrected {
-    let mut residual = deviation(field, &mut target);
-    let g = &mut field.graph;
+    let residual = held_deviation(field, &mut target);
     let (m, constraints) = (residual.len(), field.constraints);
-    // A row without a gradient is watched only: whatever its residual, it says nothing of the step's error.
-    let held: Vec<bool> = field.jacobian.iter().map(|row| !row.is_empty()).collect();
-    for (residual, _) in residual.iter_mut().zip(&held).filter(|(_, held)| !**held) {
-        *residual = g.zero();
-    }
-    let rows = held.iter().skip(constraints).filter(|held| **held).count();
-    let noises: Vec<Node> = (0..m)
-        .map(|i| {
-            let target = (i >= constraints).then(|| target(&mut field.graph, i));
-            squared_round_off(&mut field.graph, &field.jacobian[i], target)
-        })
-        .collect();
+    let rows = field.jacobian.iter().skip(constraints).filter(|row| !row.is_empty()).count();
+    let noises = noises(field, &mut target);
     let weights = widened(field, scales, &residual, &noises);
     let g = &mut field.graph;
     // W Dᵀ by rows of D.
     let weighted: Vec<Gradient> = field.jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
-    let mut matrix = Matrix::zeros(g, m);
-    for i in 0..m {
-        for j in 0..i {
-            let entry = g.sparse_dot(&field.jacobian[i], &weighted[j]);
-            matrix.set(i, j, entry);
-            matrix.set(j, i, entry);
-        }
-        let square = g.sparse_dot(&field.jacobian[i], &weighted[i]);
-        let square = g.add(square, noises[i]);
+    let mut matrix = products(g, &field.jacobian, &weighted);
+    for (i, &noise) in noises.iter().enumerate() {
+        let square = g.add(matrix.get(i, i), noise);
         let shift = g.constant(if i >= constraints { 1.0 + REGULARISATION } else { 1.0 });
         let diagonal = g.mul(square, shift);
         matrix.set(i, i, diagonal);
@@ -159,14 +143,154 @@ pub fn corrected(
         }
     }
     mu.clone_from(&factors.backward(g, &divided));
-    let mut x: Vec<Node> = (0..field.dimension).map(|k| g.state(k)).collect();
-    for (row, &mu) in weighted.iter().zip(&mu) {
+    let x = moved(g, field.dimension, &weighted, &mu);
+    Corrected { x, innovation }
+}
+
+/// A projected state.
+pub struct Projected {
+    /// x.
+    pub x: Vec<Node>,
+    /// Whether F = F₀ there, but for round-off.
+    pub arrived: Node,
+}
+
+/// What a projection is measured by.
+pub struct Arrival<'a> {
+    /// σ² of every vector.
+    pub sizes: &'a [Node],
+    /// How far a state may be from F = F₀.
+    pub tolerance: f64,
+    /// How many iterations are made.
+    pub iterations: usize,
+}
+
+/// The projection of a state by a simplified Newton iteration, as `holonome_integrate::treatment::projection` has it, with a
+/// given number of iterations; in the Euclidean metric where there are no weights in `scales`.
+pub fn projected(
+    field: &mut Field,
+    scales: &CorrectionScales,
+    arrival: &Arrival,
+    mut target: impl FnMut(&mut Graph, usize) -> Node,
+) -> Projected {
+    let mut residual = held_deviation(field, &mut target);
+    let one = field.graph.one();
+    let weights = if scales.weights.is_empty() {
+        vec![one; arrival.sizes.len()]
+    } else {
+        let noises = noises(field, &mut target);
+        widened(field, scales, &residual, &noises)
+    };
+    let m = residual.len();
+    let targets: Vec<Option<Node>> =
+        (0..m).map(|i| (i >= field.constraints).then(|| target(&mut field.graph, i))).collect();
+    let Field { graph: g, dimension, jacobian, invariants, .. } = field;
+    // Where a row has arrived, in its own unit.
+    let mut squares = arrival.sizes.to_vec();
+    for (vector, square) in squares.iter_mut().enumerate() {
+        let of_vector = (0..*dimension).filter(|&k| scales.vector_of[k] == vector);
+        let own = of_vector.fold(g.zero(), |sum, k| {
+            let x = g.state(k);
+            let product = g.mul(x, x);
+            g.add(sum, product)
+        });
+        *square = g.largest(own, *square);
+    }
+    let sizes: Vec<Node> = squares.into_iter().map(|square| g.sqrt(square)).collect();
+    let mut limits = Vec::with_capacity(m);
+    for (row, target) in jacobian.iter().zip(&targets) {
+        let terms = row.iter().map(|&(k, d)| (d, sizes[scales.vector_of[k as usize]])).collect::<Vec<_>>();
+        let size = size_of_terms(g, &terms, *target);
+        // Twice: of F and of its target.
+        let unit = g.constant(2.0 * f64::EPSILON);
+        let mut limit = g.mul(unit, size);
+        if arrival.tolerance > 0.0 {
+            let square = g.sparse_dot(row, row);
+            let zero = g.zero();
+            let still = g.binary(Binary::LessEqual, square, zero);
+            let gradient = g.sqrt(square);
+            let gradient = g.select(still, one, gradient);
+            let tolerance = g.constant(arrival.tolerance);
+            let distance = g.mul(tolerance, gradient);
+            limit = g.binary(Binary::Max, limit, distance);
+        }
+        limits.push(limit);
+    }
+    let weighted: Vec<Gradient> = jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
+    let matrix = products(g, jacobian, &weighted);
+    let factors = Factors::semidefinite(g, &matrix, PIVOT_TOLERANCE);
+    let mut mu = vec![g.zero(); m];
+    let mut x: Vec<Node> = (0..*dimension).map(|k| g.state(k)).collect();
+    for _ in 0..arrival.iterations {
+        let step = factors.solve(g, &residual);
+        for (mu, step) in mu.iter_mut().zip(step) {
+            *mu = g.add(*mu, step);
+        }
+        x = moved(g, *dimension, &weighted, &mu);
+        let replaced: FxHashMap<Node, Node> = x.iter().enumerate().map(|(k, &x)| (g.state(k), x)).collect();
+        let values = g.substituted(invariants, &replaced);
+        for (i, residual) in residual.iter_mut().enumerate().filter(|&(i, _)| !jacobian[i].is_empty()) {
+            *residual = match targets[i] {
+                Some(target) => g.sub(values[i], target),
+                None => values[i],
+            };
+        }
+    }
+    let mut arrived = one;
+    for (i, (&residual, &limit)) in residual.iter().zip(&limits).enumerate() {
+        if !jacobian[i].is_empty() {
+            let off = g.unary(Unary::Abs, residual);
+            let near = g.binary(Binary::LessEqual, off, limit);
+            arrived = g.binary(Binary::And, arrived, near);
+        }
+    }
+    Projected { x, arrived }
+}
+
+/// F − F₀, and 0 in rows without a gradient, which are watched only: whatever their residual, it says nothing of a step's
+/// error.
+fn held_deviation(field: &mut Field, target: &mut impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
+    let mut residual = deviation(field, target);
+    for (residual, _) in residual.iter_mut().zip(&field.jacobian).filter(|(_, row)| row.is_empty()) {
+        *residual = field.graph.zero();
+    }
+    residual
+}
+
+/// R of every row of F.
+fn noises(field: &mut Field, target: &mut impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
+    let constraints = field.constraints;
+    let g = &mut field.graph;
+    let noise = |(i, row): (usize, &Gradient)| {
+        let target = (i >= constraints).then(|| target(g, i));
+        squared_round_off(g, row, target)
+    };
+    field.jacobian.iter().enumerate().map(noise).collect()
+}
+
+/// D W Dᵀ for the rows of D and of D W.
+fn products(g: &mut Graph, rows: &[Gradient], weighted: &[Gradient]) -> Matrix {
+    let mut matrix = Matrix::zeros(g, rows.len());
+    for (i, row) in rows.iter().enumerate() {
+        for (j, other) in weighted[..=i].iter().enumerate() {
+            let entry = g.sparse_dot(row, other);
+            matrix.set(i, j, entry);
+            matrix.set(j, i, entry);
+        }
+    }
+    matrix
+}
+
+/// x − W Dᵀμ for the rows of D W.
+fn moved(g: &mut Graph, dimension: usize, weighted: &[Gradient], mu: &[Node]) -> Vec<Node> {
+    let mut x: Vec<Node> = (0..dimension).map(|k| g.state(k)).collect();
+    for (row, &mu) in weighted.iter().zip(mu) {
         for &(k, d) in row {
             let product = g.mul(mu, d);
             x[k as usize] = g.sub(x[k as usize], product);
         }
     }
-    Corrected { x, innovation }
+    x
 }
 
 /// W v for a row v, w² of the vectors being `weights`.
@@ -176,10 +300,18 @@ fn weigh(g: &mut Graph, row: &Gradient, vector_of: &[usize], weights: &[Node]) -
 
 /// R of one row of F, whose target is 0 where none is given.
 fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Node {
+    let terms: Vec<(Node, Node)> = row.iter().map(|&(k, d)| (d, g.state(k as usize))).collect();
+    let size = size_of_terms(g, &terms, target);
+    let unit = g.constant(0.5 * f64::EPSILON);
+    let noise = g.mul(unit, size);
+    g.mul(noise, noise)
+}
+
+/// Σ |a b| + |target|.
+fn size_of_terms(g: &mut Graph, terms: &[(Node, Node)], target: Option<Node>) -> Node {
     let mut size = g.zero();
-    for &(k, d) in row {
-        let x = g.state(k as usize);
-        let term = g.mul(d, x);
+    for &(a, b) in terms {
+        let term = g.mul(a, b);
         let term = g.unary(Unary::Abs, term);
         size = g.add(size, term);
     }
@@ -187,9 +319,7 @@ fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Nod
         let target = g.unary(Unary::Abs, target);
         size = g.add(size, target);
     }
-    let unit = g.constant(0.5 * f64::EPSILON);
-    let noise = g.mul(unit, size);
-    g.mul(noise, noise)
+    size
 }
 
 /// w² of the vectors, those of momenta wide enough to explain the hidden constraints, as
