@@ -254,20 +254,16 @@ impl RowKernel {
         let (still, work) = work.split_at_mut(segments.still.len());
         let (sums, work) = work.split_at_mut(piece.outputs.len());
         let (room, work) = work.split_at_mut(segments.order.len());
-        let width = piece.slots.len() + piece.outputs.len();
         segments.order.with(out, room, |out| {
-            for (places, &count) in piece.places.chunks_exact(width).zip(&piece.blocks) {
-                for (still, &slot) in still.iter_mut().zip(&segments.still) {
-                    *still = array(piece.slots[slot].1)[places[slot].entry(&[], 0) as usize];
+            for (([of_x, of_table, of_out], entries, summed), &count) in segments.starts().zip(&piece.blocks) {
+                for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
+                    *still = array(piece.slots[slot].1)[entry as usize];
                 }
-                let [of_x, of_table, of_out] = segments.shifts(places);
                 let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
                 rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
-                let outputs = places[piece.slots.len()..].iter().zip(&segments.places.outputs);
-                for ((place, output), sum) in outputs.zip(&*sums) {
-                    if output.is_none() {
-                        out[segments.order.place(place.entry(&[], 0)) as usize] += sum;
-                    }
+                let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
+                for ((_, sum), &place) in outputs.zip(summed) {
+                    out[place as usize] += sum;
                 }
             }
         });
