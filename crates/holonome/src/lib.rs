@@ -34,6 +34,7 @@ pub mod orbit;
 mod output;
 mod penalty;
 mod pilot;
+mod policy;
 #[doc(hidden)]
 pub mod problem;
 #[doc(hidden)]

@@ -46,6 +46,17 @@ impl Unpivoted {
         }
     }
 
+    /// The rows in an order in which elimination takes that many, with more than one chain of divisions where that is free.
+    pub fn order(&self) -> Vec<u32> {
+        match &self.kind {
+            Kind::Tridiagonal { .. } => {
+                let (n, middle) = (self.n as u32, self.n as u32 / 2);
+                (0..middle).chain((middle + 1..n).rev()).chain([middle]).collect()
+            }
+            Kind::General(pattern) => pattern.order.clone(),
+        }
+    }
+
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
         !matches!(self.kind, Kind::Tridiagonal { complete: true })

@@ -2,7 +2,6 @@
 //! forces, as functions of columns.
 
 use super::Layout;
-use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Evened, Functional, Source, Term};
@@ -56,7 +55,7 @@ impl RowMechanics {
     /// The mechanics of `model`; none where it is not of this kind.
     pub fn new(model: &Model) -> Option<RowMechanics> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
-        if !is_holonomic(model) {
+        if !model.is_holonomic() {
             return None;
         }
         debug_assert!(model.variables.iter().all(|v| v.role != Role::State), "a Hamiltonian model has none");

@@ -18,7 +18,7 @@ mod line;
 mod mechanics;
 mod segments;
 
-pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
+pub use field::{Derived, RowField};
 pub use kernel::RowKernel;
 pub use layout::Layout;
 pub use mechanics::{Family, RowMechanics};
