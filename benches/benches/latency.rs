@@ -47,7 +47,7 @@ fn latency(criterion: &mut Criterion) {
 fn stages(criterion: &mut Criterion) {
     let problem = load();
     let (field, _) = problem.examined.field.as_ref().expect("a small model is written out");
-    let mut correction = field.clone();
+    let mut correction = (**field).clone();
     let targets = problem.model.parameter_values.len();
     let weights: Vec<_> = (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
     let vector_of: Vec<usize> = (0..field.dimension).collect();

@@ -1,8 +1,11 @@
 //! Why something could not be done: what to tell the user, and what a program needs to know.
 
+mod start;
+
+pub use start::StartError;
+
 use crate::arrays::Arrays;
 use crate::source::Source;
-use crate::starts::StartError;
 use crate::store::StoreError;
 use crate::watched::Watched;
 use holonome_integrate::failure::{Culprit, Failure};

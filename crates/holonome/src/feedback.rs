@@ -8,8 +8,9 @@ use crate::pilot;
 use crate::policy::LARGEST_FEEDBACK;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::Treatment;
+use holonome_integrate::pilot::{pilot, pilot_rate};
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::stability::{self, Gain};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_linear::rank::positive_definite;
@@ -32,7 +33,7 @@ pub(crate) struct FeedbackSystem {
     /// The gain in words.
     pub text: String,
     /// The field itself, where the term is a formula.
-    pub field: Option<Field>,
+    pub field: Option<Arc<Field>>,
     /// Its parameters: the model's, F₀ of what is no constraint, the gains. Those of the Gauss–Newton form are κ and the
     /// weights of the state's vectors.
     pub parameters: Vec<f64>,
@@ -40,7 +41,7 @@ pub(crate) struct FeedbackSystem {
 
 /// The feedback field's system over the field `base`, where that is written out.
 pub(crate) fn feedback_system(
-    (base, vectors): (Option<&Field>, &Arc<StateVectors>),
+    (base, vectors): (Option<&Arc<Field>>, &Arc<StateVectors>),
     plain: &Compiled,
     plan: &Plan,
     state: &StepState,
@@ -56,7 +57,7 @@ pub(crate) fn feedback_system(
         let mut short = plan.clone();
         short.method.treatment = Treatment::Plain;
         // A field at rest needs no pull.
-        let rate = stability::pilot_rate(&short, plain, state).unwrap_or(0.0);
+        let rate = pilot_rate(&short, plain, state).unwrap_or(0.0);
         let weights = metric(plain, plan.t0, &state.x, rate);
         let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"));
         let parameters = all(&[&[rate][..], &weights].concat());
@@ -110,7 +111,7 @@ pub(crate) fn feedback_system(
 
 /// The system of a field that holds its term.
 fn with_formula(
-    (base, vectors): (&Field, &Arc<StateVectors>),
+    (base, vectors): (&Arc<Field>, &Arc<StateVectors>),
     mut treated: Field,
     parameters: Vec<f64>,
     gain: Option<Gain>,
@@ -119,7 +120,8 @@ fn with_formula(
     debug_assert_eq!(treated.parameters, parameters.len());
     // The invariants and their Jacobian stay those of the field that is treated.
     treated.invariants.clone_from(&base.invariants);
-    let system = CompiledSystem::new(&treated, vectors, &parameters, false, None).with_untreated(base, &parameters);
+    let treated = Arc::new(treated);
+    let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
     FeedbackSystem { system: Compiled::Straight(system), gain, text, field: Some(treated), parameters }
 }
 
@@ -162,7 +164,7 @@ pub(crate) fn refuse_unstable(
         // One eigenvalue everywhere, and a rate that was chosen below its limit.
         return Ok(());
     }
-    let pilot = stability::pilot(plan, system, state);
+    let pilot = pilot(plan, system, state);
     let scheme = plan.method.scheme;
     // Along the motion without feedback: an unstable pilot run sees only its own explosion.
     let outlook = pilot::outlook(plan, gain, fixed.h, plain, &state.x);

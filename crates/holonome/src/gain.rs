@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Gains;
-use holonome_integrate::stability::Gain;
+use holonome_integrate::plan::Gain;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{Field, InvariantKind};

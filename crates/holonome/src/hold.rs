@@ -10,9 +10,7 @@
 //!
 //! Without the variable nothing is looked at but one flag, and never within a step.
 
-use crate::store::{Store, StoreError};
 use holonome_integrate::observer::Control;
-use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,19 +58,19 @@ pub(crate) fn created() {
     }
 }
 
-/// Samples were stored and belong to `state`; `watch` may say stop.
-pub(crate) fn stored(
-    store: &mut Store,
-    state: &impl Serialize,
+/// So many samples were stored, with a checkpoint where `checkpoint` makes one; `watch` may say stop.
+pub(crate) fn stored<E>(
+    samples: usize,
+    checkpoint: impl FnOnce() -> Result<(), E>,
     watch: impl FnMut() -> Control,
-) -> Result<Control, StoreError> {
-    let Some(hold) = wanted().filter(|hold| store.samples() as u64 >= hold.count) else {
+) -> Result<Control, E> {
+    let Some(hold) = wanted().filter(|hold| samples as u64 >= hold.count) else {
         return Ok(Control::Continue);
     };
     match hold.point.as_str() {
         "samples" => Ok(hold.wait(watch)),
         "checkpoint" => {
-            store.checkpoint(state)?;
+            checkpoint()?;
             Ok(hold.wait(watch))
         }
         _ => Ok(Control::Continue),

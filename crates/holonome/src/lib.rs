@@ -22,6 +22,7 @@ mod component_names;
 mod constant;
 #[doc(hidden)]
 pub mod dump;
+mod ensemble;
 mod error;
 mod feedback;
 mod footprint;
@@ -57,7 +58,7 @@ pub use holonome_model::treatment::InvariantKind;
 pub use options::Settings;
 pub use problem::Problem;
 pub use source::Source;
-pub use starts::{StartError, Starts};
+pub use starts::Starts;
 
 // Runs.
 pub use arrays::{Array, Arrays};
@@ -84,7 +85,7 @@ pub use integrate::{integrate, integrate_while};
 
 // Errors, and the faces that show them.
 pub use constant::constant;
-pub use error::Error;
+pub use error::{Error, StartError};
 #[doc(hidden)]
 pub use holonome_model as model;
 #[doc(hidden)]

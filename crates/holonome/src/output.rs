@@ -77,7 +77,7 @@ impl Output {
         watch: impl FnMut() -> Control,
     ) -> Result<Control, StoreError> {
         match self {
-            Output::Folder(store) => hold::stored(store, state, watch),
+            Output::Folder(store) => hold::stored(store.samples(), || store.checkpoint(state), watch),
             Output::Memory(_) => Ok(Control::Continue),
         }
     }

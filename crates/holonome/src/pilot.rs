@@ -5,9 +5,10 @@
 //! its pericentre, where λmax is small. The motion itself, followed accurately without feedback, takes few steps.
 
 use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::run;
-use holonome_integrate::stability::{Gain, Monitor};
+use holonome_integrate::stability::Monitor;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use std::convert::Infallible;

@@ -1,10 +1,10 @@
 //! A model with its numbers, checked and ready to be compiled for a method.
 
 use crate::backend::backend;
+use crate::ensemble::{Ensemble, drawn};
 use crate::error::Error;
 use crate::options::Settings;
 use crate::source::Source;
-use crate::starts::{Ensemble, Starts, drawn};
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, Projected};
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
@@ -119,21 +119,6 @@ impl Problem {
         Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
     }
 
-    /// Reads and checks a model file for an ensemble of `trajectories` between which the values `vary` (`--vary`)
-    /// differ: the problem of trajectory 0, and the starts of all.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
-    pub fn load_varied(
-        path: &Path,
-        settings: &Settings,
-        vary: &[(String, String)],
-        trajectories: u64,
-    ) -> Result<(Problem, Starts), Error> {
-        let ensemble = Ensemble::new(vary, trajectories)?;
-        Problem::read(path, settings, &ensemble)?.with_starts(&ensemble)
-    }
-
     /// Checks a model from its text; `tables` are the texts of its data files by path.
     ///
     /// # Errors
@@ -147,23 +132,7 @@ impl Problem {
         Ok(Problem::read_text(name, text, tables, settings, &Ensemble::ONE)?.0)
     }
 
-    /// [`Problem::load_varied`] for a model's text.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
-    pub fn from_text_varied(
-        name: &str,
-        text: &str,
-        tables: &BTreeMap<String, String>,
-        settings: &Settings,
-        vary: &[(String, String)],
-        trajectories: u64,
-    ) -> Result<(Problem, Starts), Error> {
-        let ensemble = Ensemble::new(vary, trajectories)?;
-        Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
-    }
-
-    fn read(path: &Path, settings: &Settings, ensemble: &Ensemble) -> Result<Checked, Error> {
+    pub(crate) fn read(path: &Path, settings: &Settings, ensemble: &Ensemble) -> Result<Checked, Error> {
         let source = read_file(path)?;
         let name = path.file_stem().map_or("model".to_string(), |s| s.to_string_lossy().into_owned());
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -175,7 +144,7 @@ impl Problem {
         Problem::check(name, source, settings, ensemble, &read_table)
     }
 
-    fn read_text(
+    pub(crate) fn read_text(
         name: &str,
         text: &str,
         tables: &BTreeMap<String, String>,
@@ -273,37 +242,6 @@ impl Problem {
         Ok(Checked(Problem { name, source, tables, settings, model, examined, projected, far }, start))
     }
 
-    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
-    fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
-        let parameters = 0..self.model.parameter_values.len();
-        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
-            return Ok(());
-        }
-        let last = starts.trajectories() - 1;
-        let mut tested = vec![last / 2, last];
-        tested.dedup();
-        for i in tested.into_iter().filter(|&i| i > 0) {
-            let mut model = self.model.clone();
-            // Where a trajectory cannot start, the ensemble says so when it comes to it.
-            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
-                continue;
-            }
-            let examined = consistency::examine_by(backend(), &model, self.settings.span());
-            for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
-                if !self.examined.varying.contains(&name) {
-                    let message = format!("in trajectory {i}, {}", finding.message);
-                    let finding = Diagnostic { message, ..finding };
-                    self.examined.varying.push(name);
-                    self.examined.unverified.push(finding);
-                }
-            }
-        }
-        if self.settings.allow_unverified {
-            self.examined.leave_out_unverified();
-        }
-        Ok(())
-    }
-
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         // A run that is refused for them says so itself.
@@ -370,16 +308,7 @@ pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64])
 }
 
 /// A checked model, and its initial state before `--project-initial` moved it.
-struct Checked(Problem, Vec<f64>);
-
-impl Checked {
-    fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
-        let Checked(mut problem, initial) = self;
-        let starts = Starts::new(&problem, initial, ensemble)?;
-        problem.test_claims(&starts)?;
-        Ok((problem, starts))
-    }
-}
+pub(crate) struct Checked(pub Problem, pub Vec<f64>);
 
 /// The parsed value of one `--set` or `--vary`. The text is read as a `let` that stands behind the file, so that
 /// what is wrong with it is shown like everything else.

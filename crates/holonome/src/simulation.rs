@@ -2,6 +2,7 @@
 
 mod attributes;
 mod choices;
+mod orbit;
 mod outcome;
 mod output;
 mod preparation;
@@ -15,7 +16,7 @@ pub(crate) use outcome::{MANY_TIMES, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
 pub use resumption::{Resumed, open_run};
-pub(crate) use stepping::{Unwatched, claim_fails, failed_names, run_method};
+pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::compiled::{Compiled, CompiledStep, StateVectors};
 use crate::options::RunOptions;
@@ -25,8 +26,8 @@ use crate::recording::Recorded;
 use crate::store::Store;
 use crate::structured::Program;
 use holonome_integrate::feedback_term::metric;
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::stability::Gain;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::treatment::{Field, InvariantGroup};
@@ -44,13 +45,13 @@ pub struct Simulation {
     /// The findings on the model as it was read, in a line each.
     model_warnings: Vec<String>,
     /// The field without a feedback term, where it is written out.
-    pub(crate) field: Option<Field>,
+    pub(crate) field: Option<Arc<Field>>,
     /// What the rows of F mean.
     pub(crate) groups: Vec<InvariantGroup>,
     /// How many rows of F are constraints.
     pub(crate) constraints: usize,
     /// The field with it, where it is a formula.
-    pub(crate) treated: Option<Field>,
+    pub(crate) treated: Option<Arc<Field>>,
     /// What the treated field has for parameters, after the model's and the targets; see [`Simulation::gains_at`].
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,

@@ -15,53 +15,21 @@
 //! ```
 
 use crate::backend::backend;
-use crate::error::Error;
+use crate::ensemble::{Ensemble, drawn};
+use crate::error::{Error, StartError};
+use crate::options::Settings;
 use crate::penalty::SlowManifold;
-use crate::problem::{Problem, farthest_move};
+use crate::problem::{Checked, Problem, farthest_move};
 use holonome_integrate::noise::Noise;
-use holonome_model::consistency::{Constraints, HiddenConstraints, Miss, Projection};
-use holonome_model::elaborate::expression::Draw;
+use holonome_model::consistency::{self, Constraints, HiddenConstraints, Miss, Projection};
 use holonome_model::elaborate::model::Model;
+use holonome_model::elaborate::start::CompiledStart;
 use holonome_model::scales::Scales;
-use holonome_model::start::{CompiledStart, NoStart};
+use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_words::option;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Most trajectories: each has a stream of random numbers of its own.
-const MOST_TRAJECTORIES: u64 = 1 << 32;
-
-/// What differs between the trajectories of an ensemble (`--vary`), and how many there are.
-pub(crate) struct Ensemble<'a> {
-    pub vary: &'a [(String, String)],
-    pub trajectories: u64,
-}
-
-impl<'a> Ensemble<'a> {
-    /// One trajectory, as the file has it.
-    pub const ONE: Ensemble<'static> = Ensemble { vary: &[], trajectories: 1 };
-
-    pub fn new(vary: &'a [(String, String)], trajectories: u64) -> Result<Ensemble<'a>, Error> {
-        match trajectories {
-            0 => Err(Error::option(format!(
-                "{trajectories}: there must be at least one",
-                trajectories = option("trajectories")
-            ))),
-            1..=MOST_TRAJECTORIES => Ok(Ensemble { vary, trajectories }),
-            n => Err(Error::option(format!(
-                "{trajectories}: {n} is more than the limit of {MOST_TRAJECTORIES}",
-                trajectories = option("trajectories")
-            ))),
-        }
-    }
-}
-
-/// Random number `count` (from 1) of a trajectory: the same whatever else the model holds.
-pub(crate) fn drawn(noise: &Noise, count: u64, which: Draw) -> f64 {
-    match which {
-        Draw::Normal => noise.normal(count, 0),
-        Draw::Uniform => noise.uniform(count, 0),
-    }
-}
 
 /// Where the trajectories of an ensemble start: each one's parameter values and initial state, as functions of its
 /// number. Immutable, shared between threads.
@@ -86,63 +54,77 @@ struct Checks {
     hidden: Option<HiddenConstraints>,
 }
 
-/// Why a trajectory cannot start.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum StartError {
-    /// A parameter or an initial value does not exist.
-    #[error("trajectory {trajectory}: {reason}; correct what {vary} gives it, or what it is made of", vary = option("vary"))]
-    NoStart {
-        /// Which trajectory.
-        trajectory: u64,
-        /// Which value, and why.
-        reason: NoStart,
-    },
-    /// It starts off the constraint set.
-    #[error(
-        "the initial state of trajectory {trajectory} does not meet {miss}; correct the varied values, or let \
-         {project_initial} move every start onto the constraint set", project_initial = option("project_initial")
-    )]
-    OffSet {
-        /// Which trajectory.
-        trajectory: u64,
-        /// Which constraint, and by how much.
-        miss: Box<Miss>,
-    },
-    /// `--project-initial` does not find the constraint set.
-    #[error("{project_initial}: trajectory {trajectory}: {reason}; let it start nearer to the constraint set", project_initial = option("project_initial"))]
-    NotProjected {
-        /// Which trajectory.
-        trajectory: u64,
-        /// Why, in words.
-        reason: String,
-    },
-    /// A penalised one does not find the slow manifold.
-    #[error("{slow_manifold}: trajectory {trajectory}: {reason}; {slow_manifold_off} leaves every start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off"))]
-    NotSlow {
-        /// Which trajectory.
-        trajectory: u64,
-        /// Why, in words.
-        reason: String,
-    },
-}
-
-impl StartError {
-    /// Which trajectory.
-    pub fn trajectory(&self) -> u64 {
-        match *self {
-            StartError::NoStart { trajectory, .. }
-            | StartError::OffSet { trajectory, .. }
-            | StartError::NotProjected { trajectory, .. }
-            | StartError::NotSlow { trajectory, .. } => trajectory,
-        }
+/// Problems of ensembles.
+impl Problem {
+    /// Reads and checks a model file for an ensemble of `trajectories` between which the values `vary` (`--vary`)
+    /// differ: the problem of trajectory 0, and the starts of all.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it or with what varies, at once.
+    pub fn load_varied(
+        path: &Path,
+        settings: &Settings,
+        vary: &[(String, String)],
+        trajectories: u64,
+    ) -> Result<(Problem, Starts), Error> {
+        let ensemble = Ensemble::new(vary, trajectories)?;
+        Problem::read(path, settings, &ensemble)?.with_starts(&ensemble)
     }
 
-    /// The constraint that it does not meet, if that is what is wrong.
-    pub fn miss(&self) -> Option<&Miss> {
-        match self {
-            StartError::OffSet { miss, .. } => Some(miss),
-            _ => None,
+    /// [`Problem::load_varied`] for a model's text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it or with what varies, at once.
+    pub fn from_text_varied(
+        name: &str,
+        text: &str,
+        tables: &BTreeMap<String, String>,
+        settings: &Settings,
+        vary: &[(String, String)],
+        trajectories: u64,
+    ) -> Result<(Problem, Starts), Error> {
+        let ensemble = Ensemble::new(vary, trajectories)?;
+        Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
+    }
+
+    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
+    fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
+        let parameters = 0..self.model.parameter_values.len();
+        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
+            return Ok(());
         }
+        let last = starts.trajectories() - 1;
+        let mut tested = vec![last / 2, last];
+        tested.dedup();
+        for i in tested.into_iter().filter(|&i| i > 0) {
+            let mut model = self.model.clone();
+            // Where a trajectory cannot start, the ensemble says so when it comes to it.
+            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
+                continue;
+            }
+            let examined = consistency::examine_by(backend(), &model, self.settings.span());
+            for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
+                if !self.examined.varying.contains(&name) {
+                    let message = format!("in trajectory {i}, {}", finding.message);
+                    let finding = Diagnostic { message, ..finding };
+                    self.examined.varying.push(name);
+                    self.examined.unverified.push(finding);
+                }
+            }
+        }
+        if self.settings.allow_unverified {
+            self.examined.leave_out_unverified();
+        }
+        Ok(())
+    }
+}
+
+impl Checked {
+    fn with_starts(self, ensemble: &Ensemble) -> Result<(Problem, Starts), Error> {
+        let Checked(mut problem, initial) = self;
+        let starts = Starts::new(&problem, initial, ensemble)?;
+        problem.test_claims(&starts)?;
+        Ok((problem, starts))
     }
 }
 

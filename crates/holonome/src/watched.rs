@@ -1,10 +1,12 @@
 //! What a linearly implicit method watches along a run: whether the step is short enough for it.
 
-use crate::structured::{INDEFINITE, NOTABLE};
-use crate::summary::Drift;
 use holonome_integrate::failure::Failure;
-use holonome_model::treatment::InvariantKind;
 use std::fmt::{Display, Formatter, Result};
+
+/// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
+/// second: it is 1 without the step, and the force of the step grows like its inverse.
+pub const NOTABLE: f64 = 0.9;
+pub const INDEFINITE: f64 = 0.5;
 
 /// What a run has shown of its step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,9 +18,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// From the drifts of a run and its eigenvalue, if it watches any of them.
-    pub(crate) fn new(drift: &[Drift], eigenvalue: Option<f64>) -> Option<Watched> {
-        let energy = drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).map(|drift| drift.max);
+    /// From what a run watches, if it watches any of them.
+    pub(crate) fn new(energy: Option<f64>, eigenvalue: Option<f64>) -> Option<Watched> {
         (energy.is_some() || eigenvalue.is_some()).then_some(Watched { energy, eigenvalue })
     }
 

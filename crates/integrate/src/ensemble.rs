@@ -12,11 +12,11 @@ mod adaptive;
 mod fixed;
 
 use crate::controller::slots::Slots;
+use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Vectors};
+use crate::scheme::map::Facts;
 use crate::scheme::repairs::Unmade;
-use crate::state::Cost;
-use crate::tableau::Tableau;
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};
 use std::ops::Range;
@@ -137,8 +137,11 @@ pub trait EqualSteps: LaneSystem {
 
 /// Adaptive steps of several trajectories at once.
 pub trait AdaptiveSteps: LaneSystem {
-    /// The scheme's coefficients.
-    fn tableau(&self) -> &'static Tableau;
+    /// What is known of the steps.
+    fn facts(&self) -> &Facts;
+
+    /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
+    fn evaluations(&self) -> u64;
 
     /// X(t, x) in every lane.
     fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);

@@ -26,6 +26,7 @@
 
 pub mod constraint_forces;
 pub mod controller;
+pub mod cost;
 pub mod ensemble;
 pub mod exact;
 pub mod failure;
@@ -35,6 +36,7 @@ pub mod newton;
 pub mod noise;
 pub mod observer;
 pub mod phase_space;
+pub mod pilot;
 pub mod plan;
 pub mod run;
 pub mod scales;

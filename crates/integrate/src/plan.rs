@@ -1,9 +1,19 @@
 //! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
 
 use crate::method::Method;
-use crate::stability::Gain;
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
+
+/// The gain K of a feedback term, over all rows of F.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gain {
+    /// One gain per row: V = ½ Σ k_i ΔF_i².
+    Diagonal(Vec<f64>),
+    /// A symmetric positive semidefinite m × m matrix, row by row.
+    Dense(Vec<f64>),
+    /// The Gauss–Newton form, −κ DF⁺ΔF: its one eigenvalue is κ wherever DF is.
+    Rate(f64),
+}
 
 /// A run's plan.
 #[derive(Clone, Debug)]

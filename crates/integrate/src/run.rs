@@ -30,12 +30,10 @@ use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
-use crate::scheme::explicit_rk::{Stages, stage_count};
-use crate::scheme::map::{Blocks, StepMap, TableauMap};
+use crate::scheme::map::{Blocks, Orders, StepMap, TableauMap};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite};
-use crate::tableau::Tableau;
 use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
@@ -106,14 +104,13 @@ struct Engine<'a> {
     plan: &'a Plan,
     system: &'a dyn System,
     map: &'a dyn StepMap,
-    /// Of a Runge–Kutta map.
-    tableau: Option<&'static Tableau>,
     state: &'a mut StepState,
     /// How many groups of invariants the system has.
     groups: usize,
     treatment: Treatment,
     monitor: Option<Monitor<'a>>,
-    stages: Stages<Vec<f64>>,
+    /// What the map keeps of a step, X(t, x) first.
+    stages: Vec<Vec<f64>>,
     x1: Vec<f64>,
     /// F at x1.
     values: Vec<f64>,
@@ -151,7 +148,6 @@ struct Engine<'a> {
     sample_deviations: Vec<f64>,
     outputs: KeptOutputs,
     terms: Terms,
-    weights: Vec<f64>,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
     /// The state of a loop of attempts.
@@ -162,11 +158,10 @@ struct Engine<'a> {
 impl<'a> Engine<'a> {
     fn new(plan: &'a Plan, system: &'a dyn System, map: &'a dyn StepMap, state: &'a mut StepState) -> Engine<'a> {
         let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
-        let tableau = map.tableau();
-        let monitor =
-            plan.gain.as_ref().zip(tableau).map(|(gain, tableau)| {
-                Monitor::new(gain, system, tableau.real_stability_interval()).along(&plan.stepping)
-            });
+        let monitor = plan.gain.as_ref().and_then(|gain| {
+            let interval = map.stability()?;
+            Some(Monitor::new(gain, system, interval).along(&plan.stepping))
+        });
         if let Some(monitor) = &monitor {
             monitor.prepare(&mut state.stability.direction);
         }
@@ -182,18 +177,17 @@ impl<'a> Engine<'a> {
             plan,
             system,
             map,
-            tableau,
             groups,
             treatment: Treatment::new(plan, system),
             monitor,
-            stages: tableau.map_or(Stages::none(), |tableau| Stages::new(tableau, || vec![0.0; n])),
+            stages: vec![vec![0.0; n]; map.vectors()],
             x1: vec![0.0; n],
             values: vec![0.0; m],
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
             controller: state.controller,
             // Two constraints are rarely dependent, and steps that solve for multipliers see where they are.
-            claims: Claims::new(plan.method.treatment, system, state, if tableau.is_some() { 2 } else { 3 }),
+            claims: Claims::new(plan.method.treatment, system, state, if map.takes_first_stage() { 2 } else { 3 }),
             held: system.invariants().corrected_rows(),
             constraint_of: system.invariants().constraints_of_rates(),
             trial: unmet::Trial::default(),
@@ -211,7 +205,6 @@ impl<'a> Engine<'a> {
             sample_deviations: vec![0.0; groups],
             outputs: KeptOutputs::new(plan, system.dim(), watched, map),
             terms: Terms::new(system.invariants()),
-            weights: vec![0.0; tableau.map_or(0, stage_count)],
             memory: state.memory.clone(),
             march: Vec::new(),
             work: vec![0.0; system.work_len().max(map.work_len())],
@@ -307,7 +300,8 @@ impl<'a> Engine<'a> {
         adaptive: &AdaptiveSteps,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        let controller = Controller::new(self.tableau());
+        let orders = self.orders();
+        let controller = Controller::new(orders.step, orders.estimate);
         while self.state.t < adaptive.t_end {
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
@@ -355,9 +349,9 @@ impl<'a> Engine<'a> {
         Ok(Outcome::Finished)
     }
 
-    /// The coefficients of a map that adapts its steps.
-    fn tableau(&self) -> &'static Tableau {
-        self.tableau.expect("only Runge-Kutta maps estimate their error")
+    /// By what the steps are controlled.
+    fn orders(&self) -> Orders {
+        self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
     /// How many steps the next block may have: as far as there is room for outputs, up to the next sample of the stability monitor, the

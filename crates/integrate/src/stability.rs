@@ -4,26 +4,11 @@
 //! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is watched along a run; a pilot run of up to a thousand steps gives
 //! its mean, which is what decides whether a gain is refused. A pilot also gives the rate κ of the Gauss–Newton form.
 
-mod pilot;
-
-pub use pilot::{PILOT_STEPS, Pilot, pilot, pilot_rate};
-
-use crate::plan::Stepping;
+use crate::plan::{Gain, Stepping};
 use crate::state::StabilityMemory;
 use crate::system::System;
 use crate::vector::max_or_nan;
 use holonome_linear::eigen::{jacobi, power_iteration};
-
-/// The gain K of a feedback term, over all rows of F.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Gain {
-    /// One gain per row: V = ½ Σ k_i ΔF_i².
-    Diagonal(Vec<f64>),
-    /// A symmetric positive semidefinite m × m matrix, row by row.
-    Dense(Vec<f64>),
-    /// The Gauss–Newton form, −κ DF⁺ΔF: its one eigenvalue is κ wherever DF is.
-    Rate(f64),
-}
 
 /// Samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
 const SAMPLES: u64 = 250;

@@ -80,13 +80,14 @@ impl StageWeights {
 }
 
 fn phi(a: &[Vec<f64>], order: u32, map: impl Fn(f64) -> f64) -> Vec<Vec<f64>> {
-    let mut phi: Vec<Vec<f64>> = Vec::new();
+    // Every tree is a branch of many others.
+    let (mut phi, mut of_branch): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     for tree in TREES.iter().take_while(|tree| tree.order <= order) {
-        let stage = |i: usize| {
-            let branch = |&k: &usize| a[i].iter().zip(&phi[k]).map(|(a, phi)| map(*a) * phi).sum::<f64>();
-            tree.branches.iter().map(branch).product()
-        };
-        phi.push((0..a.len()).map(stage).collect());
+        let stage = |i: usize| tree.branches.iter().map(|&k| of_branch[k][i]).product();
+        let stages: Vec<f64> = (0..a.len()).map(stage).collect();
+        let sum = |row: &Vec<f64>| row.iter().zip(&stages).map(|(a, phi)| map(*a) * phi).sum::<f64>();
+        of_branch.push(if tree.order < order { a.iter().map(sum).collect() } else { Vec::new() });
+        phi.push(stages);
     }
     phi
 }

@@ -1,4 +1,5 @@
-//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps.
+//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps that
+//! have no tableau.
 
 mod common;
 
@@ -6,8 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::*;
 use holonome_integrate::method::SCHEMES;
+use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::state::StepState;
+use holonome_integrate::run::{Outcome, run_map};
+use holonome_integrate::scheme::map::{Estimate, Facts, NoStep, Orders, StepMap};
+use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::FnSystem;
 
 const DRIVEN_START: [f64; 2] = [1.2, 0.5];
@@ -177,4 +181,110 @@ fn a_shorter_last_step_lands_on_the_end() {
     assert_eq!((state.t, state.step, recorder.t.len()), (1.0, 34, 35));
     // An 8th order method at h = 0.03 is at round-off: 34 steps of ε.
     assert!(distance(&state.x, &finish(&exact, &system, &DRIVEN_START).0.x) < 2e-14);
+}
+
+/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of the
+/// error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
+struct Taylor;
+
+const TERMS: usize = 8;
+const TAYLOR: Facts = Facts {
+    control: Some(Orders { step: TERMS as u32, estimate: TERMS as u32 - 1 }),
+    equal_steps: Estimate::None,
+    errors: 1..2,
+    end_field: 0,
+    ends_with_field: false,
+};
+
+impl StepMap for Taylor {
+    fn facts(&self) -> &Facts {
+        &TAYLOR
+    }
+
+    fn vectors(&self) -> usize {
+        // The field, the estimate, and the coefficients.
+        2 + TERMS + 1
+    }
+
+    fn work_len(&self) -> usize {
+        0
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        false
+    }
+
+    fn fixed_step(
+        &self,
+        t_and_h: (f64, f64),
+        x: &Vec<f64>,
+        kept: &mut [Vec<f64>],
+        _memory: &mut [f64],
+        x1: &mut Vec<f64>,
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        cost.field += self.attempt(t_and_h, x, kept, x1, work);
+        Ok(())
+    }
+
+    fn attempt(
+        &self,
+        (_t, h): (f64, f64),
+        x: &Vec<f64>,
+        kept: &mut [Vec<f64>],
+        x1: &mut Vec<f64>,
+        work: &mut [f64],
+    ) -> u64 {
+        let (begin, c) = kept.split_at_mut(2);
+        c[0].copy_from_slice(x);
+        for k in 0..TERMS {
+            // (k + 1) c_{k+1} = c_k − Σ c_j c_{k−j}
+            let square: f64 = (0..=k).map(|j| c[j][0] * c[k - j][0]).sum();
+            c[k + 1][0] = (c[k][0] - square) / (k + 1) as f64;
+        }
+        // Without its factor h, as all estimates are.
+        begin[1][0] = c[TERMS][0] * h.powi(TERMS as i32 - 1);
+        self.interpolate((1.0, h), x, kept, x1, work);
+        1
+    }
+
+    fn interpolate(
+        &self,
+        (theta, h): (f64, f64),
+        _x: &[f64],
+        kept: &[Vec<f64>],
+        out: &mut Vec<f64>,
+        _work: &mut [f64],
+    ) {
+        out[0] = kept[2..].iter().rev().fold(0.0, |sum, c| sum * (theta * h) + c[0]);
+    }
+}
+
+#[test]
+fn a_step_needs_no_tableau() {
+    let system = FnSystem::new(1, |_t, x: &[f64], dx: &mut [f64]| dx[0] = x[0] * (1.0 - x[0]));
+    let exact = |t: f64| 1.0 / (1.0 + 9.0 * (-t).exp());
+    let run = |plan: &Plan| {
+        let (mut state, mut recorder) = (StepState::new(plan, &system, &[0.1], None), Recorder::default());
+        assert_eq!(run_map(plan, &system, &Taylor, &mut state, &mut recorder).unwrap(), Outcome::Finished);
+        (state, recorder)
+    };
+    // The method of the plan says only that steps may be adapted.
+    let mut errors = Vec::new();
+    for rtol in [1e-6, 1e-8, 1e-10, 1e-12] {
+        let plan = Plan::adaptive(method("dop853"), 0.0, 8.0, rtol, 0.0).unwrap().with_samples(101).unwrap();
+        let (state, samples) = run(&plan);
+        assert_eq!(samples.t.len(), 101);
+        let largest = samples.t.iter().zip(&samples.x).map(|(&t, x)| (x[0] - exact(t)).abs()).fold(0.0, f64::max);
+        // The estimate is of the order below, so that a step errs by less than the tolerance; errors shrink towards 1.
+        assert!(largest < 10.0 * rtol, "{largest:e} at {rtol:e} in {} steps", state.step);
+        errors.push(largest);
+    }
+    assert!(errors[3] < 1e-4 * errors[0], "{errors:?}");
+    // Equal steps have order 8: halved, they err less by 2⁸.
+    let end = |h: f64| (run(&Plan::fixed(method("rk4"), 0.0, 8.0, h).unwrap()).0.x[0] - exact(8.0)).abs();
+    let lengths = [1.0, 0.5, 0.25, 0.125];
+    let orders: Vec<f64> = lengths.windows(2).map(|h| (end(h[0]) / end(h[1])).log2()).collect();
+    assert!(orders.iter().all(|order| (7.2..9.2).contains(order)), "{orders:?}");
 }

@@ -5,9 +5,9 @@ mod common;
 
 use common::*;
 use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::run;
-use holonome_integrate::stability::Gain;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};

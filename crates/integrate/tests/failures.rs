@@ -9,11 +9,9 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Observer, Recorder};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants, System};
-use holonome_integrate::tableau::Tableau;
 
 fn fail(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Failure<Infallible>) {
     let mut state = StepState::new(plan, system, x0, None);
@@ -285,10 +283,6 @@ fn a_failing_observer_can_be_satisfied_later() {
 struct Counting;
 
 impl StepMap for Counting {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        None
-    }
-
     fn work_len(&self) -> usize {
         0
     }
@@ -305,7 +299,7 @@ impl StepMap for Counting {
         &self,
         _t_and_h: (f64, f64),
         x: &Vec<f64>,
-        _stages: &mut Stages<Vec<f64>>,
+        _kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         _cost: &mut Cost,

@@ -6,9 +6,9 @@ use std::convert::Infallible;
 
 use common::*;
 use holonome_integrate::observer::{Control, Observer, Recorder};
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Outcome, run};
-use holonome_integrate::stability::Gain;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 

@@ -3,8 +3,9 @@
 mod common;
 
 use common::*;
+use holonome_integrate::pilot::{pilot, pilot_rate};
+use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::stability::{Gain, pilot, pilot_rate};
 use holonome_integrate::state::StepState;
 
 #[test]

@@ -7,18 +7,16 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, PlanError};
 use holonome_integrate::run::{Outcome, run, run_map};
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{NoStep, StepMap};
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants, System};
-use holonome_integrate::tableau::Tableau;
 
 /// The trapezoidal rule x₁ = x + h/2 (X(x) + X(x₁)), by fixed-point iteration to round-off: a symmetric base.
 struct Trapezoid<'a>(&'a dyn System);
 
 impl StepMap for Trapezoid<'_> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        method("heun").scheme.runge_kutta() // of two stages, for the room that they take
+    fn vectors(&self) -> usize {
+        2
     }
 
     fn work_len(&self) -> usize {
@@ -29,7 +27,7 @@ impl StepMap for Trapezoid<'_> {
         &self,
         (t, h): (f64, f64),
         x: &Vec<f64>,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         _memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
@@ -39,9 +37,9 @@ impl StepMap for Trapezoid<'_> {
         let iterations = 30;
         x1.copy_from_slice(x);
         for _ in 0..iterations {
-            self.0.field(t + h, x1, &mut stages.k[1], work);
+            self.0.field(t + h, x1, &mut kept[1], work);
             for i in 0..x.len() {
-                x1[i] = (0.5 * h).mul_add(stages.k[0][i] + stages.k[1][i], x[i]);
+                x1[i] = (0.5 * h).mul_add(kept[0][i] + kept[1][i], x[i]);
             }
         }
         cost.field += iterations;

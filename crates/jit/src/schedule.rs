@@ -33,8 +33,24 @@ struct Candidate {
     task: u32,
     /// When its arguments can be used.
     ready: u32,
+    /// While that is not known, an argument of which it is not.
+    waits_for: u32,
     /// Cycles from its start to the end of the chains that begin with it.
     height: u32,
+}
+
+impl Candidate {
+    /// Looks when its arguments can be used.
+    fn look(&mut self, arguments: &[u32], ready: &[u32]) {
+        self.ready = 0;
+        for &argument in arguments {
+            self.ready = self.ready.max(ready[argument as usize]);
+            if self.ready == UNKNOWN {
+                self.waits_for = argument;
+                return;
+            }
+        }
+    }
 }
 
 /// The order in which to carry out `tasks`, which come with every argument before what reads it, when each is done for
@@ -60,14 +76,15 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
         while window.len() < reach && entering < tasks.len() {
             let task = &tasks[entering];
             let height = height[task.result as usize] + task.latency as u32;
-            window.push(Candidate { task: entering as u32, ready: UNKNOWN, height });
+            let mut candidate = Candidate { task: entering as u32, ready: UNKNOWN, waits_for: 0, height };
+            candidate.look(task.arguments(), &ready);
+            window.push(candidate);
             entering += 1;
         }
         let (mut best, mut soonest) = (None, UNKNOWN);
         for (place, candidate) in window.iter_mut().enumerate() {
-            if candidate.ready == UNKNOWN {
-                let arguments = tasks[candidate.task as usize].arguments();
-                candidate.ready = arguments.iter().map(|&a| ready[a as usize]).max().unwrap_or(0);
+            if candidate.ready == UNKNOWN && ready[candidate.waits_for as usize] != UNKNOWN {
+                candidate.look(tasks[candidate.task as usize].arguments(), &ready);
             }
             if candidate.ready <= now {
                 if best.is_none_or(|(height, _)| candidate.height > height) {

@@ -17,7 +17,7 @@ use crate::graph::{Graph, Input, Node};
 /// What one slot of a template stands for in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Entries of the row table are state components; in a formula of a [`Start`](crate::start::Start) they
+    /// Entries of the row table are state components; in a formula of a [`Start`](crate::elaborate::start::Start) they
     /// are what a trajectory brings along.
     State,
     /// Entries are parameters.

@@ -17,6 +17,6 @@ pub mod points;
 pub mod policy;
 pub mod rows;
 pub mod scales;
-pub mod start;
 pub mod syntax;
+pub mod templated;
 pub mod treatment;

@@ -5,7 +5,7 @@ mod support;
 use holonome_model::elaborate::expression::TIME;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::functional::Functional;
-use holonome_model::rows::RowField;
+use holonome_model::templated::RowField;
 use holonome_model::treatment::penalty::{NotPenalised, penalise};
 use holonome_model::treatment::structure::{ambient_points, evaluate};
 use holonome_model::treatment::unrolled::unroll;

@@ -4,7 +4,8 @@ mod support;
 
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::policy::{LARGEST_STRAIGHT, Way};
-use holonome_model::rows::{BLOCK, RowField};
+use holonome_model::rows::BLOCK;
+use holonome_model::templated::RowField;
 use holonome_model::treatment::structure::ambient_points;
 
 /// H of a lattice with everything that a row may read, and integrals that are none.

@@ -1,7 +1,6 @@
 //! What a model becomes: straight-line code, or a loop over rows where that would be too long.
 
 use super::rows::compile_rows;
-use super::step::Settling;
 use super::{Bound, CompiledSystem, RowSystem, StateVectors, WideBound, WideRates, WideWatch};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
@@ -73,10 +72,10 @@ impl Compiled {
         }
     }
 
-    /// The formulas that watch and correct, where these are kernels of their own.
-    pub fn settling(&self) -> Option<&Settling> {
+    /// The system that is written out, if this one is.
+    pub fn written_out(&self) -> Option<&CompiledSystem> {
         match self {
-            Compiled::Straight(system) => system.settling(),
+            Compiled::Straight(system) => Some(system),
             Compiled::Rows(_) => None,
         }
     }

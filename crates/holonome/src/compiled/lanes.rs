@@ -1,15 +1,15 @@
 //! A method's step compiled for several trajectories side by side.
 
-use super::formula::Formula;
 use super::map::{CompiledStep, repeated_tape};
 use super::step::{Ingredients, Mend};
 use super::vectors::StateVectors;
-use super::{Watching, march, watch_tape};
+use super::{CompiledSystem, Watching, march, watch_tape};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
+use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::aligned::Aligned;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 /// The kernels of an ensemble's steps.
 pub struct CompiledLanes {
     tableau: &'static Tableau,
+    facts: Facts,
     lanes: usize,
     dimension: usize,
     groups: usize,
@@ -49,30 +50,30 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compiles the step of `plan` for this many lanes, over a field as in [`CompiledStep::new`]. None where the step is
-    /// not compiled as a whole, or the method's treatment is not one of formulas.
+    /// Compiles the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. None where
+    /// the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
-        field: &Field,
+        (field, system): (&Field, &CompiledSystem),
         vectors: &Arc<StateVectors>,
         (targets, parameters): (usize, usize),
         lanes: usize,
     ) -> Option<CompiledLanes> {
         let tableau = plan.method.scheme.runge_kutta()?;
-        let formula = Formula::new(&field.graph, &field.field);
-        if !CompiledStep::suits(plan, field, &formula) || !CompiledStep::ends_in_formulas(plan, field) {
+        let formula = system.formula();
+        if !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
             return None;
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
-        let ingredients = Ingredients { tableau, dimension, parameters, field: &formula, vectors, kept };
+        let ingredients = Ingredients { tableau, dimension, parameters, field: formula, vectors, kept };
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, None)?;
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
                 (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
             }
@@ -80,6 +81,7 @@ impl CompiledLanes {
         let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
             tableau,
+            facts: Facts::of_tableau(tableau),
             lanes,
             dimension: field.dimension,
             groups: field.groups.len(),
@@ -255,8 +257,12 @@ impl EqualSteps for CompiledLanes {
 }
 
 impl AdaptiveSteps for CompiledLanes {
-    fn tableau(&self) -> &'static Tableau {
-        self.tableau
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.tableau.stages as u64 - u64::from(self.tableau.first_same_as_last)
     }
 
     fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {

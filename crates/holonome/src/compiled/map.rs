@@ -3,16 +3,14 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
-use super::{Bound, Watching, march};
+use super::{Bound, CompiledSystem, Watching, march};
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
-use holonome_integrate::controller::{Measured, Yardstick};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
-use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{self, Attempt, Blocks, Carry, LoopPlaces, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepMap, TableauMap};
 use holonome_integrate::state::Cost;
-use holonome_integrate::system::{System, all_finite};
+use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::Graph;
 use holonome_model::graph::tape::Tape;
@@ -28,26 +26,25 @@ pub struct CompiledStep {
 }
 
 impl CompiledStep {
-    /// Compiles the step of `plan` over `field`, whose `parameters` are the model's, then `targets` (F₀ of the rows that
-    /// are no constraints), then those of its treatment. `known` are the formulas of the system's watching and
-    /// correcting over the same field.
+    /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
+    /// the rows that are no constraints), then those of its treatment.
     pub fn new(
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        known: Option<&Settling>,
+        system: &CompiledSystem,
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
-        let formula = Formula::new(&field.graph, &field.field);
-        if !CompiledStep::suits(plan, field, &formula) {
+        let formula = system.formula();
+        if !CompiledStep::suits(plan, field, formula) {
             return CompiledStep::default();
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients =
-            Ingredients { tableau, dimension, parameters: parameters.len(), field: &formula, vectors, kept };
+            Ingredients { tableau, dimension, parameters: parameters.len(), field: formula, vectors, kept };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
@@ -63,7 +60,7 @@ impl CompiledStep {
                 CompiledStep { repeated: Some(repeated), attempts: None }
             }
             Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, known);
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
                 CompiledStep { repeated: None, attempts: Some(attempts) }
@@ -224,8 +221,7 @@ struct Attempts {
     staged: Bound,
     /// Many in a loop, with what follows them.
     march: Option<March>,
-    /// Where S² stands in what an attempt starts from, and the length of that.
-    norms: usize,
+    /// Length of what an attempt starts from.
     inputs: usize,
     evaluations: u64,
 }
@@ -251,9 +247,8 @@ impl Attempts {
             mend: settling.mend(),
         });
         Attempts {
-            staged: Bound::new(&ingredients.attempt(), &[parameters, &[adaptive.rtol]].concat()),
+            staged: Bound::new(&ingredients.attempt(), parameters),
             march,
-            norms: ingredients.norms_from(),
             inputs: ingredients.attempt_inputs(),
             evaluations,
         }
@@ -266,7 +261,7 @@ impl Attempts {
             watching: march.watching.clone(),
             ..*march
         });
-        Attempts { staged: self.staged.rebound(&[parameters, &[adaptive.rtol]].concat()), march, ..*self }
+        Attempts { staged: self.staged.rebound(parameters), march, ..*self }
     }
 }
 
@@ -318,8 +313,16 @@ impl<'a> CompiledMap<'a> {
 }
 
 impl StepMap for CompiledMap<'_> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        Some(self.tableau)
+    fn facts(&self) -> &Facts {
+        self.slices.facts()
+    }
+
+    fn stability(&self) -> Option<f64> {
+        self.slices.stability()
+    }
+
+    fn vectors(&self) -> usize {
+        self.slices.vectors()
     }
 
     fn work_len(&self) -> usize {
@@ -339,13 +342,17 @@ impl StepMap for CompiledMap<'_> {
         &self,
         t_and_h: (f64, f64),
         x: &Vec<f64>,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        self.slices.fixed_step(t_and_h, x, stages, memory, x1, cost, work)
+        self.slices.fixed_step(t_and_h, x, kept, memory, x1, cost, work)
+    }
+
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut Vec<f64>) {
+        self.slices.estimate(kept, out);
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
@@ -354,41 +361,31 @@ impl StepMap for CompiledMap<'_> {
 
     fn attempt(
         &self,
-        t: f64,
-        h: f64,
+        (t, h): (f64, f64),
         x: &Vec<f64>,
-        yardstick: Yardstick,
-        dense: bool,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         x1: &mut Vec<f64>,
-        measured: &mut Measured,
         work: &mut [f64],
-    ) -> Attempt {
+    ) -> u64 {
         let Some(attempts) = &self.step.attempts else {
-            return self.slices.attempt(t, h, x, yardstick, dense, stages, x1, measured, work);
+            return self.slices.attempt((t, h), x, kept, x1, work);
         };
-        let (n, vectors) = (x.len(), yardstick.vectors.count());
+        let n = x.len();
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
         inputs[n] = h;
         if self.tableau.first_same_as_last {
-            inputs[n + 1..attempts.norms].copy_from_slice(&stages.k[0]);
+            inputs[n + 1..].copy_from_slice(&kept[0]);
         }
-        inputs[attempts.norms..].copy_from_slice(yardstick.norms);
         let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
         attempts.staged.run(t, inputs, outputs, work);
         let (state, rest) = outputs.split_at(n);
-        let (error, rest) = rest.split_at(1);
-        let (sizes, rest) = rest.split_at(vectors);
-        let (errors, rest) = rest.split_at(vectors);
         x1.copy_from_slice(state);
-        measured.sizes.copy_from_slice(sizes);
-        measured.errors.copy_from_slice(errors);
-        for (k, value) in stages.k.iter_mut().zip(rest.chunks(n.max(1))) {
-            k.copy_from_slice(value);
+        let errors = self.facts().errors.clone();
+        for (place, value) in (0..self.tableau.stages).chain(errors).zip(rest.chunks(n.max(1))) {
+            kept[place].copy_from_slice(value);
         }
-        let finite = all_finite(x1);
-        Attempt { error: if finite { error[0] } else { f64::NAN }, evaluations: attempts.evaluations }
+        attempts.evaluations
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
@@ -396,7 +393,11 @@ impl StepMap for CompiledMap<'_> {
         Some(march)
     }
 
-    fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
-        self.slices.dense_stages(t, h, x, stages, work)
+    fn prepare_interpolant(&self, t_and_h: (f64, f64), x: &Vec<f64>, kept: &mut [Vec<f64>], work: &mut [f64]) -> u64 {
+        self.slices.prepare_interpolant(t_and_h, x, kept, work)
+    }
+
+    fn interpolate(&self, theta_and_h: (f64, f64), x: &[f64], kept: &[Vec<f64>], out: &mut Vec<f64>, work: &mut [f64]) {
+        self.slices.interpolate(theta_and_h, x, kept, out, work);
     }
 }

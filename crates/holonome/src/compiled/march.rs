@@ -3,13 +3,15 @@
 //! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
 //! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
 
-use super::step::{Attempted, Ingredients, Mend, Settled, Settling, taken};
+use super::step::{Ingredients, Mend, Settled, Settling, error_norm, taken};
 use super::tracing::TracingSpace;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR, SHRINK_BLINDLY};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
+use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::map::Facts;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
@@ -31,7 +33,8 @@ impl Ingredients<'_> {
     /// from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
         let (slots, vectors) = (self.slots(settling), &self.vectors.vectors);
-        let controller = Controller::new(self.tableau);
+        let orders = Facts::of_tableau(self.tableau).control.expect("attempts are made by schemes with an estimate");
+        let controller = Controller::new(orders.step, orders.estimate);
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
@@ -66,8 +69,11 @@ impl Ingredients<'_> {
         let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let Attempted { mut space, x1, measured, mut stages } = self.attempted(space, (t, length), (&x, first), &norms);
+        let (mut space, x1, mut kept) = self.attempted(space, (t, length), (&x, first));
+        let stages = Stages::of(self.tableau, &mut kept);
         let g = &mut space.graph;
+        let rtol = g.parameter(self.parameters);
+        let measured = error_norm(g, rtol, length, stages.errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);
@@ -139,10 +145,8 @@ impl Ingredients<'_> {
         for (slot, x1) in slots.x.clone().zip(x1_settled) {
             after[slot] = g.select(accepted, x1, before[slot]);
         }
-        if let Some(stage) = stages.k.get_mut(self.tableau.stages - 1) {
-            for (slot, k) in slots.first.clone().zip(stage.drain(..)) {
-                after[slot] = g.select(accepted, k, before[slot]);
-            }
+        for (slot, &k) in slots.first.clone().zip(&stages.k[self.tableau.stages - 1]) {
+            after[slot] = g.select(accepted, k, before[slot]);
         }
         for (slot, &carried) in slots.carried.clone().zip(&carry) {
             after[slot] = g.select(accepted, carried, before[slot]);
@@ -316,13 +320,10 @@ mod tests {
     use crate::compiled::CompiledMap;
     use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::controller::pi::rough_power;
-    use holonome_integrate::controller::{Measured, Yardstick};
     use holonome_integrate::observer::Recorder;
     use holonome_integrate::run::run_map;
-    use holonome_integrate::scheme::explicit_rk::Stages;
-    use holonome_integrate::scheme::map::{Attempt, NoStep, StepMap};
+    use holonome_integrate::scheme::map::{Facts, NoStep, StepMap};
     use holonome_integrate::state::{Cost, StepState};
-    use holonome_integrate::tableau::Tableau;
     use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
 
@@ -330,8 +331,12 @@ mod tests {
     struct OneByOne<'a>(CompiledMap<'a>);
 
     impl StepMap for OneByOne<'_> {
-        fn tableau(&self) -> Option<&'static Tableau> {
-            self.0.tableau()
+        fn facts(&self) -> &Facts {
+            self.0.facts()
+        }
+
+        fn vectors(&self) -> usize {
+            self.0.vectors()
         }
 
         fn work_len(&self) -> usize {
@@ -346,32 +351,45 @@ mod tests {
             &self,
             t_and_h: (f64, f64),
             x: &Vec<f64>,
-            stages: &mut Stages<Vec<f64>>,
+            kept: &mut [Vec<f64>],
             memory: &mut [f64],
             x1: &mut Vec<f64>,
             cost: &mut Cost,
             work: &mut [f64],
         ) -> Result<(), NoStep> {
-            self.0.fixed_step(t_and_h, x, stages, memory, x1, cost, work)
+            self.0.fixed_step(t_and_h, x, kept, memory, x1, cost, work)
         }
 
         fn attempt(
             &self,
-            t: f64,
-            h: f64,
+            t_and_h: (f64, f64),
             x: &Vec<f64>,
-            yardstick: Yardstick,
-            dense: bool,
-            stages: &mut Stages<Vec<f64>>,
+            kept: &mut [Vec<f64>],
             x1: &mut Vec<f64>,
-            measured: &mut Measured,
             work: &mut [f64],
-        ) -> Attempt {
-            self.0.attempt(t, h, x, yardstick, dense, stages, x1, measured, work)
+        ) -> u64 {
+            self.0.attempt(t_and_h, x, kept, x1, work)
         }
 
-        fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
-            self.0.dense_stages(t, h, x, stages, work)
+        fn prepare_interpolant(
+            &self,
+            t_and_h: (f64, f64),
+            x: &Vec<f64>,
+            kept: &mut [Vec<f64>],
+            work: &mut [f64],
+        ) -> u64 {
+            self.0.prepare_interpolant(t_and_h, x, kept, work)
+        }
+
+        fn interpolate(
+            &self,
+            theta_and_h: (f64, f64),
+            x: &[f64],
+            kept: &[Vec<f64>],
+            out: &mut Vec<f64>,
+            work: &mut [f64],
+        ) {
+            self.0.interpolate(theta_and_h, x, kept, out, work);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A field of the symbolic half as a system of the numeric half: kernels for what a step calls, and for small systems
 //! whole steps in one kernel; for large ones a kernel for each template.
 
+mod deferred;
 mod either;
 mod formula;
 mod lanes;
@@ -20,6 +21,7 @@ pub use vectors::StateVectors;
 
 use crate::backend::compile;
 use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
+use deferred::Deferred;
 pub(crate) use formula::Formula;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_integrate::system::{Group, GroupKind, Invariants, System};
@@ -31,7 +33,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use pull::Pull;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 pub use step::Mend;
 use step::{Settled, Settling};
 use vectors::Masses;
@@ -206,14 +208,16 @@ impl Bound {
 /// The compiled system: field, invariants, their Jacobian, and the field's directional derivative.
 pub struct CompiledSystem {
     dimension: usize,
-    field: Bound,
+    /// X, from which the steps of a Runge–Kutta method are made, too.
+    formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
+    field: Deferred,
     /// The field that a term of feedback was added to.
-    untreated: Option<Bound>,
+    untreated: Option<Deferred>,
     /// A term of feedback that the field does not hold yet.
     pull: Option<Pull>,
     values: Bound,
     jacobian: Bound,
-    derivative: Option<Bound>,
+    derivative: Deferred,
     /// (x, F₀) to F and the groups' deviations.
     watch: Option<Bound>,
     /// (x, F₀, scales) to what the method's treatment makes of x, F and deviations there.
@@ -226,19 +230,30 @@ pub struct CompiledSystem {
 }
 
 impl CompiledSystem {
-    /// Compiles `field` for these parameters (the model's, then its treatment's inputs). The directional
-    /// derivative is compiled only where it is asked for: one pilot run uses it. So is what is done to the results of steps.
+    /// Compiles `field` for these parameters (the model's, then its treatment's inputs), and what is done to the results of
+    /// steps. `stepped` is whether steps call the field: then it is compiled before there are any.
     /// `vectors` make up the state.
     pub fn new(
-        field: &Field,
+        field: &Arc<Field>,
         vectors: &Arc<StateVectors>,
         parameters: &[f64],
-        with_derivative: bool,
+        stepped: bool,
         mend: Option<Mend>,
     ) -> CompiledSystem {
         let entries: Vec<Node> = field.jacobian.iter().flatten().map(|&(_, node)| node).collect();
-        let derivative = with_derivative.then(|| {
-            let mut doubled = field.clone();
+        let derived = Arc::clone(field);
+        let formula: Box<dyn FnOnce() -> Formula + Send> =
+            Box::new(move || Formula::new(&derived.graph, &derived.field));
+        let formula = Arc::new(LazyLock::new(formula));
+        let (of_field, (dimension, inputs)) = (Arc::clone(&formula), (field.dimension, field.parameters));
+        let compiled =
+            Deferred::new(parameters, move |parameters| Bound::new(&of_field.tape(dimension, inputs), parameters));
+        if stepped {
+            compiled.bound();
+        }
+        let derived = Arc::clone(field);
+        let derivative = Deferred::new(parameters, move |parameters| {
+            let mut doubled = (*derived).clone();
             let nodes = doubled.directional_derivative();
             doubled.dimension *= 2;
             Bound::of(&doubled, &nodes, parameters)
@@ -249,7 +264,8 @@ impl CompiledSystem {
         let settled = |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
         CompiledSystem {
             dimension: field.dimension,
-            field: Bound::of(field, &field.field, parameters),
+            formula,
+            field: compiled,
             untreated: None,
             pull: None,
             values: Bound::of(field, &field.invariants, parameters),
@@ -266,9 +282,15 @@ impl CompiledSystem {
     }
 
     /// The same system, which knows that its field is `base` with a term of feedback.
-    pub fn with_untreated(mut self, base: &Field, parameters: &[f64]) -> CompiledSystem {
-        self.untreated = Some(Bound::of(base, &base.field, parameters));
+    pub fn with_untreated(mut self, base: &Arc<Field>, parameters: &[f64]) -> CompiledSystem {
+        let base = Arc::clone(base);
+        self.untreated = Some(Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters)));
         self
+    }
+
+    /// The formula of the field.
+    pub(crate) fn formula(&self) -> &Formula {
+        &self.formula
     }
 
     /// The same system with the Gauss–Newton form of feedback, whose `parameters` follow the `first` ones of the model.
@@ -313,7 +335,7 @@ impl CompiledSystem {
     /// The motion and DF in so many lanes.
     pub fn wide_rates(&self, lanes: usize) -> WideRates {
         WideRates {
-            motion: self.untreated.as_ref().unwrap_or(&self.field).in_lanes(lanes),
+            motion: self.untreated.as_ref().unwrap_or(&self.field).bound().in_lanes(lanes),
             jacobian: self.jacobian.in_lanes(lanes),
             depends_on_time: self.values.reads_time(),
         }
@@ -324,12 +346,13 @@ impl CompiledSystem {
         let optional = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.rebound(parameters));
         CompiledSystem {
             dimension: self.dimension,
+            formula: Arc::clone(&self.formula),
             field: self.field.rebound(parameters),
-            untreated: optional(&self.untreated),
+            untreated: self.untreated.as_ref().map(|field| field.rebound(parameters)),
             pull: self.pull.as_ref().map(|pull| pull.rebound(parameters)),
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
-            derivative: optional(&self.derivative),
+            derivative: self.derivative.rebound(parameters),
             watch: optional(&self.watch),
             mend: optional(&self.mend),
             watching: self.watching.clone(),
@@ -554,11 +577,11 @@ impl System for CompiledSystem {
 
     fn work_len(&self) -> usize {
         let (n, m, groups) = (self.dimension, self.invariants.count, self.invariants.groups.len());
-        let derivative = self.derivative.as_ref().map_or(0, |d| d.work_len() + 2 * n);
+        let derivative = self.derivative.work_len() + 2 * n;
         let watching = [&self.watch, &self.mend].into_iter().flatten().map(Bound::work_len).max();
         let watching = watching.map_or(0, |work| work + 2 * (n + m) + groups + 2 * self.vectors().count() + 1);
         let (field, masses) = (self.field.work_len(), self.masses.work_len());
-        let untreated = self.untreated.as_ref().map_or(0, Bound::work_len);
+        let untreated = self.untreated.as_ref().map_or(0, Deferred::work_len);
         let (values, jacobian) = (self.values.work_len(), self.jacobian.work_len());
         let pull = self
             .pull
@@ -654,10 +677,9 @@ impl System for CompiledSystem {
     }
 
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let derivative = self.derivative.as_ref().expect("compiled where a pilot run asks for it");
         let (both, work) = work.split_at_mut(2 * self.dimension);
         both[..self.dimension].copy_from_slice(x);
         both[self.dimension..].copy_from_slice(v);
-        derivative.run(t, both, out, work);
+        self.derivative.run(t, both, out, work);
     }
 }

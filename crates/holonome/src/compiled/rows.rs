@@ -7,7 +7,8 @@ use crate::backend::backend;
 use holonome_integrate::constraint_forces::ConstraintForces;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, System};
-use holonome_model::rows::{BLOCK, RowField, RowKernel, RowProgram};
+use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
+use holonome_model::templated::RowField;
 use std::sync::Arc;
 
 /// A program compiled for these parameters by the backend of this process.

@@ -7,7 +7,7 @@ use super::vectors::StateVectors;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
-use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step};
+use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, vector_count};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
@@ -43,12 +43,11 @@ impl Ingredients<'_> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
-    /// Stages whose first one is `k0`; the others are empty yet.
-    fn stages(&self, g: &mut Graph, k0: Vec<Node>) -> Stages<Vec<Node>> {
-        let zero = g.zero();
-        let mut stages = Stages::new(self.tableau, || vec![zero; self.dimension]);
-        stages.k[0] = k0;
-        stages
+    /// What a step keeps, with the first stage `k0`; the others are empty yet.
+    fn kept(&self, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
+        let mut kept = vec![vec![g.zero(); self.dimension]; vector_count(self.tableau)];
+        kept[0] = k0;
+        kept
     }
 
     /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
@@ -72,14 +71,15 @@ impl Ingredients<'_> {
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
         let deviations = known.split_off(n);
-        let mut stages = self.stages(g, known);
+        let mut kept = self.kept(g, known);
+        let stages = &mut Stages::of(self.tableau, &mut kept);
         let mut x1 = x.clone();
-        fixed_step(self.tableau, &mut space, t, h, &x, &mut stages, &mut x1);
+        fixed_step(self.tableau, &mut space, t, h, &x, stages, &mut x1);
         let mut carry = Vec::new();
         if let Some(mend) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
-            carry = self.equal_step_scales(&mut space, h, &stages, &x1, carried);
+            carry = self.equal_step_scales(&mut space, h, stages.k, &x1, carried);
             let g = &mut space.graph;
             let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
             carry.push(g.largest(unsettled, *largest));
@@ -102,7 +102,7 @@ impl Ingredients<'_> {
         &self,
         space: &mut TracingSpace,
         h: Node,
-        stages: &Stages<Vec<Node>>,
+        k: &[Vec<Node>],
         x1: &[Node],
         carried: &[Node],
     ) -> Vec<Node> {
@@ -121,7 +121,7 @@ impl Ingredients<'_> {
                 .iter()
                 .map(|error| {
                     let mut out = vec![x1[0]; self.dimension];
-                    space.weighted_sum(&mut out, &error.weights, &stages.k);
+                    space.weighted_sum(&mut out, &error.weights, k);
                     out
                 })
                 .collect();
@@ -132,7 +132,7 @@ impl Ingredients<'_> {
         };
         let g = &mut space.graph;
         let next = g.constant(lagged.next);
-        let estimate: Vec<Node> = stages.k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
+        let estimate: Vec<Node> = k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
         let square_of_h = g.mul(h, h);
         let mut errors = squares(g, &estimate, vectors);
         for error in &mut errors {
@@ -141,14 +141,13 @@ impl Ingredients<'_> {
         let measured = Measured { error: g.zero(), sizes: squares(g, x1, vectors), errors };
         let mut carry = taken(g, sizes, weights, &measured);
         let mut pending = estimate;
-        space.weighted_sum(&mut pending, &lagged.weights, &stages.k);
+        space.weighted_sum(&mut pending, &lagged.weights, k);
         carry.append(&mut pending);
         carry
     }
 
-    /// An attempted step from (x, h), where the last stage of one step is the first of the next that one, and what
-    /// `Scales::norms` has. The relative tolerance is a parameter after the others. The outputs are x₁, the error, of every vector its
-    /// squared length and its squared error, and all stages.
+    /// An attempted step from (x, h), and where the last stage of one step is the first of the next that one. The outputs are
+    /// x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its error.
     pub fn attempt(&self) -> Tape {
         let n = self.dimension;
         let mut space = TracingSpace::new(self.field);
@@ -156,50 +155,30 @@ impl Ingredients<'_> {
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
         let first = self.tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
-        let norms: Vec<Node> = (self.norms_from()..self.attempt_inputs()).map(|k| g.state(k)).collect();
-        let Attempted { space, x1, measured, stages } = self.attempted(space, (t, h), (&x, first), &norms);
-        let mut outputs = x1;
-        outputs.push(measured.error);
-        outputs.extend([measured.sizes, measured.errors].concat());
-        outputs.extend(stages.k.into_iter().take(self.tableau.stages).flatten());
-        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters + 1)
+        let (space, x1, mut kept) = self.attempted(space, (t, h), (&x, first));
+        let Stages { k, errors, .. } = Stages::of(self.tableau, &mut kept);
+        let outputs = [&[x1], &k[..self.tableau.stages], &errors[..]].concat().concat();
+        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters)
     }
 
-    /// From (t, x) over h, with the first stage where it is known; `norms` are those of `Scales`.
+    /// From (t, x) over h, with the first stage where it is known: x₁, and what is kept of the step.
     pub(super) fn attempted<'f>(
         &'f self,
         mut space: TracingSpace<'f>,
         (t, h): (Node, Node),
         (x, first): (&Vec<Node>, Option<Vec<Node>>),
-        norms: &[Node],
-    ) -> Attempted<'f> {
+    ) -> (TracingSpace<'f>, Vec<Node>, Vec<Vec<Node>>) {
         let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, t, x));
-        let mut stages = self.stages(&mut space.graph, k0);
+        let mut kept = self.kept(&mut space.graph, k0);
         let mut x1 = x.clone();
-        attempt(self.tableau, &mut space, t, h, x, &mut stages, &mut x1);
-        let g = &mut space.graph;
-        let rtol = g.parameter(self.parameters);
-        let measured = error_norm(g, rtol, h, &stages.errors, &x1, norms, &self.vectors.vectors);
-        Attempted { space, x1, measured, stages }
-    }
-
-    /// Where S² stands in what an attempt starts from.
-    pub fn norms_from(&self) -> usize {
-        self.dimension + 1 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
+        attempt(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, &mut kept), &mut x1);
+        (space, x1, kept)
     }
 
     /// Length of what an attempt starts from.
     pub fn attempt_inputs(&self) -> usize {
-        self.norms_from() + self.vectors.vectors.norms()
+        self.dimension + 1 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
     }
-}
-
-/// An attempted step as nodes.
-pub(super) struct Attempted<'a> {
-    pub space: TracingSpace<'a>,
-    pub x1: Vec<Node>,
-    pub measured: Measured,
-    pub stages: Stages<Vec<Node>>,
 }
 
 /// What formulas do to a step's result.
@@ -449,7 +428,7 @@ pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &
 }
 
 /// `holonome_integrate::controller::error_norm` as nodes, for h > 0.
-fn error_norm(
+pub(super) fn error_norm(
     g: &mut Graph,
     rtol: Node,
     h: Node,
@@ -565,8 +544,8 @@ mod tests {
     }
 
     /// A state on the way, where nothing rests.
-    fn moving(field: &Field, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
-        let system = CompiledSystem::new(field, vectors, &model.parameter_values, false, None);
+    fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
+        let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
         let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
         let mut state = StepState::new(&plan, &system, &model.initial, None);
         run(&plan, &Plainly(&system), &mut state, &mut Recorder::default()).unwrap();
@@ -591,12 +570,12 @@ mod tests {
             let path = format!("{folder}{name}.holo");
             let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
             let model = &problem.model;
-            let (field, _) = dirac::extend(model, unroll(model).unwrap()).unwrap();
+            let field = Arc::new(dirac::extend(model, unroll(model).unwrap()).unwrap().0);
             let vectors = StateVectors::of(model);
             let x0 = &moving(&field, &vectors, model);
             for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
                 let mend = Mend::Projects { by_error, tolerance };
-                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, false, Some(mend));
+                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, true, Some(mend));
                 let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
                 let mut work = vec![0.0; system.work_len()];
                 let mut target = vec![0.0; m];

@@ -5,13 +5,20 @@ use super::with_omega;
 use crate::error::Error;
 use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
-use crate::simulation::{Unwatched, prepare};
 use holonome_integrate::method::Method;
-use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::state::StepState;
 use holonome_model::treatment::penalty::penalise;
 use holonome_words::option;
-use std::convert::Infallible;
+
+/// What became of a pilot run.
+pub(crate) struct Followed {
+    /// The last state.
+    pub x: Vec<f64>,
+    /// Why it ended before its time, if it did.
+    pub failure: Option<String>,
+}
+
+/// Follows the motion of a problem, and shows every step and sample (t, x); an error where there is no such motion.
+pub(crate) type Follow = fn(Problem, RunOptions, &mut dyn FnMut(f64, &[f64])) -> Result<Followed, Error>;
 
 /// ω and how it was found.
 pub(super) struct Choice {
@@ -63,8 +70,9 @@ pub(super) fn choose(
     method: &Method,
     options: &RunOptions,
     warnings: &mut Vec<String>,
+    follow: Follow,
 ) -> Result<Choice, Error> {
-    let speed = options.step.fixed().map(|h| speed(problem, options, h)).transpose()?;
+    let speed = options.step.fixed().map(|h| speed(problem, options, h, follow)).transpose()?;
     let choice = match (options.penalty, options.penalty_tolerance) {
         (Some(_), Some(_)) => {
             return Err(Error::option(format!(
@@ -103,7 +111,7 @@ pub(super) fn choose(
                 Some((h, v)) => default(problem, method, h, v)?.omega,
                 None => TRIAL,
             };
-            for_tolerance(problem, options, tolerance, trial)?
+            for_tolerance(problem, options, (tolerance, trial), follow)?
         }
         (None, None) => unreachable!("asked for a penalty"),
     };
@@ -175,34 +183,37 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
 
 /// v along the beginning of the motion: that of the constrained model, or where that cannot be run, as with redundant
 /// constraints, of the penalised one.
-fn speed(problem: &Problem, options: &RunOptions, h: f64) -> Result<f64, Error> {
+fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Result<f64, Error> {
     let model = penalise(&problem.model, FASTEST / h)
         .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
     let penalty = model.penalty.clone().expect("a penalised model has one");
-    let pilot = |mut motion: Problem, method: &str| {
+    let by_rows = problem.examined.rows.is_some();
+    let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+    let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // What is observed may need multipliers, which a pilot run has none of.
         motion.model.observables.clear();
-        let steps = if motion.examined.rows.is_some() { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
-        let options = RunOptions {
-            method: named(method),
-            step: StepSize::adaptive(PILOT_TOLERANCE),
-            until: options.until.min(problem.model.t0 + steps * h),
-            // Steps may be long against the peaks of a speed.
-            samples: Some(PILOT_SAMPLES),
-            ..RunOptions::default()
-        };
-        prepare(motion, options)
+        let until = options.until.min(problem.model.t0 + steps * h);
+        let options =
+            RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
+        let (mut speed, mut largest) = (Speed::new(&model, &penalty), 0.0f64);
+        let followed = follow(motion, options, &mut |t, x| largest = largest.max(speed.at(t, x)))?;
+        Ok::<_, Error>((largest, followed.failure.is_none()))
     };
+    if by_rows {
+        // The forces that keep many constraints in a field take a multiple of what a step does that keeps them.
+        if let Ok((largest, true)) = pilot(problem.clone(), "rattle", StepSize::Fixed(h), 2) {
+            return Ok(largest);
+        }
+    }
+    // Steps may be long against the peaks of a speed.
+    let accurate =
+        |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), PILOT_SAMPLES);
     // This ω is not the run's: where it moves the start too far, it leaves it.
     let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
-    let simulation = pilot(problem.clone(), "corrected:dop853")
-        .or_else(|_| pilot(free(true).or_else(|_| free(false))?, "dop853"))?;
-    let mut state = simulation.state().clone();
-    let mut watch = Fastest { speed: Speed::new(&model, &penalty), largest: 0.0 };
-    watch.look(state.t, &state.x);
     // A motion that cannot be followed to the end tells what it told up to there.
-    let _ = simulation.run_unstored(&simulation.plan, &mut state, &mut watch);
-    Ok(watch.largest)
+    let (largest, _) = accurate(problem.clone(), "corrected:dop853")
+        .or_else(|_| accurate(free(true).or_else(|_| free(false))?, "dop853"))?;
+    Ok(largest)
 }
 
 /// A method of the registry.
@@ -210,49 +221,28 @@ fn named(method: &str) -> Method {
     method.parse().expect("a registered method")
 }
 
-struct Fastest {
-    speed: Speed,
-    largest: f64,
-}
-
-impl Fastest {
-    fn look(&mut self, t: f64, x: &[f64]) {
-        self.largest = self.largest.max(self.speed.at(t, x));
-    }
-}
-
-impl Observer for Fastest {
-    type Error = Infallible;
-
-    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
-        self.look(t, x);
-        Ok(())
-    }
-
-    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
-        self.look(state.t, &state.x);
-        Ok(Control::Continue)
-    }
-}
-
 /// The ω whose error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate runs.
-fn for_tolerance(problem: &Problem, options: &RunOptions, tolerance: f64, trial: f64) -> Result<Choice, Error> {
+fn for_tolerance(
+    problem: &Problem,
+    options: &RunOptions,
+    (tolerance, trial): (f64, f64),
+    follow: Follow,
+) -> Result<Choice, Error> {
     let end = |omega: f64| -> Result<Vec<f64>, Error> {
         let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
         penalised.model.observables.clear();
         let degrees = penalised.model.degrees();
         let accurate =
             RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };
-        let simulation = prepare(penalised, accurate)?;
-        let mut state = simulation.state().clone();
-        simulation.run_unstored(&simulation.plan, &mut state, &mut Unwatched).map_err(|failure| {
-            Error::option(format!(
+        let Followed { mut x, failure } = follow(penalised, accurate, &mut |_, _| {})?;
+        if let Some(failure) = failure {
+            return Err(Error::option(format!(
                 "{penalty_tolerance}: the run with omega = {omega} fails: {failure}",
                 penalty_tolerance = option("penalty_tolerance")
-            ))
-        })?;
-        state.x.truncate(degrees);
-        Ok(state.x)
+            )));
+        }
+        x.truncate(degrees);
+        Ok(x)
     };
     let (one, two) = (end(trial)?, end(2.0 * trial)?);
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();

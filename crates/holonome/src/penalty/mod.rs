@@ -5,6 +5,7 @@ mod choice;
 mod multipliers;
 mod slow;
 
+pub(crate) use choice::{Follow, Followed};
 pub use multipliers::MeanMultipliers;
 pub use slow::{Moved, SlowManifold};
 
@@ -41,7 +42,8 @@ pub(crate) fn takes(method: &Method) -> bool {
 }
 
 /// The problem that a run with these options integrates: the penalised one, with what is known of its penalty, if the
-/// options ask for a penalty and it has something to act on. ω is settled in the options then.
+/// options ask for a penalty and it has something to act on. ω is settled in the options then, by pilot runs that `follow`
+/// makes.
 ///
 /// # Errors
 /// When the options make no sense, or a constraint cannot be penalised.
@@ -50,6 +52,7 @@ pub(crate) fn apply(
     method: &Method,
     options: &mut RunOptions,
     warnings: &mut Vec<String>,
+    follow: Follow,
 ) -> Result<(Problem, Option<Penalised>), Error> {
     let asked = options.penalty.is_some() || options.penalty_tolerance.is_some();
     let useless = match asked {
@@ -74,7 +77,7 @@ pub(crate) fn apply(
         (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         return Ok((problem, None));
     }
-    let chosen = choice::choose(&problem, method, options, warnings)?;
+    let chosen = choice::choose(&problem, method, options, warnings, follow)?;
     options.penalty = Some(crate::options::PenaltyStrength::Omega(chosen.omega));
     options.penalty_tolerance = None;
     let (penalised, mut known) = with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
@@ -128,7 +131,7 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
     examined.leave_out_unverified();
     let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
     let form = match (&examined.field, &examined.rows) {
-        (Some((field, _)), _) => Some(Ok(field)),
+        (Some((field, _)), _) => Some(Ok(&**field)),
         (None, Some(rows)) => uses.then_some(Err(rows)),
         (None, None) => None,
     };

@@ -13,13 +13,13 @@ use super::slow::SlowManifold;
 use crate::compiled::{Bound, Quantities};
 use crate::structured::ForcePlaces;
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{StepMap, TableauMap};
 use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::elaborate::model::{Model, multipliers};
-use holonome_model::rows::{RowField, RowProgram};
+use holonome_model::rows::RowProgram;
+use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::penalty::Penalty;
 
@@ -192,24 +192,16 @@ impl MeanMultipliers {
             total += weight;
         };
         add(t, x, 1.0, lambda);
-        let tableau = rk4::tableau();
-        let map = TableauMap::new(tableau, &self.flow);
-        let mut stages = Stages::new(tableau, || vec![0.0; x.len()]);
+        let map = TableauMap::new(rk4::tableau(), &self.flow);
+        let mut kept = vec![vec![0.0; x.len()]; map.vectors()];
         let mut scratch = vec![0.0; map.work_len()];
         for h in [step, -step] {
             let (mut at, mut next) = (x.to_vec(), x.to_vec());
             for k in 1..=steps {
                 let before = h.mul_add((k - 1) as f64, t);
-                self.flow.field(before, &at, &mut stages.k[0], &mut scratch);
-                let made = map.fixed_step(
-                    (before, h),
-                    &at,
-                    &mut stages,
-                    &mut [],
-                    &mut next,
-                    &mut Cost::default(),
-                    &mut scratch,
-                );
+                self.flow.field(before, &at, &mut kept[0], &mut scratch);
+                let made =
+                    map.fixed_step((before, h), &at, &mut kept, &mut [], &mut next, &mut Cost::default(), &mut scratch);
                 debug_assert!(made.is_ok(), "an explicit step solves nothing");
                 std::mem::swap(&mut at, &mut next);
                 let phase = std::f64::consts::PI * k as f64 / (steps + 1) as f64;

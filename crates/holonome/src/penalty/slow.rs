@@ -9,8 +9,9 @@
 use crate::backend::backend;
 use holonome_linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::{Dynamics, Model};
-use holonome_model::rows::{BLOCK, Derived, RowKernel, RowProgram};
+use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::scales::Scales;
+use holonome_model::templated::Derived;
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{Penalty, Watched};
 use rustc_hash::FxHashMap;

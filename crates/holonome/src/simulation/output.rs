@@ -2,12 +2,12 @@
 
 use super::Simulation;
 use super::choices::{fewer_samples, rows_of_fewer};
+use super::orbit;
 use super::outcome::motion_warnings;
 use super::stepping::Running;
 use crate::error::Error;
 use crate::hold;
 use crate::options::RunOptions;
-use crate::orbit;
 use crate::output::Output;
 use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, look_every};
 use crate::solution::Solution;
@@ -18,6 +18,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
+use holonome_model::treatment::InvariantKind;
 use holonome_words::option;
 use std::path::Path;
 use std::time::Instant;
@@ -129,7 +130,8 @@ impl Simulation {
                 .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
         }
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
-        let watched = Watched::new(&summary.drift, eigenvalue);
+        let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
+        let watched = Watched::new(modified.map(|drift| drift.max), eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
         summary.warnings.extend(motion_warnings(&self.state, &self.system, &self.groups, self.plan.method));
         let unstored = |source, samples| {

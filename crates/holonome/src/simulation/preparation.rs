@@ -3,6 +3,7 @@
 use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
+use super::stepping::follow;
 use crate::compiled::{Compiled, CompiledStep, CompiledSystem, Mend, RowSystem, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
@@ -15,12 +16,13 @@ use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
-use holonome_model::rows::RowField;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
+use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
 use holonome_words::option;
+use std::sync::Arc;
 
 /// Compiles `problem` for the method and the steps of `options`.
 ///
@@ -62,7 +64,7 @@ impl Simulation {
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
-        let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings)?;
+        let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
         problem.examined.leave_out(left_out);
         if let Some(redundant) = problem.examined.redundant.first() {
             let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
@@ -80,7 +82,8 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let h = options.step.fixed();
-        let structured = crate::structured::program(&method, &problem.model, form.written_out(), &settings, h)?;
+        let structured =
+            crate::structured::program(&method, &problem.model, form.written_out().map(Arc::as_ref), &settings, h)?;
         if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
@@ -97,7 +100,13 @@ impl Simulation {
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
-        let recorded = Recorded::new(&problem.model, field, multipliers, form.groups(), options.record.as_deref())?;
+        let recorded = Recorded::new(
+            &problem.model,
+            field.map(Arc::as_ref),
+            multipliers,
+            form.groups(),
+            options.record.as_deref(),
+        )?;
         if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
             return Err(Error::option(format!(
                 "{error} compares the variables that are stored: put some into {record}",
@@ -117,14 +126,14 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let feeds_back = method.treatment == Treatment::Feedback;
         let vectors = StateVectors::of(&problem.model);
+        let stepped = method.scheme.runge_kutta().is_some();
         let plain = match &form {
             Form::Straight(field) => {
                 let mend = Mend::of(&plan, field);
-                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, feeds_back, mend))
+                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, stepped, mend))
             }
             Form::Rows(field) => {
-                let imposed = !problem.model.constraints.is_empty();
-                let extended = imposed && method.scheme.runge_kutta().is_some();
+                let extended = stepped && !problem.model.constraints.is_empty();
                 Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
             }
         };
@@ -140,21 +149,20 @@ impl Simulation {
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let settling = treated.system.settling();
-                let step = treated
-                    .field
-                    .as_ref()
-                    .map(|field| CompiledStep::new(&plan, field, &vectors, settling, targets, &treated.parameters));
+                let step = treated.field.as_ref().zip(treated.system.written_out()).map(|(field, system)| {
+                    CompiledStep::new(&plan, field, &vectors, system, targets, &treated.parameters)
+                });
                 gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
                 with_feedback = treated.field;
                 (treated.system, step.unwrap_or_default())
             }
-            Some(base) => {
+            _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = CompiledStep::new(&plan, base, &vectors, plain.settling(), targets, &all);
-                (plain, step)
+                let step = field
+                    .zip(plain.written_out())
+                    .map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
+                (plain, step.unwrap_or_default())
             }
-            None => (plain, CompiledStep::default()),
         };
         let program = structured.map(|mut program| {
             if let Some(field) = field {
@@ -200,7 +208,7 @@ impl Simulation {
 
 /// A model's field in the form in which it is run.
 enum Form<'a> {
-    Straight(Field),
+    Straight(Arc<Field>),
     Rows(&'a RowField),
 }
 
@@ -210,7 +218,7 @@ impl Form<'_> {
     fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
-            return Ok(Form::Straight(field.0.clone()));
+            return Ok(Form::Straight(Arc::clone(&field.0)));
         };
         // The rates of hidden constraints that move are not known row by row.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
@@ -231,17 +239,17 @@ impl Form<'_> {
         let (mut field, _) =
             dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
         field.watch_only(&problem.examined.varying);
-        Ok(Form::Straight(field))
+        Ok(Form::Straight(Arc::new(field)))
     }
 
-    fn written_out(&self) -> Option<&Field> {
+    fn written_out(&self) -> Option<&Arc<Field>> {
         match self {
             Form::Straight(field) => Some(field),
             Form::Rows(_) => None,
         }
     }
 
-    fn into_field(self) -> Option<Field> {
+    fn into_field(self) -> Option<Arc<Field>> {
         match self {
             Form::Straight(field) => Some(field),
             Form::Rows(_) => None,

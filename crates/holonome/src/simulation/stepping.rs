@@ -1,20 +1,22 @@
 //! The loop over time for a compiled problem, with claims left out that fail on the way.
 
-use super::Simulation;
+use super::{Simulation, prepare};
 use crate::compiled::{Compiled, CompiledMap, CompiledStep};
 use crate::error::Error;
 use crate::options::RunOptions;
+use crate::penalty::Followed;
 use crate::problem::Problem;
 use crate::store::StoreError;
 use crate::structured::Program;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
-use holonome_integrate::observer::Observer;
+use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::InvariantGroup;
+use std::convert::Infallible;
 
 impl Simulation {
     /// Runs `plan` from `state` and stores nothing. The plan is this simulation's, but for its outputs.
@@ -51,13 +53,46 @@ impl Simulation {
 }
 
 /// Nobody watches.
-pub(crate) struct Unwatched;
+struct Unwatched;
 
 impl Observer for Unwatched {
     type Error = StoreError;
 
     fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// Follows the motion of a problem in a run of its own.
+///
+/// # Errors
+/// When it cannot be prepared.
+pub(super) fn follow(
+    problem: Problem,
+    options: RunOptions,
+    look: &mut dyn FnMut(f64, &[f64]),
+) -> Result<Followed, Error> {
+    let simulation = prepare(problem, options)?;
+    let mut state = simulation.state().clone();
+    look(state.t, &state.x);
+    let outcome = simulation.run_unstored(&simulation.plan, &mut state, &mut Shown(look));
+    Ok(Followed { x: state.x, failure: outcome.err().map(|failure| failure.to_string()) })
+}
+
+/// Shows every step and sample.
+struct Shown<'a>(&'a mut dyn FnMut(f64, &[f64]));
+
+impl Observer for Shown<'_> {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
+        (self.0)(t, x);
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        (self.0)(state.t, &state.x);
+        Ok(Control::Continue)
     }
 }
 

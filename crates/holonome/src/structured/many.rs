@@ -561,7 +561,7 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
 /// Adds to the largest residual whether an eigenvalue of a matrix that is to be definite is notable.
 fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
     let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
-    let notable = g.constant(super::program::NOTABLE);
+    let notable = g.constant(crate::watched::NOTABLE);
     for i in 0..matrix.size() {
         let shifted = g.sub(matrix.get(i, i), notable);
         matrix.set(i, i, shifted);

@@ -33,14 +33,14 @@ use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_model::elaborate::model::Model;
 use holonome_model::policy::Way;
-use holonome_model::rows::RowMechanics;
+use holonome_model::templated::RowMechanics;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
 use holonome_words::option;
 pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
-pub use program::{INDEFINITE, NOTABLE, Start};
+pub use program::Start;
 use program::{Lowering, Program as LoweredProgram};
 use recorder::{Given, Handing, Trace, record};
 use rigid_body::RigidBody;
@@ -81,7 +81,7 @@ impl Program {
         }
     }
 
-    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
+    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`](crate::watched::NOTABLE) where
     /// none was smaller; none if none is watched.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {

@@ -10,13 +10,12 @@ use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
 use crate::compiled::Bound;
+use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
 use holonome_integrate::phase_space::Equation;
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Tableau;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::Pivots;
 use holonome_model::rows::{Layout, RowKernel};
@@ -25,11 +24,6 @@ use std::sync::Arc;
 
 /// The pivots of a watched system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
-
-/// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
-/// second: it is 1 without the step, and the force of the step grows like its inverse.
-pub const NOTABLE: f64 = 0.9;
-pub const INDEFINITE: f64 = 0.5;
 
 /// How a recording becomes numbers.
 pub trait Lowering: Sized {
@@ -685,10 +679,6 @@ impl<L: Lowering> Finds for Program<L> {
 }
 
 impl<L: Lowering> StepMap for Program<L> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        None
-    }
-
     fn work_len(&self) -> usize {
         let actions = self.actions.iter().map(|action| match action {
             Action::Compute(stage) => stage.kernel.work_len(),
@@ -739,7 +729,7 @@ impl<L: Lowering> StepMap for Program<L> {
         &self,
         t_and_h: (f64, f64),
         x: &Vec<f64>,
-        _stages: &mut Stages<Vec<f64>>,
+        _kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,

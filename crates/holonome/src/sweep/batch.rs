@@ -3,10 +3,10 @@
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
 use crate::compiled::{Compiled, Quantities, WideBound, WideRates};
+use crate::error::StartError;
 use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
-use crate::starts::StartError;
 use crate::structured::Start;
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather, scatter};

@@ -102,7 +102,8 @@ impl SweepLanes {
             }
             None => {
                 let inputs = (targets, targets + simulation.target_count() + simulation.gains.len());
-                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, field, &simulation.vectors, inputs, lanes)?))
+                let of = (&**field, simulation.system.written_out()?);
+                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, of, &simulation.vectors, inputs, lanes)?))
             }
         };
         let recorded = simulation.recorded.kernel.in_lanes(lanes)?;

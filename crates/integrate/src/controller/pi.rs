@@ -5,8 +5,19 @@
 //! with q one more than the order of the error estimate and the factor kept within limits. Powers are rough ones
 //! ([`rough_power`]): an estimate of an error is not worth more.
 
-use crate::state::ControllerMemory;
-use crate::tableau::Tableau;
+use crate::exact;
+use serde::{Deserialize, Serialize};
+
+/// What the step-size controller remembers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ControllerMemory {
+    /// The step to try next; 0 before the first one is chosen.
+    #[serde(with = "exact::number")]
+    pub h: f64,
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4.
+    #[serde(with = "exact::number")]
+    pub last_error: f64,
+}
 
 /// The controller's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,13 +44,11 @@ pub const LEAST_LAST_ERROR: f64 = 1e-4;
 pub const SHRINK_BLINDLY: f64 = 0.1;
 
 impl Controller {
-    /// Hairer's constants: β = 0.04 and factors within [0.2, 10], for high orders β = 0 and [1/3, 6].
-    pub fn new(tableau: &Tableau) -> Controller {
-        let high = tableau.order >= 8;
+    /// For a method of this order with an estimate of that one. Hairer's constants: β = 0.04 and factors within [0.2, 10],
+    /// for high orders β = 0 and [1/3, 6].
+    pub fn new(order: u32, estimate: u32) -> Controller {
+        let high = order >= 8;
         let beta = if high { 0.0 } else { 0.04 };
-        // Two estimates e₅²/√(e₅² + 0.01e₃²) together behave as one of order 7.
-        let estimate =
-            if tableau.error.len() == 2 { 7 } else { tableau.error.iter().map(|e| e.order).max().unwrap_or(0) };
         Controller {
             alpha: 1.0 / f64::from(estimate + 1) - 0.75 * beta,
             beta,
@@ -94,7 +103,6 @@ pub fn rough_power(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme;
 
     fn accepted(controller: &Controller, error: f64, rejected: bool) -> f64 {
         let mut memory = ControllerMemory { h: 1.0, last_error: 1.0 };
@@ -116,9 +124,9 @@ mod tests {
 
     #[test]
     fn factors_are_hairers() {
-        let dopri5 = Controller::new(scheme::dopri5::tableau());
+        let dopri5 = Controller::new(5, 4);
         assert_eq!((dopri5.alpha, dopri5.beta), (0.2 - 0.75 * 0.04, 0.04));
-        let dop853 = Controller::new(scheme::dop853::tableau());
+        let dop853 = Controller::new(8, 7);
         assert_eq!((dop853.alpha, dop853.beta), (0.125, 0.0));
         assert!((accepted(&dop853, 1.0, false) / 0.9 - 1.0).abs() < 1.4e-4);
         assert_eq!(accepted(&dop853, 0.0, false), 6.0);

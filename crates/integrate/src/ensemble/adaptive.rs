@@ -210,7 +210,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     fn first_steps(&mut self, taken: &[usize], bound: &S::Bound) {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
         let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
-        let order = self.steps.tableau().order;
+        let order = self.steps.facts().control.expect("steps are controlled by an estimate of their error").step;
         let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
         self.moved.copy_from_slice(&self.state[x.clone()]);
         self.moved_t.copy_from_slice(&self.state[self.slots.t * lanes..][..lanes]);
@@ -414,17 +414,17 @@ impl<'a, S: Attempting> Race<'a, S> {
         let largest = self.all(slots.largest.clone());
         gather(&self.state[largest], lanes, lane, &mut self.group);
         self.steps.finish(&mut self.group);
-        let tableau = self.steps.tableau();
+        let facts = self.steps.facts();
         let end = &mut self.lanes[lane].end;
         for (largest, &inside) in end.largest.iter_mut().zip(&self.group) {
             *largest = max_or_nan(*largest, inside);
         }
-        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
+        let evaluations = self.steps.evaluations();
         (end.t, end.steps, end.failure) = (t, steps as u64, failure);
         (end.innovation, end.innovation_at) = (innovation, innovation_at);
         end.cost.rejected = rejected as u64;
         end.cost.field += (steps + rejected) as u64 * evaluations;
-        if self.steps.count_treatments(steps as u64, &mut end.cost) && tableau.first_same_as_last {
+        if self.steps.count_treatments(steps as u64, &mut end.cost) && facts.ends_with_field {
             // A treatment moves the state, so that the next step needs the field there.
             end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
         }

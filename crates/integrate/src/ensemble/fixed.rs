@@ -1,10 +1,10 @@
 //! Equal steps: all lanes march together, from output to output.
 
 use super::{End, EqualSteps, LaneAlone, LaneCarry, LaneStates, Stopped, Trajectories, finite, gather, scatter};
+use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
 use crate::run::claims::{next_look, surprises};
-use crate::state::Cost;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 

@@ -3,10 +3,9 @@
 use super::Engine;
 use super::march::Wanted;
 use crate::controller::pi::Controller;
-use crate::controller::{Measured, Yardstick, start};
+use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::Attempt;
 use crate::system::all_finite;
 
 /// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
@@ -56,7 +55,7 @@ impl Engine<'_> {
             state.first_stage.known = true;
             state.cost.field += 1;
         }
-        self.stages.k[0].copy_from_slice(&state.first_stage.value);
+        self.stages[0].copy_from_slice(&state.first_stage.value);
         if all_finite(&state.first_stage.value) {
             Ok(())
         } else {
@@ -66,7 +65,7 @@ impl Engine<'_> {
 
     /// Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
-        let (order, rtol, span) = (self.tableau().order, adaptive.rtol, adaptive.t_end - self.plan.t0);
+        let (order, rtol, span) = (self.orders().step, adaptive.rtol, adaptive.t_end - self.plan.t0);
         let (state, vectors) = (&mut *self.state, self.system.vectors());
         let (first, x, norms) = (&state.first_stage.value, &state.x, &state.scales.norms);
         let probe = start::probe(x, first, norms, vectors, span);
@@ -111,8 +110,7 @@ impl Engine<'_> {
                 self.leave_new_vectors_aside();
             }
             let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
-            let Attempt { error, evaluations } = self.attempt(adaptive, length, t1, norms);
-            self.state.cost.field += evaluations;
+            let error = self.attempt(adaptive, length, norms);
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
                 self.first_stage()?;
@@ -120,10 +118,10 @@ impl Engine<'_> {
             if error <= 1.0 {
                 self.controller = self.state.controller;
                 controller.accepted(&mut self.controller, length, error, rejections > 0);
-                self.field_known = self.tableau().first_same_as_last && !self.treatment.moves_the_state();
+                let facts = self.map.facts();
+                self.field_known = facts.ends_with_field && !self.treatment.moves_the_state();
                 if self.field_known {
-                    let last = self.tableau().stages - 1;
-                    self.field.copy_from_slice(&self.stages.k[last]);
+                    self.field.copy_from_slice(&self.stages[facts.end_field]);
                 }
                 return Ok(Accepted { h: length, t1 });
             }
@@ -143,24 +141,23 @@ impl Engine<'_> {
 
     /// Attempts a step of the length `h` for the errors of its vectors alone.
     pub(super) fn measure_attempt(&mut self, adaptive: &AdaptiveSteps, h: f64) {
-        let (t, x, norms) = (self.state.t, &self.state.x, &self.state.scales.norms);
-        let yardstick = Yardstick { rtol: adaptive.rtol, vectors: self.system.vectors(), norms };
-        let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-        let (stages, x1, work) = (&mut self.stages, &mut self.x1, &mut self.work);
-        self.map.attempt(t, h, x, yardstick, false, stages, x1, measured, work);
+        let spent = self.state.cost.field;
+        self.attempt(adaptive, h, Norms::Own);
+        self.state.cost.field = spent;
     }
 
-    /// One attempt.
-    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, t1: f64, norms: Norms) -> Attempt {
-        let (t, x, x1, work) = (self.state.t, &self.state.x, &mut self.x1, &mut self.work);
+    /// One attempt; gives its error in units of the tolerance, NaN where x₁ is not finite.
+    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, norms: Norms) -> f64 {
+        let (map, state, vectors) = (self.map, &mut *self.state, self.system.vectors());
+        state.cost.field += map.attempt((state.t, h), &state.x, &mut self.stages, &mut self.x1, &mut self.work);
         let norms = match norms {
-            Norms::Own => &self.state.scales.norms,
+            Norms::Own => &state.scales.norms,
             Norms::OfOld => &self.norms,
         };
-        let dense = adaptive.samples.get(self.state.next_sample).is_some_and(|&sample| sample < t1);
-        let yardstick = Yardstick { rtol: adaptive.rtol, vectors: self.system.vectors(), norms };
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-        self.map.attempt(t, h, x, yardstick, dense, &mut self.stages, x1, measured, work)
+        let yardstick = Yardstick { rtol: adaptive.rtol, vectors, norms };
+        let error = error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
+        if all_finite(&self.x1) { error } else { f64::NAN }
     }
 }
 

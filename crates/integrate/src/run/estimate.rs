@@ -2,23 +2,24 @@
 
 use super::Engine;
 use crate::controller::{Measured, Yardstick, error_norm};
+use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::plan::FixedSteps;
 use crate::scales::first_pending;
-use crate::space::{SliceSpace, Space};
-use crate::state::{Cost, StepState};
+use crate::scheme::map::Estimate;
+use crate::state::StepState;
 
 impl Engine<'_> {
     /// Makes the first step once for nothing but its error estimate: one that lags behind has none of a step before.
     pub(super) fn rehearse<E>(&mut self, fixed: &FixedSteps) -> Result<(), Failure<E>> {
-        let Some(lagged) = self.tableau.and_then(|tableau| tableau.lagged.as_ref()) else { return Ok(()) };
+        let Estimate::Lagged(next) = self.map.facts().equal_steps else { return Ok(()) };
         let (t0, cost) = (self.plan.t0, self.state.cost.clone());
         let (h, t1) = (fixed.length(t0, 0), fixed.time(t0, 1));
         self.first_stage()?;
         let count = self.system.vectors().count();
-        let first = &self.stages.k[0];
-        first_pending(lagged.next, first, None, self.state.scales.pending(count));
+        let first = &self.stages[0];
+        first_pending(next, first, None, self.state.scales.pending(count));
         let StepState { x, memory, cost: spent, .. } = &mut *self.state;
         self.memory.copy_from_slice(memory);
         let made =
@@ -30,7 +31,7 @@ impl Engine<'_> {
                 self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
                 let sums = &self.scales.pending(count)[..];
                 let after = Some((&self.field[..], sums));
-                first_pending(lagged.next, &self.stages.k[0], after, self.state.scales.pending(count));
+                first_pending(next, &self.stages[0], after, self.state.scales.pending(count));
                 self.state.cost.field += 1;
             }
         }
@@ -56,33 +57,33 @@ impl Engine<'_> {
     /// The square of the error of every vector: of this step, or of the one before where the estimate lags behind.
     fn estimate_equal_step(&mut self, before: f64, h: f64) {
         let vectors = self.system.vectors();
-        let Some(tableau) = self.tableau else {
-            // Nothing is known but how far the step went.
-            for (estimate, (x1, x)) in self.estimate.iter_mut().zip(self.x1.iter().zip(&self.state.x)) {
-                *estimate = x1 - x;
+        let facts = self.map.facts();
+        match facts.equal_steps {
+            Estimate::None => {
+                for (estimate, (x1, x)) in self.estimate.iter_mut().zip(self.x1.iter().zip(&self.state.x)) {
+                    *estimate = x1 - x;
+                }
+                vectors.squares(&self.estimate, &mut self.errors);
             }
-            vectors.squares(&self.estimate, &mut self.errors);
-            return;
-        };
-        let mut space = SliceSpace::new(self.system, &mut self.work);
-        let Some(lagged) = &tableau.lagged else {
-            for (out, error) in self.stages.errors.iter_mut().zip(&tableau.error) {
-                space.weighted_sum(out, &error.weights, &self.stages.k);
+            Estimate::Known => {
+                self.map.estimate(&mut self.stages, &mut self.estimate);
+                let norms = self.state.scales.sizes(vectors.count());
+                let yardstick = Yardstick { rtol: 1.0, vectors, norms };
+                let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
+                error_norm(h, &self.stages[facts.errors.clone()], &self.x1, yardstick, measured);
             }
-            let norms = self.state.scales.sizes(vectors.count());
-            let yardstick = Yardstick { rtol: 1.0, vectors, norms };
-            let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-            error_norm(h, &self.stages.errors, &self.x1, yardstick, measured);
-            return;
-        };
-        let pending = self.scales.pending(vectors.count());
-        for (estimate, (first, pending)) in self.estimate.iter_mut().zip(self.stages.k[0].iter().zip(pending.iter())) {
-            *estimate = lagged.next.mul_add(*first, *pending);
+            Estimate::Lagged(next) => {
+                let pending = self.scales.pending(vectors.count());
+                let known = self.stages[0].iter().zip(pending.iter());
+                for (estimate, (first, pending)) in self.estimate.iter_mut().zip(known) {
+                    *estimate = next.mul_add(*first, *pending);
+                }
+                vectors.squares(&self.estimate, &mut self.errors);
+                self.errors.iter_mut().for_each(|error| *error *= before * before);
+                self.map.estimate(&mut self.stages, &mut self.estimate);
+                pending.copy_from_slice(&self.estimate);
+            }
         }
-        vectors.squares(&self.estimate, &mut self.errors);
-        self.errors.iter_mut().for_each(|error| *error *= before * before);
-        space.weighted_sum(&mut self.estimate, &lagged.weights, &self.stages.k);
-        pending.copy_from_slice(&self.estimate);
     }
 
     /// Finds S² anew where an accepted step made a vector larger than it had been.

@@ -2,11 +2,11 @@
 //! ended at every output would cost a call of everything for each.
 
 use super::{Engine, LONGEST_BLOCK};
+use crate::cost::Cost;
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{Looped, Repairs};
-use crate::state::Cost;
 use crate::terms::is_measured;
 
 /// Numbers of the outputs of a block at most, unless one output has more: what a second-level cache holds.

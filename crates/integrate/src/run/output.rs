@@ -5,7 +5,6 @@ use super::Engine;
 use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
-use crate::space::{SliceSpace, Space};
 use crate::terms::is_measured;
 use crate::vector::max_or_nan;
 
@@ -80,15 +79,15 @@ impl Engine<'_> {
         t1: f64,
         observer: &mut O,
     ) -> Result<(), Failure<O::Error>> {
-        let mut have_dense_stages = false;
+        let mut prepared = false;
         while let Some(&t) = adaptive.samples.get(self.state.next_sample).filter(|&&t| t <= t1) {
             let index = self.state.next_sample;
             let sample = if t == t1 {
                 &self.x1
             } else {
-                if !have_dense_stages {
-                    self.dense_stages(h, t1);
-                    have_dense_stages = true;
+                if !prepared {
+                    self.prepare_interpolant(h, t1);
+                    prepared = true;
                 }
                 self.interpolate(h, t)?;
                 for (drift, &deviation) in self.state.drift.iter_mut().zip(&self.sample_deviations) {
@@ -105,10 +104,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Evaluates what dense output needs beyond the step's stages.
-    fn dense_stages(&mut self, h: f64, t1: f64) {
-        let Some(dense) = &self.tableau().dense else { return };
-        if !self.tableau().first_same_as_last {
+    /// Finds what the interpolant needs beyond the step itself.
+    fn prepare_interpolant(&mut self, h: f64, t1: f64) {
+        let facts = self.map.facts();
+        if !facts.ends_with_field {
             // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
             // nothing, and the treatment moves it by no more than the local error.
             if !self.field_known {
@@ -116,22 +115,16 @@ impl Engine<'_> {
                 self.state.cost.field += 1;
                 self.field_known = true;
             }
-            self.stages.k[dense.endpoint].copy_from_slice(&self.field);
+            self.stages[facts.end_field].copy_from_slice(&self.field);
         }
         let (t, x) = (self.state.t, &self.state.x);
-        self.state.cost.field += self.map.dense_stages(t, h, x, &mut self.stages, &mut self.work);
+        self.state.cost.field += self.map.prepare_interpolant((t, h), x, &mut self.stages, &mut self.work);
     }
 
     /// Puts the treated dense output at `t` into `sample`.
     fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
-        let Some(dense) = &self.tableau().dense else { return Ok(()) };
-        dense.weights((t - self.state.t) / h, &mut self.weights);
-        // The weights are polynomials, any of which may nearly vanish: none is fit to scale the others by.
-        let mut space = SliceSpace::new(self.system, &mut self.work);
-        space.weighted_sum(&mut self.sample, &self.weights, &self.stages.k);
-        for (sample, x) in self.sample.iter_mut().zip(&self.state.x) {
-            *sample = h.mul_add(*sample, *x);
-        }
+        let theta = (t - self.state.t) / h;
+        self.map.interpolate((theta, h), &self.state.x, &self.stages, &mut self.sample, &mut self.work);
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);
             let (sample, values) = (&mut self.sample, &mut self.sample_values);

@@ -27,9 +27,9 @@ impl Engine<'_> {
         let made =
             projection.step(system, (t, t1), (target, scales), x, x1, values, work, cost, |x, x1, work, cost| {
                 if map.takes_first_stage() {
-                    system.field(t, x, &mut stages.k[0], work);
+                    system.field(t, x, &mut stages[0], work);
                     cost.field += 1;
-                    if !all_finite(&stages.k[0]) {
+                    if !all_finite(&stages[0]) {
                         return Err(NoBase::NonFinite { t, step, quantity: "the field" });
                     }
                 }

@@ -8,9 +8,9 @@
 
 use super::Engine;
 use super::claims::UNSEEN;
+use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::scales::square;
-use crate::state::Cost;
 use crate::system::{GroupKind, Invariants};
 use crate::treatment::Treatment;
 

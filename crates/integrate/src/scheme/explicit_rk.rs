@@ -8,33 +8,32 @@ use crate::space::Space;
 use crate::tableau::{Dense, Tableau};
 
 /// The stages of a step and the point at which the next one is evaluated.
-pub struct Stages<V> {
+pub struct Stages<'a, V> {
     /// k_i.
-    pub k: Vec<V>,
+    pub k: &'a mut [V],
     /// x + h Σ a_ij k_j.
-    pub y: V,
+    pub y: &'a mut V,
     /// The error estimates Σ e_i k_i, without their factor h.
-    pub errors: Vec<V>,
+    pub errors: &'a mut [V],
 }
 
-impl<V: Default> Stages<V> {
-    /// Those of a map that has none.
-    pub fn none() -> Stages<V> {
-        Stages { k: Vec::new(), errors: Vec::new(), y: V::default() }
-    }
-}
-
-impl<V> Stages<V> {
-    /// The stages of a scheme, each made by `vector`.
-    pub fn new(tableau: &Tableau, mut vector: impl FnMut() -> V) -> Stages<V> {
-        let mut list = |count: usize| (0..count).map(|_| vector()).collect();
-        Stages { k: list(stage_count(tableau)), errors: list(tableau.error.len()), y: vector() }
+impl<'a, V> Stages<'a, V> {
+    /// The stages of a scheme in [`vector_count`] vectors: k_i, then the estimates, then y.
+    pub fn of(tableau: &Tableau, vectors: &'a mut [V]) -> Stages<'a, V> {
+        let (k, rest) = vectors.split_at_mut(stage_count(tableau));
+        let (errors, rest) = rest.split_at_mut(tableau.error.len());
+        Stages { k, y: &mut rest[0], errors }
     }
 }
 
 /// How many stages [`fixed_step`] or [`attempt`] may touch, those of dense output included.
 pub fn stage_count(tableau: &Tableau) -> usize {
     tableau.a.len()
+}
+
+/// How many vectors a step needs.
+pub fn vector_count(tableau: &Tableau) -> usize {
+    stage_count(tableau) + tableau.error.len() + 1
 }
 
 /// Fills k₂ … k_last; the first `first` stages are already there.
@@ -49,9 +48,9 @@ fn fill_stages<S: Space>(
 ) {
     for i in range {
         let (known, rest) = stages.k.split_at_mut(i);
-        space.stage_point(&mut stages.y, x, h, &tableau.a[i], known);
+        space.stage_point(stages.y, x, h, &tableau.a[i], known);
         let t_i = space.time(t, tableau.c[i], h);
-        space.field(&mut rest[0], t_i, &stages.y);
+        space.field(&mut rest[0], t_i, stages.y);
     }
 }
 
@@ -66,7 +65,7 @@ pub fn fixed_step<S: Space>(
     x1: &mut S::Vector,
 ) {
     fill_stages(tableau, space, t, h, x, stages, 1..tableau.stages_of_step);
-    space.displaced(x1, x, h, &tableau.b, &stages.k);
+    space.displaced(x1, x, h, &tableau.b, stages.k);
 }
 
 /// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the last stage
@@ -88,8 +87,13 @@ pub fn attempt<S: Space>(
     } else {
         fill_stages(tableau, space, t, h, x, stages, tableau.stages_of_step..tableau.stages);
     }
+    estimates(tableau, space, stages);
+}
+
+/// The error estimates of a step whose stages are known.
+pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut Stages<S::Vector>) {
     for (out, error) in stages.errors.iter_mut().zip(&tableau.error) {
-        space.weighted_sum(out, &error.weights, &stages.k);
+        space.weighted_sum(out, &error.weights, stages.k);
     }
 }
 

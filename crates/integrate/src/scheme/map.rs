@@ -1,21 +1,72 @@
-//! The one-step map as the loop over time sees it: either the tableau on slices, or the same step compiled elsewhere.
+//! The one-step map as the loop over time sees it: x₁, estimates of its error, an interpolant, and facts. The explicit
+//! Runge–Kutta steps on slices are one; steps that are compiled, or written by a user, are others.
 
-use super::explicit_rk::{Stages, attempt, dense_stages, fixed_step};
+use super::explicit_rk::{Stages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
 use crate::controller::slots::Slots;
-use crate::controller::{Measured, Yardstick, error_norm};
-use crate::space::SliceSpace;
-use crate::state::Cost;
-use crate::system::{System, all_finite};
+use crate::cost::Cost;
+use crate::space::{SliceSpace, Space};
+use crate::system::System;
 use crate::tableau::Tableau;
 use std::ops::Range;
 
-/// What an attempted step came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt {
-    /// The error in units of the tolerance, NaN where x₁ is not finite.
-    pub error: f64,
-    /// How many evaluations of the field it took.
-    pub evaluations: u64,
+/// What whoever runs a one-step map knows of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// By what its steps can be controlled, if they can.
+    pub control: Option<Orders>,
+    /// What is known of the error of a step that is not controlled.
+    pub equal_steps: Estimate,
+    /// Where among the vectors that it keeps the estimates stand, several of an attempt being combined as those of `dop853`
+    /// are.
+    pub errors: Range<usize>,
+    /// Where among them the field at the end of a step stands, which the interpolant may need.
+    pub end_field: usize,
+    /// Whether an attempt leaves it there: it is the first stage of the next step.
+    pub ends_with_field: bool,
+}
+
+/// The orders of a step and of the estimate of its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// Of convergence.
+    pub step: u32,
+    /// Of the estimate.
+    pub estimate: u32,
+}
+
+/// What is known of the error of a step that is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// Nothing but how far it went.
+    None,
+    /// An estimate.
+    Known,
+    /// An estimate that lacks so many times the field at the end of the step, which is known when the next one begins.
+    Lagged(f64),
+}
+
+impl Facts {
+    /// Of a map that estimates nothing.
+    pub const NONE: Facts =
+        Facts { control: None, equal_steps: Estimate::None, errors: 0..0, end_field: 0, ends_with_field: false };
+
+    /// Of an explicit Runge–Kutta scheme, whose stages are the first vectors that it keeps.
+    pub fn of_tableau(tableau: &Tableau) -> Facts {
+        let stages = stage_count(tableau);
+        let estimate = match &tableau.error[..] {
+            // Two estimates e₅²/√(e₅² + 0.01e₃²) together behave as one of order 7.
+            [_, _] => Some(7),
+            errors => errors.iter().map(|error| error.order).max(),
+        };
+        let lagged = tableau.lagged.as_ref().map(|lagged| Estimate::Lagged(lagged.next));
+        Facts {
+            control: estimate.map(|estimate| Orders { step: tableau.order, estimate }),
+            equal_steps: lagged.unwrap_or(if estimate.is_some() { Estimate::Known } else { Estimate::None }),
+            errors: stages..stages + tableau.error.len(),
+            end_field: tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint),
+            ends_with_field: tableau.first_same_as_last,
+        }
+    }
 }
 
 /// Why a step has no result.
@@ -45,8 +96,20 @@ pub enum NoStep {
 /// A one-step map over a system; `work` is at least [`StepMap::work_len`] long.
 #[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
 pub trait StepMap: Sync {
-    /// The coefficients of a Runge–Kutta scheme. Only such a map has stages, estimates its error, and adapts its steps.
-    fn tableau(&self) -> Option<&'static Tableau>;
+    /// What is known of it.
+    fn facts(&self) -> &Facts {
+        &Facts::NONE
+    }
+
+    /// Length r of its real stability interval, where that is known.
+    fn stability(&self) -> Option<f64> {
+        None
+    }
+
+    /// How many vectors of the state's length it keeps from an attempt to the interpolant of it.
+    fn vectors(&self) -> usize {
+        0
+    }
 
     /// Length of the scratch it needs.
     fn work_len(&self) -> usize;
@@ -80,23 +143,27 @@ pub trait StepMap: Sync {
     /// How far each of these is from where it was at the start of the run, at the state to which `memory` belongs.
     fn deviations(&self, _memory: &[f64], _deviations: &mut [f64]) {}
 
-    /// Whether an attempt reads X(t, x) from `stages.k[0]`. A map that does not evaluates it itself.
+    /// Whether a step reads X(t, x) from `kept[0]`. A map that does not evaluates it itself, if it needs it.
     fn takes_first_stage(&self) -> bool {
         true
     }
 
-    /// x₁ of a step without an error estimate. `stages.k[0]` holds X(t, x) on entry if the map takes it; `memory`, of
-    /// [`StepMap::memory_len`], starts as zeros and is the map's own.
+    /// x₁ of a step without control. `kept` are [`StepMap::vectors`]; `kept[0]` holds X(t, x) on entry if the map takes it;
+    /// `memory`, of [`StepMap::memory_len`], starts as zeros and is the map's own.
     fn fixed_step(
         &self,
         t_and_h: (f64, f64),
         x: &Vec<f64>,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep>;
+
+    /// Puts the estimate of the error of the last step without control, without its factor h, into `out`: see
+    /// [`Facts::equal_steps`]. Where there are several, into the vectors of [`Facts::errors`].
+    fn estimate(&self, _kept: &mut [Vec<f64>], _out: &mut Vec<f64>) {}
 
     /// How many Lagrange multipliers it knows at a state.
     fn multiplier_count(&self) -> usize {
@@ -123,22 +190,18 @@ pub trait StepMap: Sync {
         None
     }
 
-    /// x₁, its error and what that is made of; where the last stage is the first of the next step, also `stages.k[tableau.stages - 1]`. The
-    /// other stages are the map's own until [`StepMap::dense_stages`], which follows only if `dense` is set. Only a
-    /// scheme with an error estimate is asked for attempts: a plan for adaptive steps has no other.
+    /// x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the field at x₁ where
+    /// [`Facts::ends_with_field`]. What else stands in `kept` is the map's own. Gives the evaluations of the field. Only a
+    /// map with an estimate is asked for attempts.
     fn attempt(
         &self,
-        _t: f64,
-        _h: f64,
+        _t_and_h: (f64, f64),
         _x: &Vec<f64>,
-        _yardstick: Yardstick,
-        _dense: bool,
-        _stages: &mut Stages<Vec<f64>>,
+        _kept: &mut [Vec<f64>],
         _x1: &mut Vec<f64>,
-        _measured: &mut Measured,
         _work: &mut [f64],
-    ) -> Attempt {
-        unreachable!("a scheme without an error estimate attempts no steps")
+    ) -> u64 {
+        unreachable!("a map without an error estimate attempts no steps")
     }
 
     /// Several attempts in one go, with the treatment of what is accepted and the control of the step, if this map can do
@@ -147,10 +210,28 @@ pub trait StepMap: Sync {
         None
     }
 
-    /// After an attempt with the same (t, h, x), for dense output: leaves every stage in `stages.k`. The stage at the
-    /// end of the step is there already. Gives the evaluations of the field.
-    fn dense_stages(&self, _t: f64, _h: f64, _x: &Vec<f64>, _stages: &mut Stages<Vec<f64>>, _work: &mut [f64]) -> u64 {
+    /// Makes the interpolant of an attempt with the same (t, h) and x, whose end field is known. Gives the evaluations of
+    /// the field.
+    fn prepare_interpolant(
+        &self,
+        _t_and_h: (f64, f64),
+        _x: &Vec<f64>,
+        _kept: &mut [Vec<f64>],
+        _work: &mut [f64],
+    ) -> u64 {
         0
+    }
+
+    /// x(t + θh) by the interpolant that was prepared.
+    fn interpolate(
+        &self,
+        _theta_and_h: (f64, f64),
+        _x: &[f64],
+        _kept: &[Vec<f64>],
+        _out: &mut Vec<f64>,
+        _work: &mut [f64],
+    ) {
+        unreachable!("a map without an error estimate has no interpolant")
     }
 }
 
@@ -318,65 +399,88 @@ pub trait Attempts: Sync {
 /// The map that evaluates the tableau on slices, calling the system's field for every stage.
 pub struct TableauMap<'a> {
     tableau: &'static Tableau,
+    facts: Facts,
     system: &'a dyn System,
 }
 
 impl<'a> TableauMap<'a> {
     /// The scheme of these coefficients over `system`.
     pub fn new(tableau: &'static Tableau, system: &'a dyn System) -> TableauMap<'a> {
-        TableauMap { tableau, system }
+        TableauMap { tableau, facts: Facts::of_tableau(tableau), system }
     }
 }
 
 impl StepMap for TableauMap<'_> {
-    fn tableau(&self) -> Option<&'static Tableau> {
-        Some(self.tableau)
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn stability(&self) -> Option<f64> {
+        Some(self.tableau.real_stability_interval())
+    }
+
+    fn vectors(&self) -> usize {
+        vector_count(self.tableau)
     }
 
     fn work_len(&self) -> usize {
-        self.system.work_len()
+        self.system.work_len().max(stage_count(self.tableau))
     }
 
     fn fixed_step(
         &self,
         (t, h): (f64, f64),
         x: &Vec<f64>,
-        stages: &mut Stages<Vec<f64>>,
+        kept: &mut [Vec<f64>],
         _memory: &mut [f64],
         x1: &mut Vec<f64>,
         cost: &mut Cost,
         work: &mut [f64],
     ) -> Result<(), NoStep> {
         let mut space = SliceSpace::new(self.system, work);
-        fixed_step(self.tableau, &mut space, t, h, x, stages, x1);
+        fixed_step(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, kept), x1);
         cost.field += space.evaluations();
         Ok(())
     }
 
-    fn attempt(
-        &self,
-        t: f64,
-        h: f64,
-        x: &Vec<f64>,
-        yardstick: Yardstick,
-        _dense: bool,
-        stages: &mut Stages<Vec<f64>>,
-        x1: &mut Vec<f64>,
-        measured: &mut Measured,
-        work: &mut [f64],
-    ) -> Attempt {
-        let mut space = SliceSpace::new(self.system, work);
-        attempt(self.tableau, &mut space, t, h, x, stages, x1);
-        let evaluations = space.evaluations();
-        let finite = all_finite(x1);
-        let error = if finite { error_norm(h, &stages.errors, x1, yardstick, measured) } else { f64::NAN };
-        Attempt { error, evaluations }
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut Vec<f64>) {
+        let mut space = SliceSpace::new(self.system, &mut []);
+        let mut stages = Stages::of(self.tableau, kept);
+        match &self.tableau.lagged {
+            Some(lagged) => space.weighted_sum(out, &lagged.weights, stages.k),
+            None => estimates(self.tableau, &mut space, &mut stages),
+        }
     }
 
-    fn dense_stages(&self, t: f64, h: f64, x: &Vec<f64>, stages: &mut Stages<Vec<f64>>, work: &mut [f64]) -> u64 {
+    fn attempt(
+        &self,
+        (t, h): (f64, f64),
+        x: &Vec<f64>,
+        kept: &mut [Vec<f64>],
+        x1: &mut Vec<f64>,
+        work: &mut [f64],
+    ) -> u64 {
+        let mut space = SliceSpace::new(self.system, work);
+        attempt(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, kept), x1);
+        space.evaluations()
+    }
+
+    fn prepare_interpolant(&self, (t, h): (f64, f64), x: &Vec<f64>, kept: &mut [Vec<f64>], work: &mut [f64]) -> u64 {
         let Some(dense) = &self.tableau.dense else { return 0 };
         let mut space = SliceSpace::new(self.system, work);
-        dense_stages(self.tableau, dense, &mut space, t, h, x, stages);
+        dense_stages(self.tableau, dense, &mut space, t, h, x, &mut Stages::of(self.tableau, kept));
         space.evaluations()
+    }
+
+    fn interpolate(&self, (theta, h): (f64, f64), x: &[f64], kept: &[Vec<f64>], out: &mut Vec<f64>, work: &mut [f64]) {
+        let dense = self.tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
+        let stages = stage_count(self.tableau);
+        let weights = &mut work[..stages];
+        dense.weights(theta, weights);
+        // The weights are polynomials, any of which may nearly vanish: none is fit to scale the others by.
+        SliceSpace::new(self.system, &mut []).weighted_sum(out, weights, &kept[..stages]);
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = h.mul_add(*out, *x);
+        }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::pilot::pilot_rate;
 use crate::plan::Plan;
 use crate::state::StepState;
 use crate::system::{FnSystem, Group, GroupKind, Invariants};

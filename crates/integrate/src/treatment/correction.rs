@@ -23,8 +23,8 @@
 //! The step keeps the order of the map before it: ΔF is of the size of the local error, and so is the move.
 
 use super::normal_equations::{NormalEquations, Regularisation};
+use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
-use crate::state::Cost;
 use crate::system::{GroupKind, Invariants, System};
 
 /// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference where DF has full rank.

@@ -7,10 +7,10 @@ pub mod projection;
 pub mod stopping;
 pub mod symmetric_projection;
 
+use crate::cost::Cost;
 use crate::method;
 use crate::plan::{Metric, Plan};
 use crate::scales::{Kept, Scales};
-use crate::state::Cost;
 use crate::system::System;
 use correction::Correction;
 use projection::Projection;

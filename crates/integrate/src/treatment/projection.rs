@@ -16,8 +16,8 @@
 use super::correction::{squared_round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
 use super::stopping::{Off, Stopping, Unconverged};
+use crate::cost::Cost;
 use crate::scales::Scales;
-use crate::state::Cost;
 use crate::system::{Invariants, System};
 
 /// The projection's scratch.

@@ -22,8 +22,8 @@
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::stopping::{Off, Stopping, Unconverged};
+use crate::cost::Cost;
 use crate::scales::Scales;
-use crate::state::Cost;
 use crate::system::{Invariants, System};
 
 /// Why a step has no result.

@@ -7,9 +7,10 @@ use crate::graph::Node;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::Backend;
 use crate::points::Points;
-use crate::rows::{self, RowField};
+use crate::rows::RowProgram;
 use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
+use crate::templated::RowField;
 use crate::treatment::structure::{self, Probe};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::gram::{Gram, Row};
@@ -109,7 +110,7 @@ pub(super) fn rows_hold(
         (values, (0..field.constraints).map(|i| row(&entries, i)).collect::<Vec<Row>>())
     };
     let rates = |(t, x): &(f64, Vec<f64>)| -> Vec<Rate> {
-        let at = |program: &rows::RowProgram| program.evaluate_by(backend, *t, x, parameters);
+        let at = |program: &RowProgram| program.evaluate_by(backend, *t, x, parameters);
         let (mut v, values, explicit, entries) =
             (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
         let half = field.constraints / 2;

@@ -4,9 +4,9 @@ use super::misses::{Constraints, HiddenConstraints, Miss, Residual, VELOCITY_ALO
 use super::places;
 use crate::elaborate::model::Model;
 use crate::graph::interpret::Interpreter;
-use crate::rows::RowField;
 use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
+use crate::templated::RowField;
 use crate::treatment::structure::Structure;
 use crate::treatment::{Field, InvariantKind};
 use holonome_words::option;

@@ -15,9 +15,10 @@ use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
 use crate::policy::Way;
-use crate::rows::{RowField, RowProgram};
+use crate::rows::RowProgram;
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
+use crate::templated::RowField;
 use crate::treatment::dirac;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::{TooLarge, unroll};
@@ -27,7 +28,7 @@ use domains::{field_is_finite, finite_values};
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
 use ranks::{irregular, redundancy};
 use std::cell::LazyCell;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Times in which claims are tested where no run is known: those of a run by default.
 pub const SPAN: (f64, f64) = (0.0, 100.0);
@@ -40,7 +41,7 @@ pub struct Examined {
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
     /// The field with its invariants, if there is one and it is unrolled.
-    pub field: Option<(Field, Structure)>,
+    pub field: Option<(Arc<Field>, Structure)>,
     /// The field row by row, if the model is so large that it is run like that.
     pub rows: Option<RowField>,
     /// Why there is no field, if the model is too large to be unrolled.
@@ -75,7 +76,7 @@ impl Examined {
     /// Takes the claims that are none out of what is held: they are watched only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
-            field.watch_only(&self.varying);
+            Arc::make_mut(field).watch_only(&self.varying);
         }
         if let Some(field) = &mut self.rows {
             watch_only(&mut field.groups, &self.varying, &mut |_| {});
@@ -162,7 +163,8 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, span, &mut found);
     }
-    found.field = Some(extended);
+    let (field, structure) = extended;
+    found.field = Some((Arc::new(field), structure));
     found
 }
 

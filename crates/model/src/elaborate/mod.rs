@@ -8,6 +8,7 @@ pub mod model;
 pub mod names;
 mod resolve;
 pub mod shape;
+pub mod start;
 mod statements;
 pub mod velocity;
 

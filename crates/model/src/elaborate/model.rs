@@ -2,11 +2,9 @@
 
 use super::expression::{Depends, MOMENTUM};
 use super::shape::Shape;
+use super::start::Start;
 use crate::functional::Functional;
-use crate::start::Start;
 use crate::syntax::span::Span;
-use crate::treatment::InvariantKind;
-use crate::treatment::penalty::Penalty;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -171,6 +169,38 @@ pub enum Dynamics {
     Hamiltonian(Functional, Span),
     /// ẋ = X(x, t).
     Field(Functional),
+}
+
+/// What an invariant is to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvariantKind {
+    /// An equation of the model.
+    Constraint,
+    /// Its time derivative, G H_p + g_t (or G p, where that is empty).
+    Hidden,
+    /// H.
+    Hamiltonian,
+    /// H_ω, which has the penalty of the constraints in it.
+    Penalised,
+    /// A first integral that the user states.
+    Integral,
+    /// What a method keeps in the place of H: watched, and no row of F.
+    ModifiedEnergy,
+}
+
+/// What a penalised model keeps of the constrained one.
+#[derive(Clone, Debug)]
+pub struct Penalty {
+    /// ω's place among the parameter values.
+    pub omega: usize,
+    /// The constraints, no longer imposed.
+    pub constraints: Vec<Quantity>,
+    /// Their rates of change, G H_p + g_t, in the same order.
+    pub hidden: Vec<Quantity>,
+    /// The model's own H.
+    pub hamiltonian: Functional,
+    /// Whether the model's own H is constant along the constrained motion.
+    pub conservative: bool,
 }
 
 /// A checked model.

@@ -1,8 +1,18 @@
 //! A state as columns: one component of all members of a family behind the other, as loops over rows read it. The order of
 //! a model's state is that of its variables, member after member.
 
-use super::Family;
 use crate::elaborate::model::Model;
+
+/// Some numbers that belong together: `first`, `first + stride` and so on, `length` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The place of the first.
+    pub first: u32,
+    /// The distance of the next.
+    pub stride: u32,
+    /// How many there are.
+    pub length: u32,
+}
 
 /// Where the components of a state stand by members, and where by columns.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! What a [`Functional`] sums over its rows is derived once for each template: the
 //! derivatives of a chain of a million links are those of one link. A [`RowProgram`] is the result, a list of
 //! [`Piece`]s: some formulas over slots, where each row's slots are gathered from, and where its results are added.
-//! [`RowField`] derives the programs of a whole model, and [`RowKernel`] runs a program.
+//! [`RowField`](crate::templated::RowField) derives the programs of a whole model, and [`RowKernel`] runs a program.
 //!
 //! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
@@ -11,17 +11,13 @@
 //! into columns (see [`Layout`]) so that most do. The rows of a sum over pairs fall into segments, one for each body: what
 //! belongs to the body stays, and its partners stand in a line. There every segment is a block.
 
-mod field;
 mod kernel;
 mod layout;
 mod line;
-mod mechanics;
 mod segments;
 
-pub use field::{Derived, RowField};
 pub use kernel::RowKernel;
-pub use layout::Layout;
-pub use mechanics::{Family, RowMechanics};
+pub use layout::{Family, Layout};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
@@ -239,7 +235,7 @@ impl RowProgram {
 
 impl Term {
     /// The outputs that a row adds to.
-    fn outputs(&self, row: usize) -> std::ops::Range<usize> {
+    pub(crate) fn outputs(&self, row: usize) -> std::ops::Range<usize> {
         let first = self.first_output[row] as usize;
         first..first + self.roots.len()
     }

@@ -13,26 +13,10 @@ pub mod penalty;
 pub mod structure;
 pub mod unrolled;
 
+pub use crate::elaborate::model::InvariantKind;
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
 use holonome_linear::lists::Lists;
-
-/// What an invariant is to the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InvariantKind {
-    /// An equation of the model.
-    Constraint,
-    /// Its time derivative, G H_p + g_t (or G p, where that is empty).
-    Hidden,
-    /// H.
-    Hamiltonian,
-    /// H_ω, which has the penalty of the constraints in it.
-    Penalised,
-    /// A first integral that the user states.
-    Integral,
-    /// What a method keeps in the place of H: watched, and no row of F.
-    ModifiedEnergy,
-}
 
 /// A named invariant: its members' components stand one after the other in [`Field::invariants`].
 #[derive(Clone, Debug)]

@@ -11,26 +11,12 @@ use super::join::{Join, Part};
 use super::{InvariantGroup, InvariantKind};
 use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::lower::LARGEST_TEMPLATE;
+pub use crate::elaborate::model::Penalty;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::{Functional, Term};
 use crate::graph::Input;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// What a penalised model keeps of the constrained one.
-#[derive(Clone, Debug)]
-pub struct Penalty {
-    /// ω's place among the parameter values.
-    pub omega: usize,
-    /// The constraints, no longer imposed.
-    pub constraints: Vec<Quantity>,
-    /// Their rates of change, G H_p + g_t, in the same order.
-    pub hidden: Vec<Quantity>,
-    /// The model's own H.
-    pub hamiltonian: Functional,
-    /// Whether the model's own H is constant along the constrained motion.
-    pub conservative: bool,
-}
 
 /// Why a model cannot be penalised.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -108,7 +108,7 @@ fn rows_agree_with_the_model_written_out() {
         let model = load(text);
         let parameters = &model.parameter_values;
         let field = written_out(&model);
-        let straight = CompiledSystem::new(&field, &StateVectors::of(&model), parameters, true, None);
+        let straight = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
         let rows = RowSystem::new(&RowField::new(&model), &StateVectors::of(&model), parameters, true);
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
@@ -144,7 +144,7 @@ fn every_form_pulls_alike() {
         // Near the start, where constraints and H depend on each other in some models.
         let point = &ambient_points(&model, 1, 0x905)[0];
         let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
-        let straight = CompiledSystem::new(&field, &vectors, parameters, false, None);
+        let straight = CompiledSystem::new(&Arc::new(field.clone()), &vectors, parameters, true, None);
         let [_, start, _] = evaluated(&straight, 0.0, x);
         // Off the level set by a thousandth and more, in a metric that is far from the Euclidean one.
         let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
@@ -158,7 +158,7 @@ fn every_form_pulls_alike() {
         // Straight formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
             let (treated, _) = gauss_newton(&field, &vectors.vector_of);
-            systems.push(("formula", Box::new(CompiledSystem::new(&treated, &vectors, &all, false, None))));
+            systems.push(("formula", Box::new(CompiledSystem::new(&Arc::new(treated), &vectors, &all, true, None))));
         }
         let pulls: Vec<Vec<f64>> = systems
             .iter()

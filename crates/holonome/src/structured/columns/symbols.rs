@@ -6,7 +6,7 @@ use crate::structured::symbols::{Asked, Symbols};
 use holonome_integrate::phase_space::{Body, Equation, Part, PhaseSpace, Value, Vector};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};
-use holonome_model::rows::RowMechanics;
+use holonome_model::templated::RowMechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The columns, over the functions of a large model.

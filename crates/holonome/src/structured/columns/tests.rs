@@ -5,7 +5,6 @@ use crate::problem::Problem;
 use crate::simulation::prepare;
 use crate::structured::{MethodSettings, Program, column_places, column_program, straight_places, straight_program};
 use holonome_integrate::method::Method;
-use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::{Blocks, Carry, Outputs, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::mechanics::mechanics;
@@ -86,8 +85,7 @@ fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>,
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
     let mut cost = Cost::default();
     for k in 0..steps {
-        let mut stages = Stages::none();
-        map.fixed_step((k as f64 * h, h), &x, &mut stages, &mut memory, &mut x1, &mut cost, &mut work)
+        map.fixed_step((k as f64 * h, h), &x, &mut [], &mut memory, &mut x1, &mut cost, &mut work)
             .unwrap_or_else(|failure| panic!("step {k}: {failure:?}"));
         std::mem::swap(&mut x, &mut x1);
     }

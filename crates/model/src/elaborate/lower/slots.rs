@@ -4,9 +4,9 @@ use super::row_indices::RowIndices;
 use super::{Context, MOST_NUMBERS, too_many_numbers};
 use crate::elaborate::expression::Draw;
 use crate::elaborate::model::Family;
+use crate::elaborate::start;
 use crate::functional::{Source, Term};
 use crate::graph::Node;
-use crate::start;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 

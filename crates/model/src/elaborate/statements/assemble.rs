@@ -5,10 +5,10 @@ use crate::elaborate::expression::{self, Draw, Ex, Ranges};
 use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS};
 use crate::elaborate::model::{self, Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
 use crate::elaborate::shape::Shape;
+use crate::elaborate::start::{Start, Target};
 use crate::elaborate::velocity::{self, Velocity};
 use crate::elaborate::{Checked, Elaborator, VariableRole};
 use crate::functional::Functional;
-use crate::start::{Start, Target};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 

@@ -123,10 +123,14 @@ impl Extraction<'_> {
         let mut occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
         self.effort = self.effort.saturating_sub(occurrences.len());
         occurrences.retain(|o| o.terms.iter().all(|&t| find(&self.system.sums[o.place as usize], t).is_some()));
-        let divisor: Vec<Term> = self.candidates[candidate].divisor.into_iter().flatten().collect();
-        let known = self.system.find(&divisor);
+        let divisor = self.candidates[candidate].divisor;
+        let divisor = match &divisor {
+            [Some(a), Some(b)] => &[*a, *b][..],
+            [a, _] => a.as_slice(),
+        };
+        let known = self.system.find(divisor);
         let own = known.and_then(|atom| self.system.sum_of(atom));
-        let mut saving = if known.is_some() { 0 } else { -self.system.cost(&divisor).operations() };
+        let mut saving = if known.is_some() { 0 } else { -self.system.cost(divisor).operations() };
         // A new atom's sign is free: rescaling will turn it where most occurrences want that.
         let negative = occurrences.iter().filter(|o| o.cofactor.coefficient.is_negative()).count();
         let turned = known.is_none() && 2 * negative > occurrences.len();

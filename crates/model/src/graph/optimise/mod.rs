@@ -59,12 +59,14 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     // Products that several formulas share show more common factors when they are written out in each; kept
     // whole, they cannot be torn apart.
     for products in [Products::WrittenOut, Products::Shared] {
-        let Some(candidate) = rewrite(graph, outputs, products, before <= MOST_SEARCHED, longest) else { continue };
-        let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);
-        if cheaper && is_shorter(count(&candidate.graph, &candidate.outputs), (before, quotients)) {
-            best = Some(candidate);
+        let (system, differ) = normal::read(graph, outputs, products);
+        if let Some(candidate) = rewrite(graph, system, before <= MOST_SEARCHED, longest) {
+            let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);
+            if cheaper && is_shorter(count(&candidate.graph, &candidate.outputs), (before, quotients)) {
+                best = Some(candidate);
+            }
         }
-        if before > TRIED_TWICE {
+        if !differ || before > TRIED_TWICE {
             break;
         }
     }
@@ -84,8 +86,7 @@ struct Candidate {
     cost: usize,
 }
 
-fn rewrite(graph: &Graph, outputs: &[Node], products: Products, search: bool, longest: usize) -> Option<Candidate> {
-    let mut system = normal::read(graph, outputs, products);
+fn rewrite(graph: &Graph, mut system: System, search: bool, longest: usize) -> Option<Candidate> {
     let mut places = system.needed()?;
     if system.operations(&places) > longest {
         return None;

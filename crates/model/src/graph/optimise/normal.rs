@@ -41,6 +41,8 @@ struct Reader<'a> {
     /// The divisors that make it infinite or NaN where they are 0.
     lost: Vec<Divisors>,
     forms: Vec<Form>,
+    /// Whether a product is used by several operations.
+    shares: bool,
     /// Functions with a domain, and their numbers among the atoms of such.
     partial: Vec<(Node, usize)>,
 }
@@ -60,8 +62,8 @@ fn required(graph: &Graph, order: &[Node], outputs: &[Node], partial: &[(Node, u
     required
 }
 
-/// Reads what `outputs` need.
-pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
+/// Reads what `outputs` need; whether other [`Products`] would read something else.
+pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> (System, bool) {
     let order = graph.reachable(outputs);
     let mut position = vec![u32::MAX; graph.len()];
     for (i, node) in order.iter().enumerate() {
@@ -85,14 +87,16 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
     }
     let (forms, lost) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
     let partial = Vec::new();
-    let mut reader = Reader { graph, system: System::new(), position, uses, uniform, lost, forms, partial };
+    let (system, shares) = (System::new(), false);
+    let mut reader = Reader { graph, system, position, uses, uniform, lost, forms, shares, partial };
     for (i, &node) in order.iter().enumerate() {
         let lost = reader.lost(node);
         reader.lost.push(lost);
         let form = match reader.form(i, node) {
             form @ Form::Open(..) if reader.uses[i] != 1 => Form::Closed(reader.close(form)),
-            Form::Closed(Some(term)) if products == Products::Shared && reader.uses[i] > 1 => {
-                Form::Closed(Some(reader.system.as_atom(term)))
+            Form::Closed(Some(term)) if reader.uses[i] > 1 && !reader.system.is_atom(term) => {
+                reader.shares = true;
+                Form::Closed(Some(if products == Products::Shared { reader.system.as_atom(term) } else { term }))
             }
             form => form,
         };
@@ -106,7 +110,7 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> System {
         let place = reader.system.place(value.into_iter().collect());
         reader.system.outputs.push((place, lost));
     }
-    reader.system
+    (reader.system, reader.shares)
 }
 
 impl Reader<'_> {

@@ -66,8 +66,9 @@ pub fn resolve(system: &mut System, places: &[Place]) {
         let mut terms = std::mem::take(&mut system.sums[place as usize]);
         let mut changed = false;
         for term in &mut terms {
-            let literals: Vec<(u32, i32)> = system.monomials.literals(term.monomial).to_vec();
-            for (atom, e) in literals {
+            let written = term.monomial;
+            for k in 0..system.monomials.literals(written).len() {
+                let (atom, e) = system.monomials.literals(written)[k];
                 let Some(&[inner]) = system.sum_of(atom).map(|p| system.sums[p as usize].as_slice()) else { continue };
                 let alias = inner.coefficient.is_unit() && system.monomials.atom(inner.monomial).is_some();
                 if !(alias || uses.of(atom).len() == 1 && e.abs() == 1) {

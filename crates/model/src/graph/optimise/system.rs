@@ -297,9 +297,14 @@ impl System {
         Term { coefficient: self.uniforms.product(a.coefficient, b.coefficient), monomial }
     }
 
+    /// Whether a term is a coefficient times a single atom, or times none.
+    pub fn is_atom(&self, a: Term) -> bool {
+        a.monomial == ONE || self.monomials.atom(a.monomial).is_some()
+    }
+
     /// A product as a coefficient times a single atom.
     pub fn as_atom(&mut self, a: Term) -> Term {
-        if a.monomial == ONE || self.monomials.atom(a.monomial).is_some() {
+        if self.is_atom(a) {
             return a;
         }
         let atom = self.define(vec![Term { coefficient: Coefficient::UNIT, monomial: a.monomial }]);

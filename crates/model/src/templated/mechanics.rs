@@ -1,24 +1,13 @@
 //! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
-use super::Layout;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Evened, Functional, Source, Term};
 use crate::graph::op::Unary;
 use crate::graph::{Graph, Input, Node};
+use crate::rows::{Family, Layout};
 use std::sync::Arc;
-
-/// Some numbers that belong together: `first`, `first + stride` and so on, `length` of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
-    /// The place of the first.
-    pub first: u32,
-    /// The distance of the next.
-    pub stride: u32,
-    /// How many there are.
-    pub length: u32,
-}
 
 /// The functions of a Hamiltonian model with constraints on its positions, if it has any.
 pub struct RowMechanics {

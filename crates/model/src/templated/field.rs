@@ -1,11 +1,11 @@
 //! A model as row programs: its field, its invariants and their Jacobian.
 
 use super::mechanics::RowMechanics;
-use super::{Layout, Piece, RowProgram};
 use crate::columns::{Column, Jacobian, Stored, pieces};
 use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
+use crate::rows::{Layout, Piece, RowProgram};
 use crate::treatment::penalty::Watched;
 use crate::treatment::{InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;

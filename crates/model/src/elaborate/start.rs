@@ -5,9 +5,9 @@
 //! them for any other trajectory, row by row with the templates that gave the first numbers, so that the same values
 //! come out with the same bits.
 
-use crate::elaborate::expression::Draw;
-use crate::elaborate::model::{Family, Model};
-use crate::elaborate::velocity::{Momenta, Velocity};
+use super::expression::Draw;
+use super::model::{Family, Model};
+use super::velocity::{Momenta, Velocity};
 use crate::functional::{Functional, Source, Template, work_len};
 use crate::graph::interpret::Backend;
 use crate::syntax::diagnostic::Diagnostic;

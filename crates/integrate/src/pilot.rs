@@ -2,12 +2,12 @@
 
 use std::convert::Infallible;
 
-use super::Monitor;
 use crate::failure::Failure;
 use crate::feedback_term::start_scales;
 use crate::observer::{Control, Observer};
 use crate::plan::{Plan, Stepping};
 use crate::run::run;
+use crate::stability::Monitor;
 use crate::state::{StabilityMemory, StepState};
 use crate::system::System;
 

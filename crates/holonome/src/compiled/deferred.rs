@@ -1,0 +1,56 @@
+//! Kernels that are compiled when they are first run.
+
+use super::Bound;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// A kernel with its parameters which many a run never calls: it is compiled when it is first asked for. A kernel that
+/// every step calls is asked for before there are steps.
+pub struct Deferred {
+    /// With the parameters of the one that was declared; all that are rebound from it share its code.
+    declared: Arc<LazyLock<Bound, Box<dyn FnOnce() -> Bound + Send>>>,
+    own: OnceLock<Bound>,
+    parameters: Vec<f64>,
+}
+
+impl Deferred {
+    /// The kernel that `compile` gives for these parameters.
+    pub fn new(parameters: &[f64], compile: impl FnOnce(&[f64]) -> Bound + Send + 'static) -> Deferred {
+        let declared = parameters.to_vec();
+        let compile: Box<dyn FnOnce() -> Bound + Send> = Box::new(move || compile(&declared));
+        Deferred { declared: Arc::new(LazyLock::new(compile)), own: OnceLock::new(), parameters: parameters.to_vec() }
+    }
+
+    /// The kernel.
+    pub fn bound(&self) -> &Bound {
+        self.own.get_or_init(|| self.declared.rebound(&self.parameters))
+    }
+
+    /// The same kernel with other parameters, ready if this one is.
+    pub fn rebound(&self, parameters: &[f64]) -> Deferred {
+        let own = self.own.get().map_or_else(OnceLock::new, |own| own.rebound(parameters).into());
+        Deferred { declared: Arc::clone(&self.declared), own, parameters: parameters.to_vec() }
+    }
+
+    /// Gives this one other parameters.
+    pub fn rebind(&mut self, parameters: &[f64]) {
+        self.parameters.clear();
+        self.parameters.extend_from_slice(parameters);
+        if let Some(own) = self.own.get_mut() {
+            own.rebind(parameters);
+        }
+    }
+
+    /// Evaluates at (t, x). A kernel that had not been compiled when its scratch was measured brings its own.
+    pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let bound = self.bound();
+        match work.len() < bound.work_len() {
+            true => bound.run(t, x, out, &mut vec![0.0; bound.work_len()]),
+            false => bound.run(t, x, out, work),
+        }
+    }
+
+    /// Scratch needed so far.
+    pub fn work_len(&self) -> usize {
+        self.own.get().map_or(0, Bound::work_len)
+    }
+}
