@@ -34,8 +34,8 @@ pub fn drift_table(drift: &[Drift]) -> String {
         };
         let label = if d.varying { format!("{label} (varies, not held)") } else { label };
         let initial = match &d.initial {
-            serde_json::Value::Null => String::new(),
-            value => shorten(value),
+            None => String::new(),
+            Some(initial) => shorten(&serde_json::json!(initial)),
         };
         let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
         rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);

@@ -9,7 +9,7 @@ use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
 use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
 use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
-use crate::summary::{FinalState, Summary, large_drifts};
+use crate::summary::{FinalState, Initial, Summary, large_drifts};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::observer::{Control, Observer};
@@ -21,7 +21,6 @@ use holonome_integrate::system::{GroupKind, Invariants, System};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use holonome_words::option;
-use serde_json::json;
 use std::time::Instant;
 
 /// A constraint is met at the start if it misses 0 by less than this part of the terms that cancel in it.
@@ -118,7 +117,7 @@ pub fn integrate_while(
         interrupted: outcome != Outcome::Finished,
         warnings,
     };
-    Ok(Solution { summary, arrays })
+    Ok(Solution { summary, arrays, interpolant: None })
 }
 
 /// Refuses methods that need more than a field and its invariants.
@@ -176,6 +175,7 @@ fn of_models(options: &RunOptions) -> Vec<String> {
         (option("penalty"), options.penalty.is_some() || options.penalty_tolerance.is_some()),
         (option("error"), options.error),
         (option("out"), options.out.is_some()),
+        (option("interpolant"), options.interpolant),
     ];
     let unused = given.into_iter().filter(|(_, given)| *given);
     unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()
@@ -217,13 +217,13 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
     invariants.groups.iter().map(group).collect()
 }
 
-/// The value of a group at the start; null of a constraint.
-fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> serde_json::Value {
+/// The value of a group at the start; none of a constraint.
+fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option<Initial> {
     let rows: Vec<f64> = group.members.iter().flatten().map(|&(row, _)| f[row as usize]).collect();
     match (group.kind, &rows[..]) {
-        (GroupKind::Constraint | GroupKind::Hidden, _) => serde_json::Value::Null,
-        (_, [value]) => json!(value),
-        _ => json!(rows),
+        (GroupKind::Constraint | GroupKind::Hidden, _) => None,
+        (_, [value]) => Some(Initial::of(*value)),
+        _ => Some(Initial { dimensions: vec![rows.len()], numbers: rows }),
     }
 }
 

@@ -194,6 +194,9 @@ pub struct RunOptions {
     /// Measure the orbit's error by a second run.
     #[serde(default)]
     pub error: bool,
+    /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) tells its states at any time.
+    #[serde(skip)]
+    pub interpolant: bool,
     /// The run's folder; `runs/STEM-k` where absent.
     #[serde(skip)]
     pub out: Option<PathBuf>,
@@ -225,6 +228,7 @@ impl Default for RunOptions {
             beta: None,
             allow_unstable: false,
             error: false,
+            interpolant: false,
             out: None,
         }
     }

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::hold;
 use crate::output::Output;
 use crate::penalty::MeanMultipliers;
+use crate::pieces::Pieces;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
@@ -73,7 +74,7 @@ impl VariableLayout {
 
     /// The numbers as nested arrays, family indices first.
     pub fn nested(&self, x: &[f64]) -> Value {
-        nest(x, &self.dimensions())
+        json!(Nested { numbers: x, dimensions: &self.dimensions() })
     }
 
     /// Numbers of family indices and of the components of a member.
@@ -106,8 +107,31 @@ impl Serialize for Nested<'_> {
     }
 }
 
-fn nest(numbers: &[f64], dimensions: &[usize]) -> Value {
-    json!(Nested { numbers, dimensions })
+/// The value of a quantity at the start of a run: a number, or those of a family, a vector or a matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Initial {
+    /// The numbers.
+    pub numbers: Vec<f64>,
+    /// How many there are of each index; none of a single number.
+    pub dimensions: Vec<usize>,
+}
+
+impl Initial {
+    /// A number.
+    pub(crate) fn of(number: f64) -> Initial {
+        Initial { numbers: vec![number], dimensions: Vec::new() }
+    }
+
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        self.dimensions.is_empty().then(|| self.numbers[0])
+    }
+}
+
+impl Serialize for Initial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Nested { numbers: &self.numbers, dimensions: &self.dimensions }.serialize(serializer)
+    }
 }
 
 /// How a run stands, for a progress bar.
@@ -142,21 +166,26 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
 }
 
 /// The initial value of each group of invariants, whose rows have the values `f`, and of what a method keeps in the place of
-/// H; null for what is imposed.
-pub(crate) fn initial_values(model: &Model, groups: &[InvariantGroup], f: &[f64], modified: Option<f64>) -> Vec<Value> {
+/// H; `None` for what is imposed.
+pub(crate) fn initial_values(
+    model: &Model,
+    groups: &[InvariantGroup],
+    f: &[f64],
+    modified: Option<f64>,
+) -> Vec<Option<Initial>> {
     groups
         .iter()
         .map(|g| match g.kind {
-            InvariantKind::Constraint | InvariantKind::Hidden => Value::Null,
-            InvariantKind::Hamiltonian | InvariantKind::Penalised => json!(f[g.members[0][0].0]),
-            InvariantKind::ModifiedEnergy => json!(modified),
+            InvariantKind::Constraint | InvariantKind::Hidden => None,
+            InvariantKind::Hamiltonian | InvariantKind::Penalised => Some(Initial::of(f[g.members[0][0].0])),
+            InvariantKind::ModifiedEnergy => modified.map(Initial::of),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
-                let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
+                let numbers = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
                 let mut dimensions: Vec<usize> =
                     if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
-                nest(&values, &dimensions)
+                Some(Initial { numbers, dimensions })
             }
         })
         .collect()
@@ -399,6 +428,13 @@ fn members(name: &str, quantity: &Quantity) -> Members {
     Members::List(format!("{name}_member"), (0..k).map(label).collect())
 }
 
+/// The variables among the arrays of a layout, and where each stands in a state.
+pub(crate) fn interpolated(recorded: &[RecordedArray], mut layout: Layout) -> (Layout, Vec<(usize, usize)>) {
+    let variables = || recorded.iter().filter(|array| array.is_variable());
+    layout.arrays.retain(|array| variables().any(|variable| variable.name == array.name));
+    (layout, variables().map(|variable| (variable.first, variable.len)).collect())
+}
+
 impl Recorded {
     /// Adds the recorded arrays to a layout.
     pub(crate) fn add_to(&self, layout: &mut Layout) {
@@ -446,7 +482,7 @@ pub(crate) fn with_multipliers<'x>(
     extended.clear();
     extended.extend_from_slice(x);
     extended.resize(x.len() + multipliers.count(), 0.0);
-    multipliers.put(t, x, &mut extended[x.len()..]);
+    multipliers.put(&[t], x, |_| true, &mut extended[x.len()..]);
     extended
 }
 
@@ -499,6 +535,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) deviations: Deviations<'a>,
     pub(crate) system: &'a Compiled,
     pub(crate) lanes: Lanes,
+    /// Steps for an interpolant, if that is wanted.
+    pub(crate) pieces: Option<&'a mut Pieces>,
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
     /// Samples in which each array holds something that is not a finite number.
@@ -539,10 +577,7 @@ impl Observer for Recorder<'_> {
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
         let width = x.len() / t.len();
         if matches!(self.lanes, Lanes::Unknown) && t.len() >= FEWEST_IN_LANES {
-            let batch = match self.multipliers {
-                None => Batch::new(self.recorded, self.system, &self.deviations.target, width),
-                Some(_) => None,
-            };
+            let batch = Batch::new(self.recorded, (self.system, &self.deviations.target), width, self.multipliers);
             self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
         }
         let Lanes::Yes(batch) = &mut self.lanes else {
@@ -561,7 +596,21 @@ impl Observer for Recorder<'_> {
         self.output.append_many(t.len(), rows)
     }
 
+    fn wants_pieces(&self) -> bool {
+        self.pieces.is_some()
+    }
+
+    fn piece(&mut self, step: (f64, f64), states: &[f64]) -> Result<(), StoreError> {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.push(step, states);
+        }
+        Ok(())
+    }
+
     fn rewind(&mut self, state: &StepState) -> Result<(), StoreError> {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.rewind(state.t);
+        }
         self.output.rewind(state.next_sample, state)
     }
 

@@ -20,18 +20,18 @@ pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::compiled::{Compiled, CompiledStep, StateVectors};
 use crate::options::RunOptions;
-use crate::penalty::Penalised;
+use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::Recorded;
 use crate::store::Store;
 use crate::structured::Program;
+use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::treatment::{Field, InvariantGroup};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// A problem compiled for a method.
@@ -56,7 +56,7 @@ pub struct Simulation {
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
-    pub(crate) system: Compiled,
+    pub(crate) system: Arc<Compiled>,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
     pub(crate) program: Option<Program>,
@@ -64,7 +64,7 @@ pub struct Simulation {
     pub(crate) recorded: Recorded,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
-    pub(crate) initial: Vec<Value>,
+    pub(crate) initial: Vec<Option<Initial>>,
     store: Option<Store>,
 }
 
@@ -101,6 +101,12 @@ impl Simulation {
             Some(Gain::Rate(rate)) => [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat(),
             _ => self.gains.clone(),
         }
+    }
+
+    /// The multipliers of a penalised run, if something recorded uses them.
+    pub(crate) fn recorded_means(&self) -> Option<&MeanMultipliers> {
+        let means = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        means.filter(|_| self.recorded.uses_multipliers)
     }
 
     /// How many targets F₀ stand among the parameters of a step.

@@ -1,7 +1,10 @@
 //! The result of a run in memory.
 
 use crate::arrays::{Array, Arrays};
+use crate::error::Error;
+use crate::interpolant::Interpolant;
 use crate::summary::Summary;
+use holonome_words::option;
 use std::ops::Index;
 
 /// A run's result: what was recorded, by name, and how well it went.
@@ -11,12 +14,27 @@ pub struct Solution {
     pub summary: Summary,
     /// What was recorded at the samples.
     pub arrays: Arrays,
+    /// The run between its samples, where [`RunOptions::interpolant`](crate::RunOptions::interpolant) asked for it.
+    pub interpolant: Option<Interpolant>,
 }
 
 impl Solution {
     /// Times of the samples.
     pub fn times(&self) -> &[f64] {
         self.arrays.times()
+    }
+
+    /// The recorded variables at these times, by name, with a row for each.
+    ///
+    /// # Errors
+    /// When no interpolant was asked for, or as [`Interpolant::at`].
+    pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
+        match &self.interpolant {
+            Some(interpolant) => interpolant.at(times),
+            None => {
+                Err(Error::option(format!("states between samples are not kept: run with {}", option("interpolant"))))
+            }
+        }
     }
 }
 

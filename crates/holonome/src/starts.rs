@@ -42,7 +42,7 @@ pub struct Starts {
     projection: Option<Projection>,
     /// `None` where a start may be off the constraint set.
     checks: Option<Checks>,
-    /// Moves every start of a penalised ensemble that differs from the first.
+    /// Moves every start of a penalised ensemble whose starts differ.
     slow: Option<SlowManifold>,
     /// How many starts were projected far from where they were.
     far: AtomicU64,
@@ -162,10 +162,14 @@ impl Starts {
         Ok(Starts { model, start, trajectories, seed, projection, checks, slow: None, far: AtomicU64::new(0) })
     }
 
-    /// The same starts of a penalised model, moved onto its slow manifold if that is given. Parameter values are followed
-    /// by ω then.
-    pub(crate) fn penalised(self, slow: Option<SlowManifold>) -> Starts {
-        Starts { slow, ..self }
+    /// The same starts of a penalised model, moved onto its slow manifold if that is given: where all start alike, to
+    /// `first`. Parameter values are followed by ω then.
+    pub(crate) fn penalised(mut self, slow: Option<SlowManifold>, first: &[f64]) -> Starts {
+        match self.model.start.is_same() {
+            true => self.model.initial = first.to_vec(),
+            false => self.slow = slow,
+        }
+        self
     }
 
     /// How many starts `--project-initial` has moved far since this was last asked.

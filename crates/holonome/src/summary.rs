@@ -1,6 +1,7 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
 use crate::orbit::OrbitError;
+pub use crate::recording::Initial;
 use crate::recording::{Nested, VariableLayout};
 pub use holonome_integrate::state::Cost;
 use holonome_integrate::state::StepState;
@@ -19,8 +20,8 @@ pub struct Drift {
     pub kind: InvariantKind,
     /// Whether it is a claim that the motion does not keep, so that nothing holds it.
     pub varying: bool,
-    /// Its value at the start; nothing for constraints, whose value should be 0.
-    pub initial: Value,
+    /// Its value at the start; none of constraints, whose value should be 0, and of an ensemble.
+    pub initial: Option<Initial>,
     /// Deviation at the end.
     pub last: f64,
     /// Largest deviation over all accepted steps and stored samples.
@@ -89,7 +90,7 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
         let drift = if of_end { d.last } else { d.max };
         // An integral of a value near 0 is nothing special.
         let energy = d.kind != InvariantKind::Integral;
-        let large = match d.initial.as_f64() {
+        let large = match d.initial.as_ref().and_then(Initial::number) {
             Some(initial) if energy && size > NOTABLE && drift > 0.5 * initial.abs() => true,
             _ => size > LARGE,
         };
@@ -189,9 +190,9 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
     let mut drift = Map::new();
     let entry = |d: &Drift| {
         let relative = d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
-        let mut entry = match d.initial {
-            Value::Null => json!({"final": d.last, "max": d.max, "relative": relative}),
-            _ => json!({"initial": d.initial, "final": d.last, "max": d.max, "relative": relative}),
+        let mut entry = match &d.initial {
+            None => json!({"final": d.last, "max": d.max, "relative": relative}),
+            Some(initial) => json!({"initial": initial, "final": d.last, "max": d.max, "relative": relative}),
         };
         if d.varying {
             entry["held"] = json!(false);
@@ -241,7 +242,7 @@ impl Summary {
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
         varying: &[String],
-        initial: &[Value],
+        initial: &[Option<Initial>],
         (state, span): (&StepState, f64),
     ) -> Vec<Drift> {
         // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty

@@ -132,7 +132,7 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
         check_members(&case, &finished.summary.to_json());
         let size = start.iter().chain(&finished.state()).map(|x| x.abs()).fold(1.0, f64::max);
         for drift in &finished.summary.drift {
-            let initial = if drift.initial.is_null() { vec![] } else { numbers(&drift.initial) };
+            let initial = drift.initial.as_ref().map_or(vec![], |initial| initial.numbers.clone());
             // Invariants are sums of products of two or so variables.
             let scale = initial.iter().map(|v| v.abs()).fold(size * size, f64::max);
             let share = drift.max / (1e-13 * scale);

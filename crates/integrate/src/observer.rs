@@ -38,6 +38,20 @@ pub trait Observer {
         false
     }
 
+    /// Whether every step is to be handed over for an interpolant, which takes its dense output, and no loop of steps.
+    fn wants_pieces(&self) -> bool {
+        false
+    }
+
+    /// The step from `t` to `t1`: its states at the points θ of [`piece_points`](crate::run::piece_points), one after the
+    /// other, through which the polynomial that belongs to it passes. All are treated like results of steps.
+    ///
+    /// # Errors
+    /// The observer's own.
+    fn piece(&mut self, (_t, _t1): (f64, f64), _states: &[f64]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// The run has gone back to `state`: the outputs from number `state.next_sample` on come once more. Whoever keeps
     /// outputs forgets these.
     fn rewind(&mut self, state: &StepState) -> Result<(), Self::Error> {

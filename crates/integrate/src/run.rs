@@ -13,6 +13,7 @@ mod independence;
 mod kept;
 mod march;
 mod output;
+mod pieces;
 mod symmetric;
 mod unmet;
 
@@ -23,6 +24,7 @@ pub use claims::Rates;
 pub use independence::Independence;
 use kept::KeptOutputs;
 use march::Wanted;
+pub use pieces::{piece_order, piece_points};
 pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;
@@ -90,6 +92,9 @@ pub fn run_map<O: Observer + ?Sized>(
     let equal_steps = matches!(plan.stepping, Stepping::Fixed(_));
     assert!(equal_steps || !plan.method.treatment.needs_equal_steps(), "{} needs equal steps", plan.method);
     let mut engine = Engine::new(plan, system, map, state);
+    if observer.wants_pieces() {
+        engine.begin_pieces();
+    }
     engine.check_start()?;
     engine.sample_start(observer)?;
     engine.begin_claims();
@@ -147,6 +152,8 @@ struct Engine<'a> {
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
     outputs: KeptOutputs,
+    /// What it takes to hand steps over to an observer that wants them.
+    pieces: Option<Box<pieces::Pieces>>,
     terms: Terms,
     /// What the map carries after the step; the state's own stays until the step is accepted for good.
     memory: Vec<f64>,
@@ -204,6 +211,7 @@ impl<'a> Engine<'a> {
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
             outputs: KeptOutputs::new(plan, system.dim(), watched, map),
+            pieces: None,
             terms: Terms::new(system.invariants()),
             memory: state.memory.clone(),
             march: Vec::new(),
@@ -231,7 +239,7 @@ impl<'a> Engine<'a> {
                 self.state.keep_before_end();
             }
             self.check_limit()?;
-            if let Some(blocks) = self.map.blocks() {
+            if let Some(blocks) = self.map.blocks().filter(|_| !self.needs_stages()) {
                 let count = self.block_length(fixed);
                 if count > 0 {
                     if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
@@ -291,6 +299,8 @@ impl<'a> Engine<'a> {
         self.treat(t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
+        self.know_end(t1);
+        self.hand_piece((h, t1), false, observer)?;
         self.accept(t1, h);
         Ok(())
     }
@@ -313,7 +323,7 @@ impl<'a> Engine<'a> {
                 };
             }
             let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
-            if let Some(attempts) = self.map.attempts() {
+            if let Some(attempts) = self.map.attempts().filter(|_| self.pieces.is_none()) {
                 let Some(pending) = self.march(adaptive, attempts)? else {
                     if let Some(outcome) = self.watch_claims(false, observer)? {
                         return Ok(outcome);
@@ -336,7 +346,8 @@ impl<'a> Engine<'a> {
             {
                 return Ok(outcome);
             }
-            self.sample_adaptive(adaptive, h, t1, observer)?;
+            let dense = self.sample_adaptive(adaptive, h, t1, observer)?;
+            self.hand_piece((h, t1), dense, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
             if let Some(outcome) = self.watch_claims(t1 == adaptive.t_end, observer)? {
@@ -369,10 +380,9 @@ impl<'a> Engine<'a> {
         };
         let to_look = self.longest_block();
         let to_end = fixed.steps.saturating_sub(state.step);
-        [LONGEST_BLOCK, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
-            .into_iter()
-            .min()
-            .unwrap_or(0)
+        // Steps that are handed over are made one by one, and by the same loop: its results are its own.
+        let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
+        [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look].into_iter().min().unwrap_or(0)
     }
 
     /// Makes a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the step
@@ -449,6 +459,7 @@ impl<'a> Engine<'a> {
             // Each block looks at the states that its steps begin with, and none begins here.
             self.count_deviations();
         }
+        self.hand_piece((fixed.h, t1), false, observer)?;
         self.field_known = false;
         self.advance(first + count, t1);
         Ok(None)

@@ -76,7 +76,7 @@ impl Failed {
 impl Trial {
     /// Runs `plan`, which is the simulation's own but for its outputs.
     pub(super) fn record(simulation: &Simulation, plan: &Plan, monitor: &Monitor<'_>) -> Trial {
-        let system = &simulation.system;
+        let system = &*simulation.system;
         let mut state = simulation.state().clone();
         let target = state.target.clone();
         let work = vec![0.0; system.work_len()];

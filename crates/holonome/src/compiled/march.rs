@@ -446,7 +446,7 @@ mod tests {
             let Ok(simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
-            let Simulation { plan, system, step, .. } = &simulation;
+            let (Simulation { plan, step, .. }, system) = (&simulation, &*simulation.system);
             let tableau = plan.method.scheme.runge_kutta().unwrap();
             let start = StepState::new(plan, system, &simulation.problem.model.initial, None);
             let run = |map: &dyn StepMap| {

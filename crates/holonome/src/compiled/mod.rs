@@ -17,6 +17,7 @@ pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::{CompiledMap, CompiledStep};
 pub use rows::{RowSystem, compile_rows};
+pub use step::single_step;
 pub use vectors::StateVectors;
 
 use crate::backend::compile;

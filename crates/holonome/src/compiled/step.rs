@@ -181,6 +181,22 @@ impl Ingredients<'_> {
     }
 }
 
+/// A step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `watched` at (t, x).
+pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -> Tape {
+    let n = field.dimension;
+    let formula = Formula::new(&field.graph, &field.field);
+    let mut space = TracingSpace::new(&formula);
+    let g = &mut space.graph;
+    let x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
+    let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
+    let watched = Formula::new(&field.graph, watched).at(g, t, &x);
+    let mut kept = vec![x.clone(); vector_count(tableau)];
+    kept[0] = formula.at(g, t, &x);
+    let mut x1 = x.clone();
+    fixed_step(tableau, &mut space, t, h, &x, &mut Stages::of(tableau, &mut kept), &mut x1);
+    Tape::of_fused(&space.graph, &[x1, watched].concat(), n + 1, field.parameters)
+}
+
 /// What formulas do to a step's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mend {

@@ -10,18 +10,21 @@
 //! are stretched 1 + β(hω)²GM⁻¹Gᵀ times too far. Of such a run it is the flow through q + βh²a.
 
 use super::slow::SlowManifold;
-use crate::compiled::{Bound, Quantities};
+use crate::compiled::{Quantities, WideBound, single_step};
 use crate::structured::ForcePlaces;
+use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{StepMap, TableauMap};
 use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::elaborate::model::{Model, multipliers};
+use holonome_model::graph::tape::Tape;
 use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::penalty::Penalty;
+use std::sync::Arc;
 
 /// Fast periods in a window.
 pub const PERIODS: f64 = 4.0;
@@ -33,30 +36,54 @@ const STEPS_PER_PERIOD: f64 = 16.0;
 /// Steps on either side at most.
 const MOST_STEPS: usize = 1000;
 
-/// The multipliers as functions of the state.
+/// The multipliers as functions of the state, in one lane or in several, each with parameters of its own.
 pub struct MeanMultipliers {
-    constraints: Quantities,
     flow: Flow,
+    lanes: Vec<Lane>,
+    dimension: usize,
+    count: usize,
+    /// Which parameter ω is.
+    place: usize,
+}
+
+/// What depends on the parameters of a lane.
+struct Lane {
+    parameters: Vec<f64>,
     /// Where the window's flow passes, unless it is the state itself.
     places: Option<ForcePlaces>,
     /// Knows the frequencies.
     manifold: SlowManifold,
-    place: usize,
-    omega: f64,
-    count: usize,
 }
 
-/// The penalised field.
-struct Flow {
+impl Lane {
+    fn rebound(&self, parameters: &[f64]) -> Lane {
+        Lane {
+            parameters: parameters.to_vec(),
+            places: self.places.as_ref().map(|places| places.rebound(parameters)),
+            manifold: self.manifold.rebound(parameters),
+        }
+    }
+}
+
+/// The penalised flow with its constraints.
+enum Flow {
+    /// Written out: from (x, h) at t a step and the constraints at (t, x).
+    Straight(Arc<Tape>, WideBound),
+    /// Row by row, in one lane.
+    Rows(Box<RowFlow>),
+}
+
+/// The penalised field row by row.
+struct RowFlow {
+    constraints: Quantities,
     field: Quantities,
     none: Invariants,
     vectors: Vectors,
-    dimension: usize,
 }
 
-impl System for Flow {
+impl System for RowFlow {
     fn dim(&self) -> usize {
-        self.dimension
+        self.vectors.dim()
     }
 
     fn work_len(&self) -> usize {
@@ -84,6 +111,95 @@ impl System for Flow {
     }
 }
 
+impl Flow {
+    fn copy(&self, parameters: &[f64]) -> Flow {
+        match self {
+            Flow::Straight(tape, kernel) => Flow::Straight(Arc::clone(tape), kernel.clone()),
+            Flow::Rows(rows) => Flow::Rows(Box::new(RowFlow {
+                constraints: rows.constraints.rebound(parameters),
+                field: rows.field.rebound(parameters),
+                none: Invariants::none(),
+                vectors: rows.vectors.clone(),
+            })),
+        }
+    }
+
+    fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        match self {
+            Flow::Straight(_, kernel) => kernel.rebind(lane, parameters),
+            Flow::Rows(rows) => {
+                rows.constraints.rebind(parameters);
+                rows.field.rebind(parameters);
+            }
+        }
+    }
+
+    /// Puts the constraints at (t, x) into `g`, and x after a step of the flow into `x`, which is followed by the length of
+    /// the step, in every lane.
+    fn step(&self, t: &[f64], x: &mut [f64], g: &mut [f64], scratch: &mut Scratch) {
+        match self {
+            Flow::Straight(_, kernel) => {
+                kernel.run(t, x, &mut scratch.out, &mut scratch.work);
+                let (x1, constraints) = scratch.out.split_at(x.len() - t.len());
+                x[..x1.len()].copy_from_slice(x1);
+                g.copy_from_slice(constraints);
+            }
+            Flow::Rows(rows) => {
+                let Scratch { out, work, kept, at } = scratch;
+                let (state, h) = x.split_at(x.len() - 1);
+                rows.constraints.run(t[0], state, g, work);
+                at.clear();
+                at.extend_from_slice(state);
+                rows.field.run(t[0], at, &mut kept[0], work);
+                let map = TableauMap::new(rk4::tableau(), &**rows);
+                let made = map.fixed_step((t[0], h[0]), at, kept, &mut [], out, &mut Cost::default(), work);
+                debug_assert!(made.is_ok(), "an explicit step solves nothing");
+                x[..out.len()].copy_from_slice(out);
+            }
+        }
+    }
+
+    fn scratch(&self, lanes: usize) -> Scratch {
+        let zeros = |len: usize| vec![0.0; len];
+        match self {
+            Flow::Straight(_, kernel) => {
+                let (out, work) = (zeros(kernel.outputs() * lanes), zeros(kernel.work_len()));
+                Scratch { out, work, kept: Vec::new(), at: Vec::new() }
+            }
+            Flow::Rows(rows) => {
+                let n = rows.dim();
+                let kept = vec![zeros(n); TableauMap::new(rk4::tableau(), &**rows).vectors()];
+                let work = zeros(rows.work_len().max(rows.constraints.work_len()));
+                Scratch { out: zeros(n), work, kept, at: Vec::new() }
+            }
+        }
+    }
+}
+
+/// What a step of the flow needs.
+struct Scratch {
+    out: Vec<f64>,
+    work: Vec<f64>,
+    /// The stages of a step on slices.
+    kept: Vec<Vec<f64>>,
+    at: Vec<f64>,
+}
+
+/// A lane's window: the length of its steps, and how many there are on either side.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    step: f64,
+    steps: usize,
+}
+
+impl Window {
+    /// The weight of the state after `k` steps.
+    fn weight(self, k: usize) -> f64 {
+        let phase = std::f64::consts::PI * k as f64 / (self.steps + 1) as f64;
+        0.5 * (1.0 + phase.cos())
+    }
+}
+
 impl MeanMultipliers {
     /// For a penalised model in either form.
     pub fn new(
@@ -96,40 +212,35 @@ impl MeanMultipliers {
         let functionals = penalty.constraints.iter().map(|constraint| &constraint.functional);
         let places = multipliers(&penalty.constraints, 0);
         let count = places.last().map_or(0, |(quantity, first)| first + quantity.functional.outputs);
-        let (field, constraints) = match form {
+        let flow = match form {
             Ok(field) => {
                 let mut written = field.clone();
                 let nodes: Vec<_> = functionals.flat_map(|functional| functional.unroll(&mut written.graph)).collect();
-                let of = |nodes: &[_]| Quantities::Straight(Bound::of(&written, nodes, parameters));
-                (of(&field.field), of(&nodes))
+                let tape = single_step(rk4::tableau(), &written, &nodes);
+                let kernel = WideBound::new(&tape, 1, parameters);
+                Flow::Straight(Arc::new(tape), kernel)
             }
             Err(rows) => {
                 let pieces = functionals.zip(&places).flat_map(|(functional, (_, first))| {
                     RowProgram::values(functional, &|output| Some((first + output) as u32))
                 });
                 let program = RowProgram::new(model.dimension(), count, pieces.collect());
-                (Quantities::of_rows(&rows.field, parameters), Quantities::of_rows(&program, parameters))
+                Flow::Rows(Box::new(RowFlow {
+                    constraints: Quantities::of_rows(&program, parameters),
+                    field: Quantities::of_rows(&rows.field, parameters),
+                    none: Invariants::none(),
+                    vectors: Vectors::components(model.dimension()),
+                }))
             }
         };
-        MeanMultipliers {
-            constraints,
-            flow: Flow {
-                field,
-                none: Invariants::none(),
-                vectors: Vectors::components(model.dimension()),
-                dimension: model.dimension(),
-            },
-            places: None,
-            manifold,
-            place: penalty.omega,
-            omega: parameters[penalty.omega],
-            count,
-        }
+        let lane = Lane { parameters: parameters.clone(), places: None, manifold };
+        MeanMultipliers { flow, lanes: vec![lane], dimension: model.dimension(), count, place: penalty.omega }
     }
 
     /// The same of steps whose force is that of these places.
-    pub(crate) fn with_places(self, places: Option<ForcePlaces>) -> MeanMultipliers {
-        MeanMultipliers { places, ..self }
+    pub(crate) fn with_places(mut self, places: Option<ForcePlaces>) -> MeanMultipliers {
+        self.lanes[0].places = places;
+        self
     }
 
     /// How many numbers they are: one for each component of each constraint.
@@ -137,77 +248,85 @@ impl MeanMultipliers {
         self.count
     }
 
-    /// The same for other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> MeanMultipliers {
-        MeanMultipliers {
-            constraints: self.constraints.rebound(parameters),
-            flow: Flow {
-                field: self.flow.field.rebound(parameters),
-                none: Invariants::none(),
-                vectors: self.flow.vectors.clone(),
-                dimension: self.flow.dimension,
-            },
-            places: self.places.as_ref().map(|places| places.rebound(parameters)),
-            manifold: self.manifold.rebound(parameters),
-            omega: parameters[self.place],
-            ..*self
+    /// A copy.
+    pub fn copy(&self) -> MeanMultipliers {
+        let lanes = self.lanes.iter().map(|lane| lane.rebound(&lane.parameters)).collect();
+        MeanMultipliers { flow: self.flow.copy(&self.lanes[0].parameters), lanes, ..*self }
+    }
+
+    /// The same in so many lanes, which all have the parameters of the first; `None` where they are found row by row.
+    pub fn in_lanes(&self, lanes: usize) -> Option<MeanMultipliers> {
+        let Flow::Straight(tape, _) = &self.flow else { return None };
+        let first = &self.lanes[0];
+        let flow = Flow::Straight(Arc::clone(tape), WideBound::new(tape, lanes, &first.parameters));
+        let lanes = (0..lanes).map(|_| first.rebound(&first.parameters)).collect();
+        Some(MeanMultipliers { flow, lanes, ..*self })
+    }
+
+    /// Gives one lane other parameters.
+    pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        if self.lanes[lane].parameters != parameters {
+            self.lanes[lane] = self.lanes[lane].rebound(parameters);
+            self.flow.rebind(lane, parameters);
         }
     }
 
-    /// Gives this one other parameters.
-    pub fn rebind(&mut self, parameters: &[f64]) {
-        self.constraints.rebind(parameters);
-        self.flow.field.rebind(parameters);
-        self.places = self.places.as_ref().map(|places| places.rebound(parameters));
-        self.manifold = self.manifold.rebound(parameters);
-        self.omega = parameters[self.place];
-    }
-
-    /// Length and number of the steps on either side of x: half of [`PERIODS`] of the slowest constraint by itself.
-    fn window(&self, x: &[f64]) -> (f64, usize) {
-        let (diagonal, largest) = self.manifold.stiffness(x);
+    /// The window around x: [`PERIODS`] of the slowest constraint by itself.
+    fn window(&self, lane: &Lane, x: &[f64]) -> Window {
+        let omega = lane.parameters[self.place];
+        let (diagonal, largest) = lane.manifold.stiffness(x);
         let least = diagonal.into_iter().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-        let period = |square: f64| std::f64::consts::TAU / (self.omega * square.sqrt());
+        let period = |square: f64| std::f64::consts::TAU / (omega * square.sqrt());
         let step = period(largest) / STEPS_PER_PERIOD;
         let steps = (0.5 * PERIODS * period(least) / step).ceil();
-        (step, (steps as usize).min(MOST_STEPS))
+        Window { step, steps: (steps as usize).min(MOST_STEPS) }
     }
 
-    /// Puts the multipliers at (t, x); NaN where a step from there has no solution.
-    pub fn put(&self, t: f64, x: &[f64], lambda: &mut [f64]) {
-        let mut x = x.to_vec();
-        if self.places.as_ref().is_some_and(|places| places.put(t, &mut x).is_err()) {
-            lambda.fill(f64::NAN);
-            return;
-        }
-        let x = &x[..];
-        lambda.fill(0.0);
-        let (step, steps) = self.window(x);
-        let mut total = 0.0;
-        let mut g = vec![0.0; self.count];
-        let mut work = vec![0.0; self.constraints.work_len()];
-        let mut add = |t: f64, x: &[f64], weight: f64, lambda: &mut [f64]| {
-            self.constraints.run(t, x, &mut g, &mut work);
-            lambda.iter_mut().zip(&g).for_each(|(lambda, g)| *lambda += weight * g);
-            total += weight;
-        };
-        add(t, x, 1.0, lambda);
-        let map = TableauMap::new(rk4::tableau(), &self.flow);
-        let mut kept = vec![vec![0.0; x.len()]; map.vectors()];
-        let mut scratch = vec![0.0; map.work_len()];
-        for h in [step, -step] {
-            let (mut at, mut next) = (x.to_vec(), x.to_vec());
-            for k in 1..=steps {
-                let before = h.mul_add((k - 1) as f64, t);
-                self.flow.field(before, &at, &mut kept[0], &mut scratch);
-                let made =
-                    map.fixed_step((before, h), &at, &mut kept, &mut [], &mut next, &mut Cost::default(), &mut scratch);
-                debug_assert!(made.is_ok(), "an explicit step solves nothing");
-                std::mem::swap(&mut at, &mut next);
-                let phase = std::f64::consts::PI * k as f64 / (steps + 1) as f64;
-                add(h.mul_add(k as f64, t), &at, 0.5 * (1.0 + phase.cos()), lambda);
+    /// Puts the multipliers at (t, x) into `lambda` in the `wanted` lanes; NaN where a step from there has no solution.
+    pub fn put(&self, t: &[f64], x: &[f64], wanted: impl Fn(usize) -> bool, lambda: &mut [f64]) {
+        let (count, n) = (self.lanes.len(), self.dimension);
+        let mut start = vec![0.0; (n + 1) * count];
+        start[..n * count].copy_from_slice(x);
+        let (mut windows, mut one) = (vec![None; count], vec![0.0; n]);
+        for (k, lane) in self.lanes.iter().enumerate().filter(|&(k, _)| wanted(k)) {
+            gather(x, count, k, &mut one);
+            if lane.places.as_ref().is_none_or(|places| places.put(t[k], &mut one).is_ok()) {
+                scatter(&one, count, k, &mut start[..n * count]);
+                windows[k] = Some(self.window(lane, &one));
             }
         }
-        lambda.iter_mut().for_each(|lambda| *lambda *= self.omega * self.omega / total);
+        let most = windows.iter().flatten().map(|window| window.steps).max().unwrap_or(0);
+        let (mut total, mut times, mut g) = (vec![0.0; count], vec![0.0; count], vec![0.0; self.count * count]);
+        let mut scratch = self.flow.scratch(count);
+        lambda.fill(0.0);
+        for direction in [1.0, -1.0] {
+            let mut at = start.clone();
+            let lengths = at[n * count..].iter_mut().zip(&windows);
+            lengths.for_each(|(h, window)| *h = direction * window.unwrap_or_default().step);
+            for k in 0..=most {
+                for ((time, t), h) in times.iter_mut().zip(t).zip(&at[n * count..]) {
+                    *time = h.mul_add(k as f64, *t);
+                }
+                self.flow.step(&times, &mut at, &mut g, &mut scratch);
+                if k == 0 && direction < 0.0 {
+                    continue;
+                }
+                let mut last = (usize::MAX, 0.0);
+                for (lane, window) in windows.iter().enumerate() {
+                    let Some(window) = window.filter(|window| k <= window.steps) else { continue };
+                    if last.0 != window.steps {
+                        last = (window.steps, window.weight(k));
+                    }
+                    let sums = lambda.iter_mut().zip(&g).skip(lane).step_by(count);
+                    sums.for_each(|(lambda, g)| *lambda += last.1 * g);
+                    total[lane] += last.1;
+                }
+            }
+        }
+        for (k, lane) in self.lanes.iter().enumerate() {
+            let omega = lane.parameters[self.place];
+            let factor = if windows[k].is_some() { omega * omega / total[k] } else { f64::NAN };
+            lambda.iter_mut().skip(k).step_by(count).for_each(|lambda| *lambda *= factor);
+        }
     }
 }

@@ -203,7 +203,7 @@ impl SlowManifold {
 
     /// The diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
     pub fn stiffness(&self, x: &[f64]) -> (Vec<f64>, f64) {
-        let a = self.matrix(&self.at(self.t0, x));
+        let a = self.matrix(&self.gradients_at(self.t0, x));
         let mut diagonal = vec![0.0; self.weight.len()];
         let mut sums = vec![0.0; self.weight.len()];
         for (&(i, j), v) in self.pattern.iter().zip(&a) {
@@ -288,11 +288,15 @@ impl SlowManifold {
     }
 
     fn at(&self, t: f64, x: &[f64]) -> At {
-        let m = self.weight.len();
         let values = |rows: &Rows| -> Vec<f64> {
-            let values = evaluate(&rows.values, m, t, x);
+            let values = evaluate(&rows.values, self.weight.len(), t, x);
             values.iter().zip(&self.weight).map(|(v, weight)| v * weight).collect()
         };
+        At { g: values(&self.constraints), rate: values(&self.rates), ..self.gradients_at(t, x) }
+    }
+
+    /// The derivatives only.
+    fn gradients_at(&self, t: f64, x: &[f64]) -> At {
         let entries = |rows: &Rows| -> Vec<f64> {
             let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
             for (i, weight) in self.weight.iter().enumerate() {
@@ -300,12 +304,8 @@ impl SlowManifold {
             }
             entries
         };
-        At {
-            g: values(&self.constraints),
-            gradient: entries(&self.constraints),
-            rate: values(&self.rates),
-            rate_gradient: entries(&self.rates),
-        }
+        let (gradient, rate_gradient) = (entries(&self.constraints), entries(&self.rates));
+        At { g: Vec::new(), gradient, rate: Vec::new(), rate_gradient }
     }
 
     /// The entries of A: ∂(rate i)/∂p · G_j, which is G_i H_pp G_jᵀ.

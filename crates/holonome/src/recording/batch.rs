@@ -4,6 +4,7 @@
 use super::{Place, Recorded};
 use crate::backend;
 use crate::compiled::{Compiled, WideBound, WideWatch};
+use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
 
@@ -14,6 +15,8 @@ pub(crate) struct Batch {
     dimension: usize,
     width: usize,
     quantities: WideBound,
+    /// The multipliers of a penalised run.
+    means: Option<MeanMultipliers>,
     /// Watches the invariants where deviations are recorded.
     watch: Option<WideWatch>,
     t: Vec<f64>,
@@ -28,10 +31,19 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Kernels for what is `recorded` of samples with `width` numbers, in a run over `system` from the `target` F₀; none
-    /// where some of that is not written out.
-    pub(crate) fn new(recorded: &Recorded, system: &Compiled, target: &[f64], width: usize) -> Option<Batch> {
+    /// Kernels for what is `recorded` of samples with `width` numbers, in a run over a system from the targets F₀; none
+    /// where some of that is not written out. Samples of a penalised run do not bring its multipliers along.
+    pub(crate) fn new(
+        recorded: &Recorded,
+        (system, target): (&Compiled, &[f64]),
+        width: usize,
+        means: Option<&MeanMultipliers>,
+    ) -> Option<Batch> {
         let lanes = backend::lanes();
+        let means = match means {
+            Some(means) => Some(means.in_lanes(lanes)?),
+            None => None,
+        };
         let watches = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
         let watch = if watches { Some(system.wide_watch(lanes)?) } else { None };
         let quantities = recorded.kernel.in_lanes(lanes)?;
@@ -44,13 +56,14 @@ impl Batch {
             dimension,
             width,
             t: vec![0.0; lanes],
-            x: vec![0.0; width * lanes],
+            x: vec![0.0; (width + means.as_ref().map_or(0, MeanMultipliers::count)) * lanes],
             values: vec![0.0; quantities.outputs() * lanes],
             watched,
             found: vec![0.0; watch_outputs * lanes],
             work: vec![0.0; quantities.work_len().max(watch_work)],
             columns: vec![Vec::new(); recorded.arrays.len()],
             quantities,
+            means,
             watch,
         })
     }
@@ -63,7 +76,7 @@ impl Batch {
         }
         let places = recorded.arrays.iter().map(|array| (array.place, array.first, array.len));
         for (column, (place, first, len)) in self.columns.iter_mut().zip(places) {
-            if place == Place::State && len > 0 {
+            if place == Place::State && len > 0 && first + len <= width {
                 for (row, x) in column.chunks_exact_mut(len).zip(x.chunks_exact(width)) {
                     row.copy_from_slice(&x[first..first + len]);
                 }
@@ -77,6 +90,10 @@ impl Batch {
                 self.t[lane] = t[sample];
                 scatter(&x[sample * width..][..width], lanes, lane, &mut self.x);
             }
+            if let Some(means) = &self.means {
+                let (x, lambda) = self.x.split_at_mut(width * lanes);
+                means.put(&self.t, x, |lane| lane < samples, lambda);
+            }
             self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
             let deviations = match &self.watch {
                 Some(watch) => {
@@ -88,7 +105,8 @@ impl Batch {
             };
             for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
                 let numbers = match array.place {
-                    Place::State => continue,
+                    Place::State if array.first + array.len <= width => continue,
+                    Place::State => &self.x[..],
                     Place::Kernel => &self.values[..],
                     Place::Deviations => deviations,
                 };

@@ -7,8 +7,10 @@ use super::outcome::motion_warnings;
 use super::stepping::Running;
 use crate::error::Error;
 use crate::hold;
+use crate::interpolant::Interpolant;
 use crate::options::RunOptions;
 use crate::output::Output;
+use crate::pieces::Pieces;
 use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, look_every};
 use crate::solution::Solution;
 use crate::store::{Status, Store};
@@ -49,8 +51,14 @@ impl Simulation {
     /// When the run fails; the trajectory up to there is stored.
     pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Summary, Error> {
         self.open()?;
+        if self.options.interpolant {
+            return Err(Error::option(format!(
+                "{} is kept in memory only: leave it out, or solve in memory",
+                option("interpolant")
+            )));
+        }
         let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
-        self.run_into(&mut output, watch)
+        self.run_into(&mut output, None, watch)
     }
 
     /// Runs to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`] stores,
@@ -75,11 +83,19 @@ impl Simulation {
         let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
         // What a run changes is put back, so that the next one begins where this one did.
         let before = (self.state.clone(), self.plan.clone(), self.options.clone());
-        let outcome = self.run_into(&mut output, watch);
+        let mut pieces = self.options.interpolant.then(|| Pieces::new(&self.plan, &self.state.x));
+        let outcome = self.run_into(&mut output, pieces.as_mut(), watch);
+        let interpolant = match (pieces, &outcome) {
+            (Some(pieces), Ok(_)) => {
+                let run = (&self.plan, &self.system, &self.state);
+                Some(Interpolant::new(pieces, run, self.layout(), &self.recorded.arrays))
+            }
+            _ => None,
+        };
         (self.state, self.plan, self.options) = before;
         let arrays = output.into_parts().1.expect("the output is memory");
         match outcome {
-            Ok(summary) => Ok(Solution { summary, arrays }),
+            Ok(summary) => Ok(Solution { summary, arrays, interpolant: interpolant.transpose()? }),
             Err(Error::Failed { failure, watched, samples, .. }) => {
                 Err(Error::Failed { failure, watched, out: None, samples, kept: Some(Box::new(arrays)) })
             }
@@ -87,7 +103,12 @@ impl Simulation {
         }
     }
 
-    fn run_into(&mut self, output: &mut Output, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Summary, Error> {
+    fn run_into(
+        &mut self,
+        output: &mut Output,
+        pieces: Option<&mut Pieces>,
+        watch: &mut dyn FnMut(&Progress) -> Control,
+    ) -> Result<Summary, Error> {
         let started = Instant::now();
         let mut recorder = Recorder {
             recorded: &self.recorded,
@@ -97,9 +118,10 @@ impl Simulation {
             watch,
             plan: &self.plan,
             groups: &self.groups,
-            deviations: Deviations::new(&self.system, &self.state.target),
+            deviations: Deviations::new(&*self.system, &self.state.target),
             system: &self.system,
             lanes: Lanes::Unknown,
+            pieces,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
             undefined: vec![0; self.recorded.arrays.len()],
@@ -133,7 +155,7 @@ impl Simulation {
         let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let watched = Watched::new(modified.map(|drift| drift.max), eigenvalue);
         summary.warnings.extend(watched.and_then(|watched| watched.warning()));
-        summary.warnings.extend(motion_warnings(&self.state, &self.system, &self.groups, self.plan.method));
+        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, watched: None, out: path.clone(), samples, kept: None }

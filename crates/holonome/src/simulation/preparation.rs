@@ -193,7 +193,7 @@ impl Simulation {
             gains,
             plan,
             vectors,
-            system,
+            system: Arc::new(system),
             step,
             program,
             state,

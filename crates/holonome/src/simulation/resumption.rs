@@ -87,7 +87,10 @@ impl Simulation {
                 simulation.state.next_sample
             }
             None if run.status() == Status::Finished => {
-                return Err(Error::option(format!("{shown} has no checkpoint to go on from: run the model again")));
+                return Err(Error::option(format!(
+                    "{} is missing, from which {shown} would go on: run the model again",
+                    path.join("checkpoint.bin").display()
+                )));
             }
             None => 0,
         };

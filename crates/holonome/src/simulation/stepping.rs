@@ -41,7 +41,7 @@ impl Simulation {
     pub fn steps(&self, (t, h): (f64, f64), count: u64, x: &[f64]) -> Result<Vec<f64>, Error> {
         let fixed = FixedSteps { h, steps: count, shorter_last: None, samples: Vec::new() };
         let plan = Plan { t0: t, stepping: Stepping::Fixed(fixed), ..self.plan.clone() };
-        let mut state = StepState::new(&plan, &self.system, x, None);
+        let mut state = StepState::new(&plan, &*self.system, x, None);
         // What makes many equal steps has their length in it.
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let step = CompiledStep::default();

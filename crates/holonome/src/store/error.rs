@@ -13,7 +13,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The folder is no stored run, or one of another format.
-    #[error("{} is not a stored run: {reason}", path.display())]
+    #[error("{} is not a stored run: {reason}; name the folder of one", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,

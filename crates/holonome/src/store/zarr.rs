@@ -19,6 +19,8 @@ const FORMAT: u64 = 2;
 const FORMAT_KEY: &str = "holonome_format";
 /// The checksum of every attribute of the group, by its name: what a run is resumed from.
 const CHECKSUMS_KEY: &str = "holonome_checksums";
+/// The checksum among these of what the run knows of its arrays.
+const ARRAYS_KEY: &str = "(arrays)";
 const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
 const DESCRIPTION_KEY: &str = "long_name";
@@ -55,11 +57,12 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
 /// The group's document with all others inside.
 pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
     let mut attributes = schema.attributes.clone();
-    let checksums: Map<String, Value> = schema
+    let mut checksums: Map<String, Value> = schema
         .attributes
         .iter()
         .map(|(key, value)| (key.clone(), json!(checksum::of_text(&value.to_string()))))
         .collect();
+    checksums.insert(ARRAYS_KEY.to_string(), checksum_of(arrays));
     attributes.insert(FORMAT_KEY.to_string(), json!(FORMAT));
     attributes.insert(CHECKSUMS_KEY.to_string(), Value::Object(checksums));
     json!({
@@ -72,6 +75,16 @@ pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
             "metadata": Map::from_iter(arrays.iter().cloned()),
         },
     })
+}
+
+/// The checksum of what a run knows of its arrays. Other programs may add what they know.
+fn checksum_of(arrays: &[Document]) -> Value {
+    let known = |(name, document): &Document| {
+        let attributes = [ROLE_KEY, MODEL_NAME_KEY, DESCRIPTION_KEY, INDEX_KEY, FIRST_KEY];
+        let attributes = attributes.map(|key| document["attributes"][key].clone());
+        json!([name, document["shape"], document["chunk_grid"], document["dimension_names"], attributes])
+    };
+    json!(checksum::of_text(&Value::Array(arrays.iter().map(known).collect()).to_string()))
 }
 
 fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Document {
@@ -170,7 +183,12 @@ struct ArrayDocument {
 /// Reads the schema back from the group's document in `path`.
 pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, StoreError> {
     let not_a_run = |reason| StoreError::NotARun { path: path.to_path_buf(), reason };
-    let (schema, checksums) = parse(document).map_err(not_a_run)?;
+    let (schema, mut checksums) = parse(document).map_err(not_a_run)?;
+    let arrays = checksums.shift_remove(ARRAYS_KEY);
+    if arrays.is_some_and(|expected| expected != checksum_of(&array_documents(&schema))) {
+        let reason = "the names or shapes of its arrays are not what was written";
+        return Err(StoreError::damaged(&path.join("zarr.json"), reason));
+    }
     for (key, expected) in &checksums {
         let found = schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
         if found.as_ref() != Some(expected) {

@@ -9,7 +9,7 @@ use crate::recording::{Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::structured::Start;
 use crate::summary::{Relative, size_of_terms};
-use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather, scatter};
+use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
@@ -127,8 +127,7 @@ impl<'a> Collector<'a> {
         let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
         let base = &simulation.problem.model.parameter_values;
         let recorded = simulation.recorded.kernel.rebound(base);
-        let multipliers = simulation.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let multipliers = multipliers.filter(|_| simulation.recorded.uses_multipliers);
+        let multipliers = simulation.recorded_means();
         Collector {
             sweep,
             simulation,
@@ -147,7 +146,7 @@ impl<'a> Collector<'a> {
             work: vec![0.0; recorded.work_len()],
             recorded,
             recorded_for: None,
-            multipliers: multipliers.map(|multipliers| multipliers.rebound(base)),
+            multipliers: multipliers.map(MeanMultipliers::copy),
             extended: Vec::new(),
         }
     }
@@ -171,7 +170,7 @@ impl<'a> Collector<'a> {
             let parameters = &self.parameters[number * len..(number + 1) * len];
             self.recorded.rebind(parameters);
             if let Some(multipliers) = &mut self.multipliers {
-                multipliers.rebind(parameters);
+                multipliers.rebind(0, parameters);
             }
             self.recorded_for = Some(number);
         }
@@ -359,7 +358,7 @@ impl Observer for Single<'_, '_> {
 fn in_lanes<L: TakesUp>(
     sweep: &Sweep,
     lanes: &L,
-    SweepLanes { recorded, rates: wide_rates, .. }: &SweepLanes,
+    SweepLanes { recorded, means, rates: wide_rates, .. }: &SweepLanes,
     collector: &mut Collector,
 ) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
@@ -368,7 +367,7 @@ fn in_lanes<L: TakesUp>(
     all.extend(&simulation.gains);
     let mut bound = lanes.bind(&all);
     let count = (collector.range.end - collector.range.start) as usize;
-    let (system, k) = (&simulation.system, lanes.lanes());
+    let (system, k) = (&*simulation.system, lanes.lanes());
     let width = system.dim() + simulation.recorded.multipliers;
     let mut feed = Feed {
         collector,
@@ -390,8 +389,7 @@ fn in_lanes<L: TakesUp>(
             kernel: recorded.clone(),
             t: vec![0.0; k],
             x: vec![0.0; width * k],
-            one: vec![0.0; system.dim()],
-            mean: (0..k).map(|_| None).collect(),
+            means: means.as_ref().map(MeanMultipliers::copy),
         },
         looking: Looking {
             motion: vec![0.0; system.dim() * k],
@@ -427,7 +425,7 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
-        true => Rates::new(simulation.plan.method.treatment, &simulation.system, |_| false),
+        true => Rates::new(simulation.plan.method.treatment, &*simulation.system, |_| false),
         false => Rates::default(),
     }
 }
@@ -438,10 +436,8 @@ struct Recording {
     t: Vec<f64>,
     /// States with their multipliers.
     x: Vec<f64>,
-    /// The state of a lane.
-    one: Vec<f64>,
-    /// The multipliers of a penalised trajectory, by lane, and its number.
-    mean: Vec<Option<(usize, MeanMultipliers)>>,
+    /// The multipliers of penalised trajectories.
+    means: Option<MeanMultipliers>,
     values: Vec<f64>,
     work: Vec<f64>,
 }
@@ -552,17 +548,12 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         let (t, recording) = (simulation.plan.sample_time(sample), &mut self.recording);
         recording.t.fill(t);
         recording.x[..x.len()].copy_from_slice(x);
-        if let Some(multipliers) = &self.collector.multipliers {
+        if let Some(means) = &mut recording.means {
             for &(lane, number) in of {
-                let mean = &mut recording.mean[lane];
-                if mean.as_ref().is_none_or(|(of, _)| *of != number) {
-                    *mean = Some((number, multipliers.rebound(self.collector.parameters_at(number))));
-                }
-                let Some((_, mean)) = mean else { continue };
-                gather(x, lanes, lane, &mut recording.one);
-                let extended = with_multipliers(Some(mean), t, &recording.one, &mut self.collector.extended);
-                scatter(extended, lanes, lane, &mut recording.x);
+                means.rebind(lane, self.collector.parameters_at(number));
             }
+            let (x, lambda) = recording.x.split_at_mut(x.len());
+            means.put(&recording.t, x, |lane| of.iter().any(|&(of, _)| of == lane), lambda);
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
         kernel.run(t, x, values, work);

@@ -2,6 +2,7 @@
 
 use super::Sweep;
 use crate::compiled::{CompiledLanes, LaneBound, WideBound, WideRates};
+use crate::penalty::MeanMultipliers;
 use crate::structured::{ProgramBound, ProgramLanes, Start};
 use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
 use holonome_integrate::method::Treatment;
@@ -12,6 +13,8 @@ pub(super) struct SweepLanes {
     pub steps: LaneSteps,
     /// What is recorded.
     pub recorded: WideBound,
+    /// The multipliers of a penalised ensemble that records them.
+    pub means: Option<MeanMultipliers>,
     /// For looking at what is claimed.
     pub rates: WideRates,
 }
@@ -107,7 +110,11 @@ impl SweepLanes {
             }
         };
         let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
-        Some(SweepLanes { steps, recorded, rates: simulation.system.wide_rates(lanes)? })
+        let means = match simulation.recorded_means() {
+            Some(means) => Some(means.in_lanes(lanes)?),
+            None => None,
+        };
+        Some(SweepLanes { steps, recorded, means, rates: simulation.system.wide_rates(lanes)? })
     }
 
     /// How many trajectories they compute at a time.

@@ -270,8 +270,12 @@ impl Sweep {
             let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
             simulation.warnings.push(format!("{error} has no effect: {what}", error = option("error")));
         }
+        if simulation.options.interpolant {
+            let what = "an ensemble has its samples only; ask for more of them, or for runs by themselves";
+            simulation.warnings.push(format!("{} has no effect: {what}", option("interpolant")));
+        }
         let starts = match simulation.penalty.as_mut() {
-            Some(penalty) => starts.penalised(penalty.slow.take()),
+            Some(penalty) => starts.penalised(penalty.slow.take(), &simulation.problem.model.initial),
             None => starts,
         };
         let range = part(&sweep);
@@ -608,7 +612,7 @@ impl Sweep {
             kind: group.kind,
             varying: is_varying(group, &simulation.problem.examined.varying)
                 || tally.met.failed_claims.contains_key(&k),
-            initial: Value::Null,
+            initial: None,
             last: tally.last[k],
             max: tally.max[k],
             relative: Some(Relative { last: tally.relative_last[k], max: tally.relative_max[k] }),

@@ -71,14 +71,14 @@ impl Engine<'_> {
         self.map.multipliers(t1, (before, after), x, &self.memory, lambda, &mut self.work);
     }
 
-    /// Writes the samples up to t₁.
+    /// Writes the samples up to t₁; says whether the interpolant was prepared for them.
     pub(super) fn sample_adaptive<O: Observer + ?Sized>(
         &mut self,
         adaptive: &AdaptiveSteps,
         h: f64,
         t1: f64,
         observer: &mut O,
-    ) -> Result<(), Failure<O::Error>> {
+    ) -> Result<bool, Failure<O::Error>> {
         let mut prepared = false;
         while let Some(&t) = adaptive.samples.get(self.state.next_sample).filter(|&&t| t <= t1) {
             let index = self.state.next_sample;
@@ -101,11 +101,11 @@ impl Engine<'_> {
             }
             self.state.next_sample += 1;
         }
-        Ok(())
+        Ok(prepared)
     }
 
     /// Finds what the interpolant needs beyond the step itself.
-    fn prepare_interpolant(&mut self, h: f64, t1: f64) {
+    pub(super) fn prepare_interpolant(&mut self, h: f64, t1: f64) {
         let facts = self.map.facts();
         if !facts.ends_with_field {
             // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
@@ -122,19 +122,25 @@ impl Engine<'_> {
     }
 
     /// Puts the treated dense output at `t` into `sample`.
-    fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
+    pub(super) fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
         let theta = (t - self.state.t) / h;
         self.map.interpolate((theta, h), &self.state.x, &self.stages, &mut self.sample, &mut self.work);
+        self.treat_sample(h, t)
+    }
+
+    /// Treats the state in `sample`.
+    pub(super) fn treat_sample<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);
-            let (sample, values) = (&mut self.sample, &mut self.sample_values);
+            let (sample, values) = (&mut self.sample[..self.x1.len()], &mut self.sample_values);
             let at = ((t, h), &target[..], &self.scales);
             self.treatment
                 .apply(self.system, at, sample, values, &mut self.sample_deviations, &mut self.work, cost)
                 .map_err(|unconverged| self.unconverged(t, unconverged))?;
         } else {
             let (values, deviations) = (&mut self.sample_values, &mut self.sample_deviations);
-            self.system.monitor(t, &self.state.target, &self.sample, values, deviations, &mut self.work);
+            let sample = &self.sample[..self.x1.len()];
+            self.system.monitor(t, &self.state.target, sample, values, deviations, &mut self.work);
         }
         Ok(())
     }

@@ -33,6 +33,11 @@ impl Dense {
         Ok(Dense { order: definition.order, endpoint, stages, b, d })
     }
 
+    /// Degree of the b_i.
+    pub fn degree(&self) -> usize {
+        3 + self.d.len()
+    }
+
     /// b_i(θ).
     pub fn weights(&self, theta: f64, out: &mut [f64]) {
         self.combine(theta, out, 1.0, |d| d);

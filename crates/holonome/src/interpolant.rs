@@ -1,0 +1,112 @@
+//! A run between its samples: for every step the polynomial that its scheme's dense output is, or the cubic that has the
+//! field at both ends, as states at some points of the step.
+
+use crate::arrays::Arrays;
+use crate::compiled::Compiled;
+use crate::error::Error;
+use crate::pieces::Pieces;
+use crate::recording::{RecordedArray, interpolated};
+use crate::store::Layout;
+use holonome_integrate::plan::Plan;
+use holonome_integrate::run::piece_order;
+use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::system::System;
+use holonome_integrate::treatment::Treatment;
+use holonome_words::option;
+use std::fmt;
+use std::sync::Arc;
+
+/// States of a run at any time. Where the method corrects or projects, they meet the constraints like its samples.
+#[derive(Clone)]
+pub struct Interpolant {
+    pieces: Pieces,
+    order: u32,
+    /// What treats a state, and with what.
+    system: Arc<Compiled>,
+    plan: Plan,
+    end: Arc<StepState>,
+    /// The recorded variables: their layout, and where each stands in a state.
+    layout: Layout,
+    places: Vec<(usize, usize)>,
+}
+
+impl fmt::Debug for Interpolant {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (from, to) = self.span();
+        write!(f, "interpolant of order {} from {from} to {to}", self.order)
+    }
+}
+
+impl Interpolant {
+    /// Of a run with these steps that came to the state `end`.
+    pub(crate) fn new(
+        pieces: Pieces,
+        (plan, system, end): (&Plan, &Arc<Compiled>, &StepState),
+        layout: Layout,
+        recorded: &[RecordedArray],
+    ) -> Result<Interpolant, Error> {
+        let name = option("interpolant");
+        if let Some(reason) = pieces.broken() {
+            return Err(Error::option(format!("{name}: {reason}; run without it, or to an earlier end")));
+        }
+        let (layout, places) = interpolated(recorded, layout);
+        if places.is_empty() {
+            let record = option("record");
+            return Err(Error::option(format!("{name}: no variable is recorded; add one to {record}")));
+        }
+        let (plan, system, end) = (plan.clone(), Arc::clone(system), Arc::new(end.clone()));
+        Ok(Interpolant { pieces, order: piece_order(&plan.method), system, plan, end, layout, places })
+    }
+
+    /// First and last time.
+    pub fn span(&self) -> (f64, f64) {
+        self.pieces.span()
+    }
+
+    /// Order with which the error between steps falls with their length, where that of the steps does not hide it.
+    pub fn order(&self) -> u32 {
+        self.order
+    }
+
+    /// The whole state at t.
+    ///
+    /// # Errors
+    /// When t lies outside of the run, or the treatment does not find the constraints.
+    pub fn state(&self, t: f64) -> Result<Vec<f64>, Error> {
+        let (from, to) = self.span();
+        if !(from..=to).contains(&t) {
+            return Err(Error::option(format!("t = {t} lies outside of the run, which goes from {from} to {to}")));
+        }
+        let mut x = vec![0.0; self.pieces.dimension()];
+        let h = self.pieces.put(t, &mut x);
+        let (system, end) = (&*self.system, &*self.end);
+        let mut treatment = Treatment::new(&self.plan, system);
+        // A claim that failed on the way is no longer held.
+        if treatment.moves_the_state() && end.failed_claims.is_empty() && h > 0.0 {
+            let invariants = system.invariants();
+            let (mut values, mut deviations) = (vec![0.0; invariants.count], vec![0.0; invariants.groups.len()]);
+            let mut work = vec![0.0; system.work_len()];
+            let at = ((t, h), &end.target[..], &end.scales);
+            treatment
+                .apply(system, at, &mut x, &mut values, &mut deviations, &mut work, &mut Cost::default())
+                .map_err(|_| Error::option(format!("at t = {t} the constraints are not found; take shorter steps")))?;
+        }
+        Ok(x)
+    }
+
+    /// The recorded variables at these times, with a row for each.
+    ///
+    /// # Errors
+    /// As [`Interpolant::state`]; when memory does not hold them.
+    pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
+        let layout = Layout { times: times.to_vec(), ..self.layout.clone() };
+        let too_many = |_| Error::option(format!("memory does not hold the variables at {} times", times.len()));
+        let mut arrays = Arrays::planned(&layout).map_err(too_many)?;
+        for &t in times {
+            let x = self.state(t)?;
+            let rows: Vec<&[f64]> = self.places.iter().map(|&(first, len)| &x[first..first + len]).collect();
+            arrays.append(1, &rows);
+        }
+        Ok(arrays)
+    }
+}

@@ -1,0 +1,99 @@
+//! Every step of a run as a polynomial, by its states at some points of the step.
+
+use holonome_integrate::plan::Plan;
+use holonome_integrate::run::piece_points;
+use holonome_integrate::system::all_finite;
+
+/// The steps of a run as they come.
+#[derive(Clone)]
+pub(crate) struct Pieces {
+    dimension: usize,
+    /// Points θ of a step, and the weights of Lagrange's formula in its barycentric form.
+    points: Vec<f64>,
+    weights: Vec<f64>,
+    /// Where steps begin, and where the last one ends.
+    times: Vec<f64>,
+    /// The states at the points of all steps, the first one of a step being the last one of the step before.
+    states: Vec<f64>,
+    /// Why there is no interpolant.
+    broken: Option<String>,
+}
+
+impl Pieces {
+    /// None yet, of a run that starts at `x`.
+    pub(crate) fn new(plan: &Plan, x: &[f64]) -> Pieces {
+        let points = piece_points(&plan.method);
+        let gaps = |k: usize| (0..points.len()).filter(move |&j| j != k);
+        let weights = (0..points.len()).map(|k| gaps(k).map(|j| points[k] - points[j]).product::<f64>().recip());
+        let weights = weights.collect();
+        let (times, states) = (vec![plan.t0], x.to_vec());
+        Pieces { dimension: x.len(), points, weights, times, states, broken: None }
+    }
+
+    /// Takes a step.
+    pub(crate) fn push(&mut self, (t, t1): (f64, f64), states: &[f64]) {
+        let new = &states[self.dimension..];
+        if self.broken.is_none() && !all_finite(new) {
+            self.broken = Some(format!("the field is not a finite number between t = {t} and t = {t1}"));
+        }
+        if self.broken.is_none() && self.states.try_reserve(new.len()).is_err() {
+            self.broken = Some(format!("memory does not hold the steps beyond t = {t}"));
+        }
+        if self.broken.is_none() {
+            self.states.extend_from_slice(new);
+            self.times.push(t1);
+        }
+    }
+
+    /// Forgets the steps that end after t.
+    pub(crate) fn rewind(&mut self, t: f64) {
+        let count = self.times.partition_point(|&time| time <= t).max(1);
+        self.times.truncate(count);
+        self.states.truncate((1 + (count - 1) * (self.points.len() - 1)) * self.dimension);
+    }
+
+    /// First and last time.
+    pub(crate) fn span(&self) -> (f64, f64) {
+        (self.times[0], self.times[self.times.len() - 1])
+    }
+
+    /// Numbers of a state.
+    pub(crate) fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Why there is no interpolant, if that is so.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// Puts the state at t, which lies in the run, into `x`; gives the length of the step there.
+    pub(crate) fn put(&self, t: f64, x: &mut [f64]) -> f64 {
+        let (n, steps) = (self.dimension, self.times.len() - 1);
+        if steps == 0 {
+            x.copy_from_slice(&self.states);
+            return 0.0;
+        }
+        let step = self.times.partition_point(|&time| time <= t).clamp(1, steps) - 1;
+        let h = self.times[step + 1] - self.times[step];
+        let theta = match t == self.times[step + 1] {
+            true => 1.0,
+            false => (t - self.times[step]) / h,
+        };
+        let first = step * (self.points.len() - 1);
+        let state = |k: usize| &self.states[(first + k) * n..(first + k + 1) * n];
+        if let Some(k) = self.points.iter().position(|&point| point == theta) {
+            x.copy_from_slice(state(k));
+            return h;
+        }
+        x.fill(0.0);
+        let mut total = 0.0;
+        for (k, (point, weight)) in self.points.iter().zip(&self.weights).enumerate() {
+            let part = weight / (theta - point);
+            total += part;
+            x.iter_mut().zip(state(k)).for_each(|(x, state)| *x += part * state);
+        }
+        x.iter_mut().for_each(|x| *x /= total);
+        h
+    }
+}

@@ -1,0 +1,126 @@
+//! Steps handed over for an interpolant: dense output where the scheme has one, else the cubic that has the field at both
+//! ends (HNW II.6), as states at some points of the step.
+
+use super::Engine;
+use crate::failure::Failure;
+use crate::method::{Method, Treatment};
+use crate::observer::Observer;
+use crate::tableau::Dense;
+
+/// The dense output from which a method's pieces come; none where they are cubics. A treatment around the step leaves no
+/// stages that belong to its result.
+fn dense_of(method: &Method) -> Option<&'static Dense> {
+    let around = method.treatment == Treatment::SymmetricProjection;
+    method.scheme.runge_kutta().filter(|_| !around)?.dense.as_ref()
+}
+
+/// The points θ in [0, 1] at which a method's steps are handed over, 0 first and 1 last: those of Chebyshev, between which
+/// a polynomial swings least.
+pub fn piece_points(method: &Method) -> Vec<f64> {
+    let degree = dense_of(method).map_or(3, Dense::degree);
+    (0..=degree).map(|k| 0.5 - 0.5 * (std::f64::consts::PI * k as f64 / degree as f64).cos()).collect()
+}
+
+/// The order of the error between the steps of a method.
+pub fn piece_order(method: &Method) -> u32 {
+    // That of the interpolation is made anew in every step: of the fourth order for a cubic.
+    dense_of(method).map_or(4, |dense| dense.order + 1).min(method.order())
+}
+
+/// What it takes to hand steps over.
+#[derive(Default)]
+pub(super) struct Pieces {
+    points: Vec<f64>,
+    dense: Option<&'static Dense>,
+    states: Vec<f64>,
+    /// The field at both ends of the step; the first is known where the step before has ended there.
+    ends: [Vec<f64>; 2],
+    known: Option<f64>,
+}
+
+impl Engine<'_> {
+    /// Prepares for an observer that wants steps.
+    pub(super) fn begin_pieces(&mut self) {
+        let n = self.x1.len();
+        let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method));
+        let ends = [vec![0.0; n], vec![0.0; n]];
+        self.pieces = Some(Box::new(Pieces { points, dense, ends, ..Pieces::default() }));
+    }
+
+    /// Whether steps are handed over whose stages dense output needs: no loop keeps them.
+    pub(super) fn needs_stages(&self) -> bool {
+        self.pieces.as_ref().is_some_and(|pieces| pieces.dense.is_some())
+    }
+
+    /// Hands over the step to x₁, the stages of whose dense output may be known.
+    pub(super) fn hand_piece<O: Observer + ?Sized>(
+        &mut self,
+        (h, t1): (f64, f64),
+        known: bool,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
+        let Some(mut pieces) = self.pieces.take() else { return Ok(()) };
+        let filled = self.fill(&mut pieces, (h, t1), known);
+        let handed =
+            filled.and_then(|()| observer.piece((self.state.t, t1), &pieces.states).map_err(Failure::Observer));
+        self.pieces = Some(pieces);
+        handed
+    }
+
+    fn fill<E>(&mut self, pieces: &mut Pieces, (h, t1): (f64, f64), mut known: bool) -> Result<(), Failure<E>> {
+        let t = self.state.t;
+        pieces.states.clear();
+        pieces.states.extend_from_slice(&self.state.x);
+        for k in 1..pieces.points.len() - 1 {
+            let theta = pieces.points[k];
+            let at = theta.mul_add(h, t);
+            if pieces.dense.is_some() {
+                if !std::mem::replace(&mut known, true) {
+                    self.prepare_interpolant(h, t1);
+                }
+                self.interpolate(h, at)?;
+            } else {
+                self.cubic(pieces, (t, h, t1), theta);
+                self.treat_sample(h, at)?;
+            }
+            pieces.states.extend_from_slice(&self.sample[..self.x1.len()]);
+        }
+        pieces.states.extend_from_slice(&self.x1);
+        pieces.known = Some(t1);
+        pieces.ends.swap(0, 1);
+        Ok(())
+    }
+
+    /// Finds the field at x₁ after an equal step, whose last stage dense output may need: equal steps do without it.
+    pub(super) fn know_end(&mut self, t1: f64) {
+        if self.needs_stages() {
+            self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
+            self.state.cost.field += 1;
+            self.field_known = true;
+            self.stages[self.map.facts().end_field].copy_from_slice(&self.field);
+        }
+    }
+
+    /// Puts the cubic from x to x₁ at θ into `sample`.
+    fn cubic(&mut self, pieces: &mut Pieces, (t, h, t1): (f64, f64, f64), theta: f64) {
+        let (system, work) = (self.system, &mut self.work);
+        let mut evaluate = |t: f64, x: &[f64], out: &mut [f64]| {
+            system.field(t, x, out, work);
+            self.state.cost.field += 1;
+        };
+        let [first, last] = &mut pieces.ends;
+        // The end of the step is evaluated once for all points.
+        if pieces.states.len() == self.x1.len() {
+            if pieces.known != Some(t) {
+                evaluate(t, &self.state.x, first);
+            }
+            evaluate(t1, &self.x1, last);
+        }
+        let rest = 1.0 - theta;
+        for i in 0..self.x1.len() {
+            let (from, to) = (self.state.x[i], self.x1[i]);
+            let bend = rest * (h * first[i] - (to - from)) - theta * (h * last[i] - (to - from));
+            self.sample[i] = rest * from + theta * to + theta * rest * bend;
+        }
+    }
+}
