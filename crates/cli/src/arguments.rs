@@ -1,8 +1,11 @@
 //! The flags of every command.
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{
+    Arg, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
+};
 use clap_complete::Shell;
 use holonome::method::Method;
+use holonome::store::{FORMATS, Format};
 use holonome::{
     CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, SweepOptions, constant,
 };
@@ -487,11 +490,48 @@ pub struct ShowArguments {
 pub struct ExportArguments {
     /// The run's folder
     pub run: PathBuf,
-    /// The CSV file to write, or - for stdout
-    #[arg(long, value_name = "FILE")]
-    pub csv: PathBuf,
+    #[command(flatten)]
+    pub exported: Exported,
     #[command(flatten)]
     pub output: OutputArguments,
+}
+
+/// The format of an export and its file: a flag for each format.
+pub struct Exported {
+    pub format: &'static Format,
+    pub path: PathBuf,
+}
+
+impl FromArgMatches for Exported {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Exported, clap::Error> {
+        let given =
+            |format: &'static Format| matches.get_one::<PathBuf>(format.name).map(|path| (format, path.clone()));
+        let (format, path) = FORMATS.iter().find_map(given).expect("one of the flags is required");
+        Ok(Exported { format, path })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Exported::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Exported {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let flag = |format: &'static Format| {
+            Arg::new(format.name)
+                .long(format.name)
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help(format!("The {} file to write, or - for stdout", format.about))
+        };
+        let group = ArgGroup::new("format").args(FORMATS.iter().map(|format| format.name)).required(true);
+        command.args(FORMATS.iter().map(flag)).group(group)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Exported::augment_args(command)
+    }
 }
 
 #[derive(Args)]

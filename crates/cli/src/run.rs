@@ -1,6 +1,6 @@
 //! `run`, `resume` and `export`.
 
-use crate::arguments::{ExportArguments, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
+use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
@@ -8,7 +8,6 @@ use crate::progress::Bar;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::store::StoreError;
-use holonome::store::csv;
 use holonome::{Control, Error, Penalised, Problem, Progress, Resumed, Simulation, Summary, Sweep, open_run, prepare};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -88,29 +87,31 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
             "warning: {run} has no samples: it stopped before any was stored, and `holonome resume {run}` goes on with it\n"
         );
     }
-    if arguments.csv.as_os_str() == "-" {
+    let Exported { format, path } = &arguments.exported;
+    let name = format.name;
+    if path.as_os_str() == "-" {
         if arguments.output.json {
-            return Err(Error::option(
-                "--csv - and --json both want stdout: name a file for the CSV, or leave --json out",
-            ));
+            return Err(Error::option(format!(
+                "--{name} - and --json both want stdout: name a file after --{name}, or leave --json out"
+            )));
         }
         if stdout_is_closed() {
-            say!("error: standard output is closed: redirect it, or name a file after --csv\n");
+            say!("error: standard output is closed: redirect it, or name a file after --{name}\n");
             return Ok(ExitCode::FAILURE);
         }
-        return match csv::write(&run, std::io::stdout().lock()) {
+        return match format.write(&run, std::io::stdout().lock()) {
             // Whoever closed the pipe has read enough.
             Err(StoreError::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             written => written.map(|()| ExitCode::SUCCESS).map_err(Error::store),
         };
     }
-    csv::export(&run, &arguments.csv).map_err(Error::store)?;
+    format.export(&run, path).map_err(Error::store)?;
     let samples = count(run.samples() as u64);
-    let text = format!("{samples} samples of {} in {}\n", arguments.run.display(), arguments.csv.display());
+    let text = format!("{samples} samples of {} in {}\n", arguments.run.display(), path.display());
     note(&text, arguments.output);
     if arguments.output.json {
         print_json(
-            &serde_json::json!({"run": arguments.run.display().to_string(), "csv": arguments.csv.display().to_string(), "samples": run.samples()}),
+            &serde_json::json!({"run": arguments.run.display().to_string(), name: path.display().to_string(), "samples": run.samples()}),
         );
     }
     Ok(ExitCode::SUCCESS)

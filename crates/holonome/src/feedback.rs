@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::gain;
 use crate::options::{Gains, RunOptions};
 use crate::pilot;
+use crate::policy::LARGEST_FEEDBACK;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::pilot::{pilot, pilot_rate};
@@ -22,10 +23,6 @@ use std::sync::Arc;
 
 /// A gain is reported as near its limit from this mean of h λmax/r on.
 const NEAR_LIMIT: f64 = 0.8;
-
-/// Invariants up to this number have the Gauss–Newton form as a formula; more have it by a linear solve beside the field. A
-/// chain's formula is as fast as the solve at twice this number, but takes two seconds to make there.
-const LARGEST_FORMULA: usize = 24;
 
 /// A field with its feedback term.
 pub(crate) struct FeedbackSystem {
@@ -64,7 +61,7 @@ pub(crate) fn feedback_system(
         let weights = metric(plain, plan.t0, &state.x, rate);
         let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"));
         let parameters = all(&[&[rate][..], &weights].concat());
-        return Ok(match base.filter(|base| base.invariants.len() <= LARGEST_FORMULA) {
+        return Ok(match base.filter(|base| base.invariants.len() <= LARGEST_FEEDBACK) {
             Some(base) => {
                 let (treated, _) = feedback::gauss_newton(base, &vectors.vector_of);
                 with_formula((base, vectors), treated, parameters, gain, text)

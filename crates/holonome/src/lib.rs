@@ -37,6 +37,7 @@ mod output;
 mod penalty;
 mod pieces;
 mod pilot;
+mod policy;
 #[doc(hidden)]
 pub mod problem;
 #[doc(hidden)]

@@ -8,6 +8,7 @@ use crate::hold;
 use crate::output::Output;
 use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;
+use crate::policy::FEWEST_IN_LANES;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
 use holonome_integrate::observer::{Control, Observer};
@@ -507,9 +508,6 @@ impl<'a> Deviations<'a> {
         self.system.monitor(t, &self.target, x, &mut self.values, &mut self.deviations, &mut self.work);
     }
 }
-
-/// Samples that come together are recorded in lanes from this number on: a kernel in lanes takes a millisecond to make.
-const FEWEST_IN_LANES: usize = 64;
 
 /// Whether samples are recorded in lanes.
 pub(crate) enum Lanes {

@@ -3,6 +3,7 @@
 use crate::backend::backend;
 use crate::compiled::Formula;
 use crate::gain::is_imposed;
+use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
 use crate::structured::{self, survey};
 use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
@@ -11,6 +12,7 @@ use holonome_linear::rank;
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::policy::Way;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gain_name;
@@ -121,6 +123,8 @@ pub struct Report {
     rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
+    /// How field and invariants are computed, and steps of explicit methods and of others.
+    ways: [Way; 3],
     /// Templates and rows of a field that is run row by row.
     rows: Option<(usize, usize)>,
     varying: Vec<String>,
@@ -189,6 +193,7 @@ impl Report {
                     field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
                 }
             },
+            ways: [Way::of_field(model), Way::of_step(model, true, 1), Way::of_step(model, false, 1)],
             rows: by_rows.map(|rows| {
                 let pieces = &rows.field.pieces;
                 (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
@@ -341,6 +346,14 @@ impl Report {
                 format!(", run row by row: {templates} over {rows} rows")
             });
             out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
+        }
+        out.push_str(&format!("  field and invariants: {}\n", self.ways[0]));
+        if self.hamiltonian {
+            out.push_str(&format!(
+                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  written out, fixed steps are \
+                 a loop of machine code where that takes no more than {LONGEST_LOOP} operations\n",
+                self.ways[1], self.ways[2]
+            ));
         }
         if !self.weak.is_empty() {
             out.push_str(&format!(

@@ -1,7 +1,7 @@
 //! A stored run of which something was lost or changed: whoever reads it, goes on with it or exports it gets an error that
 //! names the file and says what to do, or the numbers that were stored; never a panic, never other numbers.
 
-use holonome::store::csv;
+use holonome::store::FORMATS;
 use holonome::{Arrays, Control, Problem, Resumed, RunOptions, Simulation, StepSize, open_run, prepare};
 use std::fmt::Display;
 use std::fs;
@@ -39,7 +39,7 @@ fn told(error: impl Display) -> String {
 
 /// What every reader makes of a finished run: its numbers, and those of the longer run that it becomes.
 fn read_by_all(run: &Path) -> Result<[Arrays; 2], String> {
-    csv::write(&open_run(run).map_err(told)?, std::io::sink()).map_err(told)?;
+    FORMATS[0].write(&open_run(run).map_err(told)?, std::io::sink()).map_err(told)?;
     let before = Arrays::open(run).map_err(told)?;
     assert!(matches!(Simulation::resume(run).map_err(told)?, Resumed::Finished { .. }), "the run was finished");
     Simulation::extend(run, 4.4).map_err(told)?.run(&mut |_| Control::Continue).map_err(told)?;

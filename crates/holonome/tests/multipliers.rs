@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use holonome::store::{StoredRun, csv};
+use holonome::store::{FORMATS, StoredRun};
 use holonome::{
     Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions, prepare,
 };
@@ -155,7 +155,7 @@ fn members_and_components_have_names() {
     // The uppermost rod carries four masses, the next three.
     assert!(anchor[0][0] > link[0][0] && link[0][0] > link[0][1] && link[0][1] > link[0][2] && link[0][2] > 0.0);
     let mut text = Vec::new();
-    csv::write(&StoredRun::open(&finished.folder).unwrap(), &mut text).unwrap();
+    FORMATS[0].write(&StoredRun::open(&finished.folder).unwrap(), &mut text).unwrap();
     let header = String::from_utf8(text).unwrap();
     let header = header.lines().next().unwrap();
     let columns =

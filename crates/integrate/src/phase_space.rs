@@ -122,6 +122,39 @@ pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
 /// A function of the unknowns, of as many values: what is to vanish.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
+/// A function of the model at (t, x).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// ẋ.
+    Field,
+    /// H_q.
+    Slope,
+    /// H_p.
+    Velocity,
+    /// H, in parts whose total it is.
+    Energy,
+    /// g.
+    Constraints,
+    /// Its hidden constraints.
+    Hidden,
+    /// X_{a·h} of the hidden constraints h for multipliers a.
+    HiddenField,
+    /// Dg ẋ + g_t for a rate ẋ.
+    ConstraintRates,
+    /// Dh ẋ + h_t for a rate ẋ.
+    HiddenRates,
+    /// The size of what cancels in g.
+    ConstraintSizes,
+    /// The size of what cancels in the hidden constraints.
+    HiddenSizes,
+    /// V_qq v for a direction v.
+    Second,
+    /// v·V_qqq·v for a direction v.
+    Third,
+    /// V_qq v of the stiff part of V.
+    StiffSecond,
+}
+
 /// The phase space of a model, as a step sees it.
 pub trait PhaseSpace {
     /// Length of the state.
@@ -160,28 +193,11 @@ pub trait PhaseSpace {
     /// The sum of all numbers that these stand for.
     fn total(&mut self, x: &[Value]) -> Value;
 
-    /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
-    fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
-    /// H_q at (t, x).
-    fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
-    /// H_p at (t, x).
-    fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
+    /// A function of the model at (t, x); directions and multipliers follow x.
+    fn ask(&mut self, asked: Asked, t: Value, x: &[Value]) -> Vec<Value>;
 
-    /// g at (t, x).
-    fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
-    /// The hidden constraints X_g(H) + g_t at (t, x).
-    fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value>;
-    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j|, among positions or momenta as x_i is: the size of what cancels in it, which does not vanish
-    /// where a component happens to.
-    fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value>;
     /// X_{λ·g} at (t, x).
     fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
-    /// X_{a·h} of the hidden constraints h at (t, x).
-    fn hidden_field(&mut self, t: Value, x: &[Value], a: &[Value]) -> Vec<Value>;
-    /// Dg ẋ + g_t at (t, x).
-    fn constraint_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value>;
-    /// Dh ẋ + h_t of the hidden constraints h at (t, x).
-    fn hidden_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value>;
     /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on q only.
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
 
@@ -199,13 +215,6 @@ pub trait PhaseSpace {
     fn inverse_inertia(&mut self) -> [Vector; 3];
     /// The torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
     fn torque(&mut self, t: Value, body: &Body) -> Vector;
-    /// H at (t, x).
-    fn energy(&mut self, t: Value, x: &[Value]) -> Value;
-    /// V_qq v at (t, x), of H = ½ pᵀM⁻¹p + V(q, t) or of a part of V. A method that needs it is refused where H is of
-    /// another form.
-    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
-    /// v·V_qqq·v at (t, x), of the same H.
-    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value>;
     /// Newmark's β, a parameter of the method.
     fn beta(&mut self) -> Value;
 
@@ -243,6 +252,69 @@ pub trait PhaseSpace {
 }
 
 impl dyn PhaseSpace + '_ {
+    /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
+    pub fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Field, t, x)
+    }
+
+    /// H_q at (t, x).
+    pub fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Slope, t, x)
+    }
+
+    /// H_p at (t, x).
+    pub fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Velocity, t, x)
+    }
+
+    /// H at (t, x).
+    pub fn energy(&mut self, t: Value, x: &[Value]) -> Value {
+        let parts = self.ask(Asked::Energy, t, x);
+        self.total(&parts)
+    }
+
+    /// g at (t, x).
+    pub fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Constraints, t, x)
+    }
+
+    /// The hidden constraints X_g(H) + g_t at (t, x).
+    pub fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Hidden, t, x)
+    }
+
+    /// X_{a·h} of the hidden constraints h at (t, x).
+    pub fn hidden_field(&mut self, t: Value, x: &[Value], a: &[Value]) -> Vec<Value> {
+        self.ask(Asked::HiddenField, t, &[x, a].concat())
+    }
+
+    /// Dg ẋ + g_t of the constraints g at (t, x).
+    pub fn constraint_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
+        self.ask(Asked::ConstraintRates, t, &[x, rate].concat())
+    }
+
+    /// Dh ẋ + h_t of the hidden constraints h at (t, x).
+    pub fn hidden_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
+        self.ask(Asked::HiddenRates, t, &[x, rate].concat())
+    }
+
+    /// The size of what cancels in each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j|, among positions or momenta as
+    /// x_i is. It does not vanish where a component happens to.
+    pub fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
+        self.ask(if hidden { Asked::HiddenSizes } else { Asked::ConstraintSizes }, t, x)
+    }
+
+    /// V_qq v at (t, x), of H = ½ pᵀM⁻¹p + V(q, t) or of a part of V. A method that needs it is refused where H is of
+    /// another form.
+    pub fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        self.ask(if part == Potential::Stiff { Asked::StiffSecond } else { Asked::Second }, t, &[x, v].concat())
+    }
+
+    /// v·V_qqq·v at (t, x), of the same H.
+    pub fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Third, t, &[x, v].concat())
+    }
+
     /// c a
     pub fn scaled(&mut self, c: f64, a: Value) -> Value {
         let c = self.constant(c);

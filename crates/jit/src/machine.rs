@@ -330,8 +330,7 @@ struct CompiledRows {
     prologue: Prologue,
     /// The last places of the first row in the states, the table and the outputs.
     last: [Option<u32>; 3],
-    /// For vectors of rows, and for single ones.
-    memory: [Executable; 2],
+    memory: Executable,
     shape: Shape,
     spills: usize,
 }
@@ -343,29 +342,25 @@ impl CompiledRows {
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
         let last = places.last();
         let farthest = last.iter().flatten().max().map_or(0, |&last| last as usize) + lanes;
-        let wide = Shape::new(isa, lanes, tape.operations());
-        let wide = Shape { lanes: wide.together(), ..wide };
-        let single = Shape { width: isa.width(1), vectors: 1, ..wide };
+        // No wider than there are rows.
+        let shape = Shape::new(isa, lanes.min(1 << places.rows.max(1).ilog2()), tape.operations());
+        let shape = Shape { lanes: shape.together(), ..shape };
         let prologue = Prologue::new(tape);
         let longest = tape.instructions.len().max(prologue.bound().len());
-        if !wide.reaches(longest) || farthest >= i32::MAX as usize / 8 {
+        if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
         if tape.reads_time() {
             return Err(refused("loops over rows are not told the time"));
         }
-        let mut spills = 0;
-        let mut code = |shape: Shape| {
-            let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
-            if analysis.repairs() {
-                return Err(refused("loops over rows repeat nothing"));
-            }
-            let emitted = emit::rows(&analysis.run(), shape, places);
-            spills = spills.max(emitted.spills * shape.width.numbers());
-            Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })
-        };
-        let memory = [code(wide)?, code(single)?];
-        Ok(CompiledRows { prologue, last, memory, shape: wide, spills })
+        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+        if analysis.repairs() {
+            return Err(refused("loops over rows repeat nothing"));
+        }
+        let emitted = emit::rows(&analysis.run(), shape, places);
+        let spills = emitted.spills * shape.width.numbers();
+        let memory = Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })?;
+        Ok(CompiledRows { prologue, last, memory, shape, spills })
     }
 }
 
@@ -397,26 +392,23 @@ impl RowLoop for CompiledRows {
         assert!(table.len() >= of_table, "the table is too short");
         assert!(out.len() >= of_out, "no room for the outputs");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
-        let first = first_aligned(work);
-        let scratch = work[first..].as_mut_ptr();
         let together = self.shape.together();
+        assert!(rows >= together, "fewer rows than were promised");
+        let aligned = first_aligned(work);
+        let scratch = work[aligned..].as_mut_ptr();
+        let bias = self.shape.bias() as usize;
         let whole = rows / together;
-        let parts = [(0, 0, whole), (1, whole * together, rows - whole * together)];
-        for (which, first, count) in parts {
-            if count == 0 {
-                continue;
-            }
-            // Both find the bound values and the scratch where vectors have them.
-            let shape = if which == 0 { self.shape } else { Shape { width: self.shape.isa.width(1), ..self.shape } };
-            let bias = shape.bias() as usize;
+        // The last rows once more with some before them, of which nothing changes: no output is read.
+        let last = (rows > whole * together).then_some((rows - together, 1));
+        for (first, count) in [(0, whole)].into_iter().chain(last) {
             let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
             let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
             let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.wrapping_byte_add(bias)];
             // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
             // reads and writes elements `place + first` to `place + first + count * together` of the arrays for every
-            // place, one row at a time for single rows, and these exist by the lengths checked above; bound values for all
-            // lanes and scratch for all spills are there too.
-            unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
+            // place, and these exist by the lengths checked above; bound values for all lanes and scratch for all spills are
+            // there too.
+            unsafe { self.memory.call(0, inputs, outputs, count as u64) };
         }
     }
 }

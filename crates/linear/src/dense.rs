@@ -6,10 +6,12 @@
 /// A pivot of at most `tolerance` belongs to a row that depends on those before: it becomes infinite, which makes that
 /// row's part of a solution 0.
 pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
-    for j in 0..n {
-        for i in j..n {
+    for i in 0..n {
+        // The zeros with which a row begins stay: of a band nothing else is looked at.
+        let first = a[i * n..i * n + i].iter().take_while(|entry| **entry == 0.0).count();
+        for j in first..=i {
             let mut sum = a[i * n + j];
-            for k in (0..j).filter(|k| a[k * n + k] != f64::INFINITY) {
+            for k in (first..j).filter(|k| a[k * n + k] != f64::INFINITY) {
                 sum -= a[i * n + k] * a[j * n + k] * a[k * n + k];
             }
             a[i * n + j] = if i > j {

@@ -1,5 +1,5 @@
 //! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h² times
-//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated from both ends at once; others are
+//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated in four chains at once; others are
 //! factored as L U in an order of little fill, on the symmetric closure of their pattern, which is analysed once.
 //!
 //! Nothing here holds numbers: values, right-hand side and scratch come from the caller, and nothing is allocated.
@@ -46,6 +46,17 @@ impl Unpivoted {
         }
     }
 
+    /// The rows in an order in which elimination takes that many, with more than one chain of divisions where that is free.
+    pub fn order(&self) -> Vec<u32> {
+        match &self.kind {
+            Kind::Tridiagonal { .. } => {
+                let (n, middle) = (self.n as u32, self.n as u32 / 2);
+                (0..middle).chain((middle + 1..n).rev()).chain([middle]).collect()
+            }
+            Kind::General(pattern) => pattern.order.clone(),
+        }
+    }
+
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
         !matches!(self.kind, Kind::Tridiagonal { complete: true })
@@ -81,64 +92,142 @@ impl Unpivoted {
             Kind::Tridiagonal { .. } => {
                 let (lower, rest) = values.split_at_mut(self.n);
                 let (diagonal, upper) = rest.split_at_mut(self.n);
-                twisted(lower, diagonal, &upper[..self.n], b, &mut work[..self.n])
+                in_four_chains(lower, diagonal, upper, b, &mut work[..self.n])
             }
             Kind::General(pattern) => pattern.solve(values, b, work),
         }
     }
 }
 
-/// Solves a tridiagonal system from both ends at once, so that two chains of divisions overlap: row i reads
-/// a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i.
-fn twisted(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
+/// Solves a tridiagonal system, row i of which reads a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i: from both ends and from a row
+/// in the middle towards both at once, so that four chains of divisions overlap. a and c are lost.
+fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
     let n = b.len();
-    let (a, d, c, inverse) = (&a[..n], &d[..n], &c[..n], &mut inverse[..n]);
-    // Rows 0 to `middle` downwards, as many and for even n one less from the other end upwards.
+    let (a, d, c, inverse) = (&mut a[..n], &d[..n], &mut c[..n], &mut inverse[..n]);
+    if n < FEWEST_IN_CHAINS {
+        return in_one_chain(a, d, c, b, inverse);
+    }
+    // Rows 0 to `left`, downwards from the first and upwards from the one before `middle`; rows behind that likewise.
     let middle = n / 2;
-    let mut down = Elimination::default();
-    let mut up = Elimination::default();
-    for k in 0..middle {
-        (inverse[k], b[k]) = down.row(if k > 0 { a[k] } else { 0.0 }, d[k], b[k], c[k]);
-        let j = n - 1 - k;
-        if j > middle {
-            (inverse[j], b[j]) = up.row(if k > 0 { c[j] } else { 0.0 }, d[j], b[j], a[j]);
+    let (left, right) = (middle / 2, middle + (n - middle) / 2);
+    let [mut outer_left, mut outer_right] = [Chain::<false>::default(); 2];
+    let mut inner_left = Chain::<true>::from_middle(c[middle - 1], a[middle]);
+    let mut inner_right = Chain::<true>::from_middle(a[middle + 1], c[middle]);
+    // The chains differ by a row or two.
+    for k in 0..(n - 1 - right).max(left).max(right - middle - 1) {
+        let i = k;
+        if i < left {
+            (inverse[i], b[i]) = outer_left.row(if k > 0 { a[i] } else { 0.0 }, d[i], b[i], c[i]);
+        }
+        let i = n - 1 - k;
+        if i > right {
+            (inverse[i], b[i]) = outer_right.row(if k > 0 { c[i] } else { 0.0 }, d[i], b[i], a[i]);
+        }
+        if k + 1 < middle - left {
+            let i = middle - 1 - k;
+            (inverse[i], b[i]) = inner_left.row(if k > 0 { c[i] } else { 1.0 }, d[i], b[i], a[i]);
+            c[i] = inner_left.far;
+        }
+        let i = middle + 1 + k;
+        if i < right {
+            (inverse[i], b[i]) = inner_right.row(if k > 0 { a[i] } else { 1.0 }, d[i], b[i], c[i]);
+            a[i] = inner_right.far;
         }
     }
-    let from_above = if middle > 0 { a[middle] * down.inverse } else { 0.0 };
-    let from_below = if middle + 1 < n { c[middle] * up.inverse } else { 0.0 };
-    let pivot = d[middle] - from_above * down.coupling - from_below * up.coupling;
-    inverse[middle] = 1.0 / pivot;
-    b[middle] = (b[middle] - from_above * down.right - from_below * up.right) * inverse[middle];
-    let (mut left, mut right) = (b[middle], b[middle]);
-    for k in 1..=middle {
-        let i = middle - k;
-        left = (b[i] - c[i] * left) * inverse[i];
-        b[i] = left;
-        let j = middle + k;
-        if j < n {
-            right = (b[j] - a[j] * right) * inverse[j];
-            b[j] = right;
+    // The rows where two chains meet are only coupled to the middle one then.
+    let mut meet = |i: usize, outer: Chain<false>, before: f64, inner: &mut Chain<true>, after: f64| {
+        let factor = before * outer.inverse;
+        let (diagonal, right) = (d[i] - factor * outer.coupling, b[i] - factor * outer.right);
+        (inverse[i], b[i]) = inner.row(after, diagonal, right, 0.0);
+    };
+    meet(left, outer_left, a[left], &mut inner_left, c[left]);
+    meet(right, outer_right, c[right], &mut inner_right, a[right]);
+    inverse[middle] = 1.0 / (d[middle] - inner_left.taken - inner_right.taken);
+    b[middle] = (b[middle] - inner_left.taken_right - inner_right.taken_right) * inverse[middle];
+    let u = b[middle];
+    b[left] = (b[left] - inner_left.far * u) * inverse[left];
+    b[right] = (b[right] - inner_right.far * u) * inverse[right];
+    let [mut of_outer_left, mut of_inner_left] = [b[left]; 2];
+    let [mut of_outer_right, mut of_inner_right] = [b[right]; 2];
+    for k in 1..=left.max(middle - left).max(right - middle).max(n - 1 - right) {
+        if k <= left {
+            let i = left - k;
+            of_outer_left = (b[i] - c[i] * of_outer_left) * inverse[i];
+            b[i] = of_outer_left;
+        }
+        let i = left + k;
+        if i < middle {
+            of_inner_left = (b[i] - c[i] * u - a[i] * of_inner_left) * inverse[i];
+            b[i] = of_inner_left;
+        }
+        let i = right - k;
+        if i > middle {
+            of_inner_right = (b[i] - a[i] * u - c[i] * of_inner_right) * inverse[i];
+            b[i] = of_inner_right;
+        }
+        let i = right + k;
+        if i < n {
+            of_outer_right = (b[i] - a[i] * of_outer_right) * inverse[i];
+            b[i] = of_outer_right;
         }
     }
     Pivots::of_inverses(inverse)
 }
 
-/// Where an elimination stands: the inverse of the last pivot, that row's right-hand side, and its coupling to the next.
-#[derive(Default)]
-struct Elimination {
+/// Rows from which on a tridiagonal system is long enough for four chains.
+const FEWEST_IN_CHAINS: usize = 12;
+
+/// The same from the first row to the last, for a few rows.
+fn in_one_chain(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
+    let mut chain = Chain::<false>::default();
+    for i in 0..b.len() {
+        (inverse[i], b[i]) = chain.row(if i > 0 { a[i] } else { 0.0 }, d[i], b[i], c[i]);
+    }
+    let mut after = 0.0;
+    for i in (0..b.len()).rev() {
+        after = (b[i] - if i + 1 < b.len() { c[i] * after } else { 0.0 }) * inverse[i];
+        b[i] = after;
+    }
+    Pivots::of_inverses(inverse)
+}
+
+/// Where a chain of eliminations stands: the inverse of the last pivot, that row's right-hand side, and its coupling to the
+/// next. One that comes from the `MIDDLE` row couples all of its rows to that.
+#[derive(Clone, Copy, Default)]
+struct Chain<const MIDDLE: bool> {
     inverse: f64,
     right: f64,
     coupling: f64,
+    /// The last row's coupling to the middle one, and that one's to the next row.
+    far: f64,
+    back: f64,
+    /// What all rows take from the middle one's diagonal and right-hand side.
+    taken: f64,
+    taken_right: f64,
 }
 
-impl Elimination {
+impl<const MIDDLE: bool> Chain<MIDDLE> {
+    /// Before its first row, which is coupled to the middle one by `far`, and that one to it by `back`. The coupling of that
+    /// row to the one before is to be given as 1: then `far` stays as it is.
+    fn from_middle(far: f64, back: f64) -> Chain<MIDDLE> {
+        Chain { inverse: -1.0, coupling: 0.0, far, back, ..Chain::default() }
+    }
+
     /// The next row; gives the inverse of its pivot and its right-hand side.
-    #[inline]
+    #[inline(always)]
     fn row(&mut self, before: f64, diagonal: f64, right: f64, after: f64) -> (f64, f64) {
         let factor = before * self.inverse;
-        let pivot = diagonal - factor * self.coupling;
-        *self = Elimination { inverse: 1.0 / pivot, right: right - factor * self.right, coupling: after };
-        (self.inverse, self.right)
+        let inverse = 1.0 / (diagonal - factor * self.coupling);
+        let right = right - factor * self.right;
+        if MIDDLE {
+            self.far *= -factor;
+            let factor = self.back * inverse;
+            self.taken += factor * self.far;
+            self.taken_right += factor * right;
+            self.back = -factor * after;
+        }
+        (self.inverse, self.right, self.coupling) = (inverse, right, after);
+        (inverse, right)
     }
 }
 

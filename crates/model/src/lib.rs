@@ -14,6 +14,7 @@ pub mod elaborate;
 pub mod functional;
 pub mod graph;
 pub mod points;
+pub mod policy;
 pub mod rows;
 pub mod scales;
 pub mod syntax;

@@ -3,10 +3,10 @@
 mod support;
 
 use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::policy::{LARGEST_STRAIGHT, Way};
 use holonome_model::rows::BLOCK;
-use holonome_model::templated::{LARGEST_STRAIGHT, RowField, suits};
+use holonome_model::templated::RowField;
 use holonome_model::treatment::structure::ambient_points;
-use holonome_model::treatment::unrolled::LARGEST_UNROLLED;
 
 /// H of a lattice with everything that a row may read, and integrals that are none.
 fn lattice(n: usize) -> String {
@@ -92,7 +92,7 @@ fn families_are_read_backwards_and_in_steps() {
 fn only_large_models_are_run_by_rows() {
     let suits = |text: &str| {
         let model = support::model(text);
-        (model.unrolled_size(), suits(&model, LARGEST_UNROLLED))
+        (model.unrolled_size(), Way::of_field(&model).by_rows)
     };
     let chain = support::file("models/fpu.holo");
     for (n, expected) in [(10, false), (1000, false), (10_000, true), (100_000, true)] {

@@ -4,6 +4,7 @@ use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::{Bound, CompiledSystem, Watching, march};
+use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
@@ -16,10 +17,6 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::deviation;
 use std::ops::Range;
-
-/// A step is compiled as a whole up to this many operations in its stages: about what the first-level instruction cache
-/// holds. Beyond, the stages are a loop around the compiled field.
-const LONGEST_STEP: usize = 4000;
 
 /// What of a method's step is compiled as a whole.
 #[derive(Default)]

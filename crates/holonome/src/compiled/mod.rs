@@ -21,6 +21,7 @@ pub use step::single_step;
 pub use vectors::StateVectors;
 
 use crate::backend::compile;
+use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
 use deferred::Deferred;
 pub(crate) use formula::Formula;
 use holonome_integrate::scales::{Role, Vectors};
@@ -204,13 +205,6 @@ impl Bound {
         self.kernel.outputs()
     }
 }
-
-/// Systems up to this many operations in field and invariants watch and correct by kernels of their own, in straight
-/// lines; larger ones by sparse linear algebra on F and DF.
-const SMALL_SYSTEM: usize = 4000;
-
-/// Invariants up to this number: the formulas of a correction grow with its cube.
-const FEW_INVARIANTS: usize = 24;
 
 /// The compiled system: field, invariants, their Jacobian, and the field's directional derivative.
 pub struct CompiledSystem {

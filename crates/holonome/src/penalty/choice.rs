@@ -45,6 +45,9 @@ const PILOT_SAMPLES: u64 = 201;
 /// Its tolerance: v is wanted to a few per cent.
 const PILOT_TOLERANCE: f64 = 1e-6;
 
+/// Steps that are not too long for the motion give the same v as half of them, but for this part.
+const AGREEMENT: f64 = 0.05;
+
 /// ω₀ of the two runs from which a tolerance's ω is found, where there is no step.
 const TRIAL: f64 = 20.0;
 
@@ -201,8 +204,11 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Res
     };
     if by_rows {
         // The forces that keep many constraints in a field take a multiple of what a step does that keeps them.
-        if let Ok((largest, true)) = pilot(problem.clone(), "rattle", StepSize::Fixed(h), 2) {
-            return Ok(largest);
+        let rattle = |h: f64| pilot(problem.clone(), "rattle", StepSize::Fixed(h), 2);
+        if let (Ok((whole, true)), Ok((half, true))) = (rattle(h), rattle(h / 2.0))
+            && (whole - half).abs() <= AGREEMENT * half
+        {
+            return Ok(half);
         }
     }
     // Steps may be long against the peaks of a speed.

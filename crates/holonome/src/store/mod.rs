@@ -35,8 +35,8 @@ mod background;
 mod checksum;
 mod chunks;
 mod create;
-pub mod csv;
 mod error;
+mod export;
 mod files;
 mod layout;
 mod names;
@@ -50,6 +50,7 @@ mod zarr;
 pub(crate) mod tests;
 
 pub use error::StoreError;
+pub use export::{FORMATS, Format};
 pub(crate) use files::replace;
 pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::{Checkpoint, Status};

@@ -7,7 +7,7 @@
 use super::nodes::Nodes;
 use super::recorder::Recorder;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Part, PhaseSpace, Value};
+use holonome_integrate::phase_space::{Asked, Part, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -92,7 +92,7 @@ impl Flows {
 
     fn motion(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
-        let velocity = space.h_p(t, x);
+        let velocity = space.ask(Asked::Velocity, t, x);
         let mut moved = (space as &mut dyn PhaseSpace).moved(&x[..n], tau, &velocity);
         moved.extend(&x[n..]);
         let inverse_masses = space.at(&self.inverse_masses, t, x);
@@ -131,7 +131,7 @@ impl Flows {
     /// Takes the round-off of the rotations off the constraints, which it would leave steadily: cos² + sin² is not 1.
     fn round(&self, space: &mut Recorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
-        let residuals = space.constraints(t, x);
+        let residuals = space.ask(Asked::Constraints, t, x);
         let (zero, one) = (space.constant(0.0), space.constant(1.0));
         for (k, sphere) in self.spheres.iter().enumerate() {
             let mut lambda = vec![zero; self.spheres.len()];
@@ -162,7 +162,7 @@ impl Flows {
 
     fn kick(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
-        let mut force = space.h_q(t, x);
+        let mut force = space.ask(Asked::Slope, t, x);
         if let Some(stiffness) = &self.stiffness {
             let stiffness = space.at(stiffness, t, x);
             for i in 0..n {

@@ -8,11 +8,13 @@ use super::nodes::Nodes;
 use super::program::Taken;
 use super::recorder::{self, Calls};
 use crate::compiled::{Formula, Watching, WideBound};
+use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::CLOSE;
 use holonome_integrate::phase_space::Watched;
 use holonome_integrate::scheme::map::{Blocks, Carry, LoopPlaces, Outputs};
 use holonome_integrate::state::Cost;
+use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::op::Binary;
@@ -27,14 +29,8 @@ use std::sync::Arc;
 type Trace = recorder::Trace<Nodes>;
 type System = recorder::System<Nodes>;
 
-/// A step is written out up to this many operations: about what the first-level instruction cache holds.
-const LONGEST_STEP: usize = 4000;
-
 /// Steps by which a loop is tried.
 const TRIAL_STEPS: u64 = 1024;
-
-/// Systems up to this size are eliminated in formulas.
-const LARGEST_SYSTEM: usize = 16;
 
 /// Where the numbers of a lane stand, one row after the other.
 #[derive(Clone, Debug)]
@@ -214,7 +210,7 @@ impl Ingredients<'_> {
         let (outputs, rows) = written.step(self, most);
         let (g, roots) = fuse(&written.graph, &outputs);
         let tape = Tape::of_fused(&g, &roots, outputs.len(), self.parameter_count());
-        (tape.operations() <= LONGEST_STEP).then_some((tape, rows))
+        (tape.operations() <= LONGEST_LOOP).then_some((tape, rows))
     }
 
     /// The pivots of watched systems at a state where nothing is carried.
@@ -229,8 +225,10 @@ impl Ingredients<'_> {
 impl Many {
     /// The loop, if the step is small enough to be written out.
     pub fn new(of: &Ingredients) -> Option<Many> {
-        let large = |(system, most): (&System, &Taken)| system.rows.len() > LARGEST_SYSTEM && most.sweeps == 0;
-        if of.trace.systems.iter().zip(of.most).any(large) {
+        // Without writing it out first.
+        let eliminations = of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
+        let operations: usize = eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
+        if of.substeps.len() * operations > LONGEST_LOOP {
             return None;
         }
         let first = of.most_first.and_then(|most| {
@@ -562,7 +560,7 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
 
 /// Adds to the largest residual whether an eigenvalue of a matrix that is to be definite is notable.
 fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
-    let mut matrix = matrix(g, trace, system, known);
+    let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
     let notable = g.constant(crate::watched::NOTABLE);
     for i in 0..matrix.size() {
         let shifted = g.sub(matrix.get(i, i), notable);
@@ -577,13 +575,31 @@ fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Nod
     })
 }
 
-/// The Newton matrix of a system.
-fn matrix(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>) -> Matrix {
+impl System {
+    fn unpivoted(&self) -> Unpivoted {
+        Unpivoted::new(self.rows.len(), &self.entries())
+    }
+
+    /// The order in which its rows are eliminated.
+    fn elimination_order(&self) -> Vec<u32> {
+        match self.rows.len() {
+            rows if rows <= FEW_ROWS => (0..rows as u32).collect(),
+            _ => self.unpivoted().order(),
+        }
+    }
+}
+
+/// The Newton matrix of a system, its rows in an `order`.
+fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &FxHashMap<Node, Node>) -> Matrix {
     let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
     let values = g.copy_from(&trace.symbols.graph, &entries, known);
-    let mut matrix = Matrix::zeros(g, system.rows.len());
+    let mut position = vec![0; order.len()];
+    for (new, &old) in order.iter().enumerate() {
+        position[old as usize] = new;
+    }
+    let mut matrix = Matrix::zeros(g, order.len());
     for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
-        matrix.set(i as usize, j as usize, value);
+        matrix.set(position[i as usize], position[j as usize], value);
     }
     matrix
 }
@@ -599,7 +615,7 @@ fn solve(
     residual: &mut Node,
 ) -> Vec<(Node, usize)> {
     let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
-    let mut inverse = None;
+    let (mut inverse, order) = (None, system.elimination_order());
     for iteration in 0..count {
         known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
         let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
@@ -617,12 +633,13 @@ fn solve(
             }
         }
         if !reuses {
-            let matrix = matrix(g, trace, system, known);
+            let matrix = matrix(g, trace, system, &order, known);
             inverse = Some(Inverse::new(g, matrix));
         }
+        let residuals: Vec<Node> = order.iter().map(|&row| residuals[row as usize]).collect();
         let steps = inverse.as_ref().map_or(Vec::new(), |inverse| inverse.times(g, &residuals));
-        for (unknown, step) in unknowns.iter_mut().zip(steps) {
-            *unknown = g.sub(*unknown, step);
+        for (&unknown, step) in order.iter().zip(steps) {
+            unknowns[unknown as usize] = g.sub(unknowns[unknown as usize], step);
         }
     }
     known.extend(system.unknowns.iter().copied().zip(unknowns));

@@ -34,7 +34,8 @@ use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_model::elaborate::model::Model;
-use holonome_model::templated::{self, RowMechanics};
+use holonome_model::policy::Way;
+use holonome_model::templated::RowMechanics;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::{Mechanics, mechanics};
 use holonome_model::treatment::structure::Kind;
@@ -220,7 +221,7 @@ fn step_of_length(
 fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
     let written_out = needs.recognised() || method.treatment.moves_the_state();
-    let large = model.is_hamiltonian() && templated::repeats(model) && templated::is_holonomic(model);
+    let large = Way::of_step(model, method.scheme.explicit, method.substeps().len()).by_rows;
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
     (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })

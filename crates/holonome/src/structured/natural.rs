@@ -1,14 +1,12 @@
 //! Whether H is natural: ½ pᵀM⁻¹p + V(q, t) with a constant, positive definite M.
 
 use crate::component_names::component_names;
+use crate::policy::LARGEST_FULL_MASS;
 use holonome_linear::rank::positive_definite;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::evaluate;
-
-/// Up to this size a full inverse mass matrix is looked at as a whole; of a larger one only its diagonal.
-const LARGEST_FULL: usize = 1000;
 
 /// Why H is not natural, if it is not, and what to use.
 ///
@@ -58,7 +56,7 @@ fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {
     }
     let mut values = at(&entries).into_iter();
     let mut diagonal = vec![0.0; n];
-    let mut full = vec![0.0; if n <= LARGEST_FULL { n * n } else { 0 }];
+    let mut full = vec![0.0; if n <= LARGEST_FULL_MASS { n * n } else { 0 }];
     for (i, row) in rows.iter().enumerate() {
         for (&(column, _), value) in row.iter().zip(&mut values) {
             let j = column as usize - n;

@@ -3,9 +3,9 @@
 use super::functions::{Curvature, Functions};
 use super::recorder::Recorder;
 use super::rigid_body::RigidBody;
-use super::symbols::{Asked, Symbols};
+use super::symbols::Symbols;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Body, Equation, Part, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Body, Equation, Part, Value, Vector};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,10 +1,10 @@
 //! A phase space that records what a step computes: its values become quantities of [`Symbols`], its equations systems to
 //! solve. What the quantities are, nodes of a graph for a small model or columns for a large one, is none of its business.
 
-use super::symbols::{Asked, Symbols};
+use super::symbols::Symbols;
 use holonome_integrate::newton::Task;
 use holonome_integrate::phase_space::{
-    Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Potential, Residual, Value, Vector, Watched,
+    Asked, Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
@@ -277,19 +277,6 @@ impl<S: Symbols> Recorder<S> {
         self.calls.iter().fold(Calls::default(), |sum, call| sum.plus(call.counts))
     }
 
-    /// A function of the model that counts.
-    fn called(&mut self, counts: Calls, asked: Asked, t: Value, x: &[Value]) -> Vec<Value> {
-        let values = self.ask(asked, t, x);
-        let arguments = symbols::<S>(&[&[t], x].concat());
-        let found = self::values::<S>(&values);
-        self.calls.push(Call { counts, arguments, values });
-        found
-    }
-
-    fn ask(&mut self, asked: Asked, t: Value, x: &[Value]) -> Vec<S::Symbol> {
-        self.symbols.ask(asked, S::symbol(t), &symbols::<S>(x))
-    }
-
     /// Turns a complete frame into a system to solve.
     fn close(&mut self, frame: Frame<S::Symbol>, watched: Watched) {
         // The equations' own guesses first: those of equations inside may depend on them, and so may sizes.
@@ -383,44 +370,27 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         S::value(self.symbols.total(symbols::<S>(x)))
     }
 
-    fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        self.called(Calls { field: 1, ..Calls::default() }, Asked::Field, t, x)
-    }
-
-    fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        self.called(Calls { gradient: 1, ..Calls::default() }, Asked::Slope, t, x)
-    }
-
-    fn h_p(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::Velocity, t, x))
-    }
-
-    fn constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::Constraints, t, x))
-    }
-
-    fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::Hidden, t, x))
-    }
-
-    fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
-        values::<S>(&self.ask(if hidden { Asked::HiddenSizes } else { Asked::ConstraintSizes }, t, x))
+    fn ask(&mut self, asked: Asked, t: Value, x: &[Value]) -> Vec<Value> {
+        let arguments = symbols::<S>(&[&[t], x].concat());
+        let values = self.symbols.ask(asked, arguments[0], &arguments[1..]);
+        let found = self::values::<S>(&values);
+        let counted = |counts, arguments, values| Some(Call { counts, arguments, values });
+        let call = match asked {
+            Asked::Field => counted(Calls { field: 1, ..Calls::default() }, arguments, values),
+            Asked::Slope => counted(Calls { gradient: 1, ..Calls::default() }, arguments, values),
+            // However many directions it is taken along, it is one evaluation of second derivatives.
+            Asked::Second | Asked::StiffSecond => {
+                let positions = arguments[..=self.symbols.degrees()].to_vec();
+                counted(Calls { hessian: 1, ..Calls::default() }, positions, Vec::new())
+            }
+            _ => None,
+        };
+        self.calls.extend(call);
+        found
     }
 
     fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         S::constraint_field(self, t, x, lambda)
-    }
-
-    fn hidden_field(&mut self, t: Value, x: &[Value], a: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::HiddenField, t, &[x, a].concat()))
-    }
-
-    fn constraint_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::ConstraintRates, t, &[x, rate].concat()))
-    }
-
-    fn hidden_rates(&mut self, t: Value, x: &[Value], rate: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::HiddenRates, t, &[x, rate].concat()))
     }
 
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
@@ -459,24 +429,6 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
 
     fn torque(&mut self, t: Value, body: &Body) -> Vector {
         S::torque(self, t, body)
-    }
-
-    fn energy(&mut self, t: Value, x: &[Value]) -> Value {
-        let energies = self.ask(Asked::Energy, t, x);
-        S::value(self.symbols.total(energies))
-    }
-
-    fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
-        // However many directions it is taken along, it is one evaluation of second derivatives.
-        let mut arguments = vec![S::symbol(t)];
-        arguments.extend(symbols::<S>(&x[..self.symbols.degrees()]));
-        self.calls.push(Call { counts: Calls { hessian: 1, ..Calls::default() }, arguments, values: Vec::new() });
-        let asked = if part == Potential::Stiff { Asked::StiffSecond } else { Asked::Second };
-        values::<S>(&self.ask(asked, t, &[x, v].concat()))
-    }
-
-    fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
-        values::<S>(&self.ask(Asked::Third, t, &[x, v].concat()))
     }
 
     fn beta(&mut self) -> Value {

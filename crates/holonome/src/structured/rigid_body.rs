@@ -12,7 +12,7 @@ mod recognition;
 use super::nodes::Nodes;
 use super::recorder::Recorder;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Body, PhaseSpace, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Body, PhaseSpace, Value, Vector};
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::mechanics::Mechanics;
 
@@ -120,11 +120,11 @@ impl RigidBody {
         let x = self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
         match &self.carrier {
             Carrier::Momentum(_) => {
-                let upward = space.h_q(t, &x);
+                let upward = space.ask(Asked::Slope, t, &x);
                 moment(space, &body.attitude, &rows(&upward))
             }
             Carrier::Velocity(_) => {
-                let rate = space.field(t, &x);
+                let rate = space.ask(Asked::Field, t, &x);
                 self.momentum(space, &body.attitude, &rate[self.second..])
             }
         }

@@ -2,39 +2,10 @@
 //! family.
 
 use super::recorder::Recorder;
-use holonome_integrate::phase_space::{Body, Equation, Part, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Body, Equation, Part, Value, Vector};
 use holonome_model::graph::op::{Binary, Unary};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
-
-/// A function of the model at (t, x).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// ẋ.
-    Field,
-    /// H_q.
-    Slope,
-    /// H_p.
-    Velocity,
-    /// H, in parts whose total it is.
-    Energy,
-    /// g.
-    Constraints,
-    /// Its hidden constraints.
-    Hidden,
-    /// X_{a·h} of the hidden constraints h, for multipliers a that follow x.
-    HiddenField,
-    /// The rates of constraints and of hidden ones, for a ẋ that follows x.
-    ConstraintRates,
-    HiddenRates,
-    /// What cancels in either.
-    ConstraintSizes,
-    HiddenSizes,
-    /// V_qq v and v·V_qqq·v for a direction v that follows x; the first of the stiff part of V, too.
-    Second,
-    Third,
-    StiffSecond,
-}
 
 /// A model's quantities and functions, as they are recorded.
 pub trait Symbols: Sized {

@@ -154,7 +154,7 @@ pub struct Rates {
     judged: Vec<bool>,
     /// Whether the motion may leave the constraint set.
     may_leave: bool,
-    /// Whether feedback holds what is judged.
+    /// Whether feedback or a projection holds what is judged.
     pulls: bool,
     /// The constraint that each row is the rate of.
     constraint_of: Vec<Option<usize>>,
@@ -195,7 +195,7 @@ impl Rates {
         Rates {
             judged,
             may_leave: !holds,
-            pulls: treatment == Treatment::Feedback,
+            pulls: matches!(treatment, Treatment::Feedback | Treatment::Projection),
             constraint_of: invariants.constraints_of_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
@@ -210,7 +210,7 @@ impl Rates {
     }
 
     /// How many steps may be made in one block, so that a claim that fails for a while is seen to. Corrections tell by
-    /// their innovation; what nothing holds does no harm, and its drift tells in the end.
+    /// their innovation, projections do not; what nothing holds does no harm, and its drift tells in the end.
     pub fn longest_block(&self) -> u64 {
         match (self.judges() && self.may_leave, self.pulls) {
             (false, _) => u64::MAX,

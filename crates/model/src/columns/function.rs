@@ -2,6 +2,7 @@
 
 use crate::functional::{Evened, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
+use crate::policy::PILE;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -119,10 +120,6 @@ impl Members {
         self.list.is_empty()
     }
 }
-
-/// Contributions of one formula to one output from which on the output is accumulated. Fewer are added up in a register,
-/// in a formula that equal members share; nodes of a net have up to six.
-const PILE: usize = 8;
 
 /// The formulas of one template, with the first two rows of each of its stretches.
 #[derive(Clone, Debug)]

@@ -14,13 +14,14 @@ pub use projection::{Projected, Projection, project_initial};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
+use crate::policy::Way;
 use crate::rows::RowProgram;
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
-use crate::templated::{self, RowField};
+use crate::templated::RowField;
 use crate::treatment::dirac;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
-use crate::treatment::unrolled::{LARGEST_UNROLLED, TooLarge, unroll};
+use crate::treatment::unrolled::{TooLarge, unroll};
 use crate::treatment::{Field, watch_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
@@ -114,7 +115,7 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
         // Derivatives of what does not exist say nothing.
         found.is_sound().then_some(off)
     };
-    if templated::suits(model, LARGEST_UNROLLED) {
+    if Way::of_field(model).by_rows {
         let (field, off) = beside(|| RowField::new(model), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);

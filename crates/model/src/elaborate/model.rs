@@ -1,6 +1,6 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
-use super::expression::Depends;
+use super::expression::{Depends, MOMENTUM};
 use super::shape::Shape;
 use super::start::Start;
 use crate::functional::Functional;
@@ -255,6 +255,11 @@ impl Model {
         matches!(self.dynamics, Dynamics::Hamiltonian(..))
     }
 
+    /// Whether no constraint depends on momenta.
+    pub fn is_holonomic(&self) -> bool {
+        self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
+    }
+
     /// Everything that is a formula: the right-hand side, constraints, integrals, observables.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
@@ -279,6 +284,13 @@ impl Model {
     /// Nodes of the unrolled model before any derivative, at most.
     pub fn unrolled_size(&self) -> usize {
         self.functionals().map(Functional::unrolled_size).sum()
+    }
+
+    /// The same of what a step is made of: the right-hand side and the constraints.
+    pub fn unrolled_dynamics(&self) -> usize {
+        let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
+        let constraints = self.constraints.iter().map(|q| q.functional.unrolled_size());
+        dynamics.unrolled_size() + constraints.sum::<usize>()
     }
 
     /// Nodes of all its templates.

@@ -95,6 +95,8 @@ pub struct RowPlaces {
     pub states: Vec<RowPlace>,
     /// One for every output.
     pub outputs: Vec<u32>,
+    /// How many rows a run has at least.
+    pub rows: usize,
 }
 
 impl RowPlaces {
@@ -133,7 +135,7 @@ pub trait RowLoop: Send + Sync {
     /// Scratch needed by [`RowLoop::rebind`].
     fn prologue_len(&self) -> usize;
 
-    /// Evaluates the outputs of so many rows over the states `x` and the table.
+    /// Evaluates the outputs of so many rows, no fewer than [`RowPlaces::rows`], over the states `x` and the table.
     fn run(&self, rows: usize, bound: &[f64], arrays: [&[f64]; 2], out: &mut [f64], work: &mut [f64]);
 }
 

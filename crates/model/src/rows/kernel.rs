@@ -53,9 +53,10 @@ impl RowKernel {
             if let Some(line) = &piece.line {
                 let straight = program.straight(which);
                 let together = rows_together(piece);
-                let apart = || (0..piece.outputs.len()).map(|k| (k * together) as u32).collect();
+                let apart = || (0..piece.outputs.len()).map(|k| (k * most_together(together)) as u32).collect();
                 let outputs = straight.cloned().unwrap_or_else(apart);
-                let places = RowPlaces { states: line.moving.clone(), outputs };
+                let rows = if straight.is_some() { piece.rows } else { piece.rows.min(BLOCK) };
+                let places = RowPlaces { states: line.moving.clone(), outputs, rows };
                 match backend.compile_rows(&line.tape(piece), &places) {
                     Ok(rows) if straight.is_some() => return Code::Rows(rows),
                     Ok(rows) => return Code::Added(rows, together),
@@ -137,7 +138,7 @@ impl RowKernel {
                 LINE + BLOCK + slots + results + kernel.work_len()
             }
             Code::Rows(rows) => loop_len(piece, &**rows),
-            Code::Added(rows, together) => piece.outputs.len() * together + loop_len(piece, &**rows),
+            Code::Added(rows, together) => piece.outputs.len() * most_together(*together) + loop_len(piece, &**rows),
             Code::Segments(rows, segments) => {
                 segments.still.len() + piece.outputs.len() + segments.order.len() + rows.work_len()
             }
@@ -187,18 +188,17 @@ impl RowKernel {
                     });
                 }
                 Code::Added(rows, together) => {
-                    let (results, work) = work.split_at_mut(piece.outputs.len() * together);
+                    let (results, work) = work.split_at_mut(piece.outputs.len() * most_together(*together));
                     self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
-                        for first in (0..piece.rows).step_by(*together) {
-                            let count = (*together).min(piece.rows - first);
-                            rows.run(
-                                count,
-                                bound,
-                                arrays.map(|array| array.get(first..).unwrap_or(&[])),
-                                results,
-                                work,
-                            );
-                            piece.add_results(results, *together, first..first + count, out);
+                        let mut first = 0;
+                        while first < piece.rows {
+                            // Rows of less than a block join those before them, so that no loop is too short for vectors.
+                            let rest = piece.rows - first;
+                            let count = if rest < *together + BLOCK { rest } else { *together };
+                            let arrays = arrays.map(|array| array.get(first..).unwrap_or(&[]));
+                            rows.run(count, bound, arrays, results, work);
+                            piece.add_results(results, most_together(*together), first..first + count, out);
+                            first += count;
                         }
                     });
                 }
@@ -254,20 +254,16 @@ impl RowKernel {
         let (still, work) = work.split_at_mut(segments.still.len());
         let (sums, work) = work.split_at_mut(piece.outputs.len());
         let (room, work) = work.split_at_mut(segments.order.len());
-        let width = piece.slots.len() + piece.outputs.len();
         segments.order.with(out, room, |out| {
-            for (places, &count) in piece.places.chunks_exact(width).zip(&piece.blocks) {
-                for (still, &slot) in still.iter_mut().zip(&segments.still) {
-                    *still = array(piece.slots[slot].1)[places[slot].entry(&[], 0) as usize];
+            for (([of_x, of_table, of_out], entries, summed), &count) in segments.starts().zip(&piece.blocks) {
+                for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
+                    *still = array(piece.slots[slot].1)[entry as usize];
                 }
-                let [of_x, of_table, of_out] = segments.shifts(places);
                 let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
                 rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
-                let outputs = places[piece.slots.len()..].iter().zip(&segments.places.outputs);
-                for ((place, output), sum) in outputs.zip(&*sums) {
-                    if output.is_none() {
-                        out[segments.order.place(place.entry(&[], 0)) as usize] += sum;
-                    }
+                let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
+                for ((_, sum), &place) in outputs.zip(summed) {
+                    out[place as usize] += sum;
                 }
             }
         });
@@ -327,6 +323,11 @@ fn loop_len(piece: &Piece, rows: &dyn RowLoop) -> usize {
 /// How many rows of a piece run in one loop before they are added up: whole blocks whose results stay in the cache.
 fn rows_together(piece: &Piece) -> usize {
     BLOCK * (MOST_NUMBERS / (BLOCK * piece.outputs.len())).max(1)
+}
+
+/// How many they are at most, with the rows of a last block that is not whole.
+fn most_together(together: usize) -> usize {
+    together + BLOCK
 }
 
 impl Piece {

@@ -169,8 +169,8 @@ pub(super) struct Segments {
     pub still: Vec<usize>,
     /// How the outputs are put so that those of the next row stand behind those of a row.
     pub order: Order,
-    /// A slot or output that moves in each of states, table and outputs, if any does, with the place of its first segment.
-    moving: [Option<(usize, u32)>; 3],
+    /// What [`Segments::starts`] gives, one segment behind the other.
+    starts: Vec<u32>,
 }
 
 impl Segments {
@@ -267,15 +267,23 @@ impl Segments {
             states: (0..slots).map(state).collect(),
             outputs: (slots..width).map(|k| moves[k].then_some(bases[k])).collect(),
         };
-        Some(Segments { places, table, still, order, moving })
+        let mut starts = Vec::new();
+        for (block, _) in blocks() {
+            starts.extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(block, k) - base)));
+            starts.extend(still.iter().map(|&k| block[k].entry(&[], 0)));
+            starts.extend((slots..width).filter(|&k| !moves[k]).map(|k| first(block, k)));
+        }
+        Some(Segments { places, table, still, order, starts })
     }
 
-    /// By how much a segment with these places stands behind the first in states, table and outputs.
-    pub fn shifts(&self, places: &[Places]) -> [usize; 3] {
-        let [of_x, of_table, of_out] =
-            self.moving.map(|moving| moving.map(|(k, base)| (places[k].entry(&[], 0), base)));
-        let behind = |(first, base): (u32, u32)| (first - base) as usize;
-        let of_out = of_out.map(|(first, base)| behind((self.order.place(first), base)));
-        [of_x.map_or(0, behind), of_table.map_or(0, behind), of_out.unwrap_or(0)]
+    /// For every segment by how much it stands behind the first in states, table and outputs, the entries of what stays, and
+    /// the places of outputs that the sums are added to.
+    pub fn starts(&self) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
+        let summed = self.places.outputs.iter().filter(|place| place.is_none()).count();
+        self.starts.chunks_exact(3 + self.still.len() + summed).map(|starts| {
+            let (shifts, rest) = starts.split_at(3);
+            let (entries, sums) = rest.split_at(self.still.len());
+            ([shifts[0], shifts[1], shifts[2]].map(|shift| shift as usize), entries, sums)
+        })
     }
 }

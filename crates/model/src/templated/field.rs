@@ -2,33 +2,14 @@
 
 use super::mechanics::RowMechanics;
 use crate::columns::{Column, Jacobian, Stored, pieces};
-use crate::elaborate::expression::{MOMENTUM, TIME};
+use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
-use crate::functional::{Functional, Source, Term};
+use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
 use crate::treatment::penalty::Watched;
-use crate::treatment::unrolled::MOST_CONSTRAINTS;
 use crate::treatment::{InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Operations of a model, derivatives not counted, up to which it is written out whatever its form: straight-line code
-/// runs as fast as rows do or faster up to about here, and beyond takes longer to make than it saves.
-pub const LARGEST_STRAIGHT: usize = 200_000;
-
-/// The same of a sum over pairs: its rows fill vectors, from some thirty bodies on, and every formula written out takes its
-/// time to make.
-const LARGEST_DENSE: usize = 10_000;
-
-/// How many rows of a template read the same component of the state in the same place, on the average, where a model is
-/// dense: those of a dozen bodies and more.
-const DENSE: usize = 5;
-
-/// The same of a model with constraints, whose forces take an elimination that fills up when it is written out.
-pub const LARGEST_CONSTRAINED: usize = 5_000;
-
-/// Rows pay where a template has this many of them on the average.
-const ROWS_PER_TEMPLATE: usize = 16;
 
 /// A vector field with its invariants, row by row: what [`Field`](crate::treatment::Field) is for a model that is
 /// written out.
@@ -56,56 +37,6 @@ pub struct RowField {
     pub layout: Arc<Layout>,
 }
 
-/// Whether a model is run over rows: it is too large for straight-line code to be fast, and its constraints, if it has
-/// any, are those of a Hamiltonian model on its positions.
-pub fn suits(model: &Model, largest_unrolled: usize) -> bool {
-    let size = model.unrolled_size();
-    let templates = model.template_size();
-    let largest = match model.constraints.is_empty() {
-        true if size > LARGEST_DENSE && size <= LARGEST_STRAIGHT && is_dense(model) => LARGEST_DENSE,
-        true => LARGEST_STRAIGHT,
-        false => LARGEST_CONSTRAINED,
-    };
-    let repeats = size > largest && size / ROWS_PER_TEMPLATE >= templates;
-    let holonomic = model.is_hamiltonian() && is_holonomic(model);
-    let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
-    (model.constraints.is_empty() || holonomic) && (repeats || size > largest_unrolled || scalars > MOST_CONSTRAINTS)
-}
-
-/// Whether a sum of a model goes over pairs: most rows of a template share each of their inputs with others.
-fn is_dense(model: &Model) -> bool {
-    let (Dynamics::Hamiltonian(functional, _) | Dynamics::Field(functional)) = &model.dynamics;
-    let shared = |term: &Term| {
-        let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State);
-        let distinct = |slot: usize| {
-            let mut seen = vec![false; model.dimension()];
-            (0..term.rows()).filter(|&row| !std::mem::replace(&mut seen[term.row(row)[slot] as usize], true)).count()
-        };
-        states.map(|slot| term.rows() / distinct(slot).max(1)).min()
-    };
-    functional.terms.iter().filter_map(shared).any(|rows| rows >= DENSE)
-}
-
-/// Whether no constraint depends on momenta.
-pub fn is_holonomic(model: &Model) -> bool {
-    model.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
-}
-
-/// Operations of a model from which on a step of it is computed by rows, if its formulas repeat themselves: an explicit
-/// one while it fits into the nearest cache for instructions, one with constraints while their elimination is short. Of a
-/// sum over pairs without constraints it is [`LARGEST_DENSE`].
-const LARGEST_STEP: [usize; 2] = [2000, 500];
-
-/// Whether a model's formulas repeat themselves so often that a step of it is computed by rows.
-pub fn repeats(model: &Model) -> bool {
-    let size = model.unrolled_size();
-    let largest = match model.constraints.is_empty() {
-        true if size > LARGEST_STEP[0] && size <= LARGEST_DENSE && is_dense(model) => LARGEST_DENSE,
-        free => LARGEST_STEP[usize::from(!free)],
-    };
-    size > largest && size / ROWS_PER_TEMPLATE >= model.template_size()
-}
-
 /// A part of F: a functional, with the row of F of each of its outputs.
 struct Part<'a> {
     functional: &'a Functional,
@@ -115,7 +46,7 @@ struct Part<'a> {
 }
 
 impl RowField {
-    /// The field of a model for which [`suits`] holds.
+    /// The field of a model that [`Way::of_field`](crate::policy::Way::of_field) runs over rows.
     pub fn new(model: &Model) -> RowField {
         let dimension = model.dimension();
         let pieces = match &model.dynamics {

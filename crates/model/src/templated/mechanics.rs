@@ -1,7 +1,6 @@
 //! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
-use super::field::is_holonomic;
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Evened, Functional, Source, Term};
@@ -50,7 +49,7 @@ impl RowMechanics {
     /// The mechanics of `model`; none where it is not of this kind.
     pub fn new(model: &Model) -> Option<RowMechanics> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
-        if !is_holonomic(model) {
+        if !model.is_holonomic() {
             return None;
         }
         debug_assert!(model.variables.iter().all(|v| v.role != Role::State), "a Hamiltonian model has none");

@@ -3,5 +3,5 @@
 mod field;
 mod mechanics;
 
-pub use field::{Derived, LARGEST_STRAIGHT, RowField, is_holonomic, repeats, suits};
+pub use field::{Derived, RowField};
 pub use mechanics::RowMechanics;

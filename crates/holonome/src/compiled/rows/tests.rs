@@ -218,7 +218,7 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
 fn rows_of_families_are_not_gathered() {
     // Where there is no machine code all are.
     if backend()
-        .compile_rows(&Tape::new(&Graph::new(), &[], 0, 0), &RowPlaces { states: vec![], outputs: vec![] })
+        .compile_rows(&Tape::new(&Graph::new(), &[], 0, 0), &RowPlaces { states: vec![], outputs: vec![], rows: 1 })
         .is_err()
     {
         return;

@@ -4,7 +4,7 @@ use super::*;
 
 fn text(path: &Path) -> String {
     let mut bytes = Vec::new();
-    csv::write(&StoredRun::open(path).unwrap(), &mut bytes).unwrap();
+    FORMATS[0].write(&StoredRun::open(path).unwrap(), &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
@@ -58,16 +58,16 @@ fn files_appear_complete_or_not_at_all() {
     uninterrupted(&path, &layout);
     let run = StoredRun::open(&path).unwrap();
     fs::write(&file, "old").unwrap();
-    csv::export(&run, &file).unwrap();
+    FORMATS[0].export(&run, &file).unwrap();
     let written = fs::read_to_string(&file).unwrap();
     assert!(written == text(&path));
 
     // The third sample of `one` is missing, so that the export fails after it has written a lot.
     fs::remove_file(path.join("one/c.2.0")).unwrap();
-    assert!(matches!(csv::export(&run, &file), Err(StoreError::Damaged { .. })));
+    assert!(matches!(FORMATS[0].export(&run, &file), Err(StoreError::Damaged { .. })));
     assert!(fs::read_to_string(&file).unwrap() == written);
     assert_eq!(fs::read_dir(scratch.join("")).unwrap().count(), 3 - 1, "no temporary file is left");
-    assert!(matches!(csv::export(&run, &file.join("below.csv")), Err(StoreError::Unwritable { .. })));
+    assert!(matches!(FORMATS[0].export(&run, &file.join("below.csv")), Err(StoreError::Unwritable { .. })));
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn special_files_are_written_not_replaced() {
     let path = scratch.join("run");
     uninterrupted(&path, &every_kind(3));
     let run = StoredRun::open(&path).unwrap();
-    csv::export(&run, Path::new("/dev/null")).unwrap();
-    assert!(matches!(csv::export(&run, Path::new("/dev/full")), Err(StoreError::Full { .. })));
+    FORMATS[0].export(&run, Path::new("/dev/null")).unwrap();
+    assert!(matches!(FORMATS[0].export(&run, Path::new("/dev/full")), Err(StoreError::Full { .. })));
     // A link stays a link.
     fs::write(scratch.join("real.csv"), "").unwrap();
     std::os::unix::fs::symlink("real.csv", scratch.join("link.csv")).unwrap();
-    csv::export(&run, &scratch.join("link.csv")).unwrap();
+    FORMATS[0].export(&run, &scratch.join("link.csv")).unwrap();
     assert!(scratch.join("link.csv").is_symlink());
     assert!(fs::read_to_string(scratch.join("real.csv")).unwrap() == text(&path));
 }

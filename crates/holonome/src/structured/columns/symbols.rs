@@ -2,8 +2,8 @@
 
 use crate::structured::program::Reduction;
 use crate::structured::recorder::Recorder;
-use crate::structured::symbols::{Asked, Symbols};
-use holonome_integrate::phase_space::{Body, Equation, Part, PhaseSpace, Value, Vector};
+use crate::structured::symbols::Symbols;
+use holonome_integrate::phase_space::{Asked, Body, Equation, Part, PhaseSpace, Value, Vector};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::templated::RowMechanics;

@@ -1,13 +1,15 @@
 //! Steps over columns are those of the same model written out.
 
-use crate::options::Settings;
+use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
-use crate::structured::{MethodSettings, column_places, column_program, straight_places, straight_program};
+use crate::simulation::prepare;
+use crate::structured::{MethodSettings, Program, column_places, column_program, straight_places, straight_program};
 use holonome_integrate::method::Method;
-use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::scheme::map::{Blocks, Carry, Outputs, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::mechanics::mechanics;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const CHAIN: &str = "size n = 7\nparameter L = sqrt(5)\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\nconstraint anchor : dot(r[1], r[1]) = L^2\n\
@@ -237,6 +239,61 @@ fn stiff_potentials() {
         "coordinate s[i in 1..3] = 1\nmomentum u of s = 0.1*i\nhamiltonian sum(i in 1..3 : u[i]^2/2) + ",
     );
     compare(&free, &methods, 0.1);
+}
+
+/// So many steps in a loop from where as many single steps lead, against single steps.
+fn loop_agrees(text: &str, method: &str, h: f64) {
+    const STEPS: u64 = 100;
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(h),
+        until: 2.0 * STEPS as f64 * h,
+        samples: Some(2),
+        ..RunOptions::default()
+    };
+    let simulation = prepare(problem(text, &Settings::default()), options).unwrap_or_else(|e| panic!("{method}: {e}"));
+    let Some(Program::Straight(program, _)) = &simulation.program else { panic!("{method} is not written out") };
+    let many = program.many.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));
+    let largest_system = program.solves().map(|solve| solve.rows.len()).max();
+    assert!(largest_system > Some(crate::policy::FEW_ROWS), "{method}: {largest_system:?}");
+    let (mut x, mut memory) = (simulation.problem.model.initial.clone(), vec![0.0; program.memory_len()]);
+    let (mut cost, mut work) = (Cost::default(), vec![f64::NAN; program.work_len()]);
+    let mut single = |steps: Range<u64>, x: &mut Vec<f64>, memory: &mut [f64]| {
+        for k in steps {
+            let before = x.clone();
+            program.step((k as f64 * h, h), (&before, x), memory, &mut cost, &mut work, &mut []).unwrap();
+        }
+    };
+    single(0..STEPS, &mut x, &mut memory);
+    let (mut looped, mut carried) = (x.clone(), memory.clone());
+    single(STEPS..2 * STEPS, &mut x, &mut memory);
+    let mut largest = vec![0.0; many.rows().largest.len()];
+    let mut work = vec![f64::NAN; many.work_len()];
+    let (innovation, outputs) = (&mut 0.0, Outputs::default());
+    let carry = Carry { memory: &mut carried, scales: &mut [], innovation, outputs };
+    assert!(many.steps(STEPS, STEPS, &mut looped, carry, &mut largest, &mut work), "{method}");
+    // A hundred steps round numbers of a size up to 100 some tens of times each, and chaos has no time to show.
+    for (found, expected) in looped.iter().zip(&x) {
+        assert!((found - expected).abs() < 1e-10, "{method}: {found} {expected}");
+    }
+}
+
+#[test]
+fn loops_with_large_systems_make_the_steps_that_single_ones_are() {
+    for method in ["rattle", "shake"] {
+        loop_agrees(&CHAIN.replace("n = 7", "n = 37"), method, 0.002);
+        loop_agrees(&RING.replace("n = 8", "n = 18"), method, 0.002);
+    }
+    for method in ["implicit-midpoint", "zhang-skeel", "rattle:gauss2"] {
+        let text = if method.starts_with("rattle") { MASSES } else { LATTICE };
+        loop_agrees(&text.replace("n = 9", "n = 23").replace("n = 6", "n = 19"), method, 0.02);
+    }
+    // Links that branch are eliminated from their ends.
+    let tree =
+        CHAIN.replace("n = 7", "n = 21").replace("r[i-1]", "r[if(i > 11, 11, i - 1)]").replace("(i, -2*i)", "(i, 0)");
+    let tree =
+        tree.replace("= L^2", "= if(i > 11, i - 11, 1)^2").replace("r[1]) = if(i > 11, i - 11, 1)^2", "r[1]) = 1");
+    loop_agrees(&tree, "rattle", 0.002);
 }
 
 #[test]
