@@ -212,10 +212,10 @@ impl Rates {
     /// How many steps may be made in one block, so that a claim that fails for a while is seen to. Corrections tell by
     /// their innovation, projections do not; what nothing holds does no harm, and its drift tells in the end.
     pub fn longest_block(&self) -> u64 {
-        match (self.judges() && self.may_leave, self.pulls) {
-            (false, _) => u64::MAX,
-            (true, true) => STEPS_BETWEEN_LOOKS,
-            (true, false) => 2 * STEPS_BETWEEN_LOOKS,
+        match self.judges() {
+            true if self.pulls => STEPS_BETWEEN_LOOKS,
+            true if self.may_leave => 2 * STEPS_BETWEEN_LOOKS,
+            _ => u64::MAX,
         }
     }
 
