@@ -14,10 +14,10 @@ use holonome_linear::sparse::SparseLdl;
 /// Up to this many rows the matrix is dense: sparse elimination takes as long there.
 const FEW_ROWS: usize = 12;
 
-/// Up to this many rows the matrix is dense where the sparse block would be filled by more than a [`FULL`]th: an entry
-/// costs several times as much there. Beyond, a dense matrix would take the memory of its square.
+/// Up to this many rows the matrix is dense where the sparse block would be filled by more than a quarter: an entry costs
+/// several times as much there. Beyond, a dense matrix would take the memory of its square.
 pub const SMALL: usize = 64;
-const FULL: usize = 4;
+const QUARTER: usize = 4;
 
 /// Pivots up to this count as zero: the rows have unit length, so they are squared sines of an angle to the rows
 /// before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
@@ -314,7 +314,7 @@ fn sparse_block(invariants: &Invariants) -> Option<ConstraintBlock> {
         return None;
     }
     let block = ConstraintBlock::new(invariants);
-    (m > SMALL || FULL * block.ldl.fill() <= c * c / 2).then_some(block)
+    (m > SMALL || QUARTER * block.ldl.fill() <= c * c / 2).then_some(block)
 }
 
 impl ConstraintBlock {
