@@ -94,15 +94,32 @@ fn of_links(links: u64) -> Settings {
     Settings { set: vec![("n".to_string(), links.to_string())], ..Settings::default() }
 }
 
-/// Time per step of the method of Zhang and Skeel on the same chain with a penalty, over that of RATTLE.
-fn penalised_chain(links: u64) -> f64 {
-    let (h, steps, settings) = (0.002, 500_000 / links, of_links(links));
+/// Time per step of a method on the same chain with a penalty, over that of RATTLE.
+fn penalised_chain(method: &str, links: u64, h: f64) -> f64 {
+    let (steps, settings) = (500_000 / links, of_links(links));
     let rattle = fixed("rattle", h, h * steps as f64);
     let penalty = Some("50".parse().expect("a penalty"));
-    let zhang_skeel = RunOptions { penalty, ..fixed("zhang-skeel", h, h * steps as f64) };
+    let penalised = RunOptions { penalty, ..fixed(method, h, h * steps as f64) };
     let (rattle, ours) =
-        in_turns(5, || wall(&run("chain", &settings, &rattle)), || wall(&run("chain", &settings, &zhang_skeel)));
+        in_turns(5, || wall(&run("chain", &settings, &rattle)), || wall(&run("chain", &settings, &penalised)));
     ours / rattle
+}
+
+/// Time per evaluation of the field by a Gauss method on the outer planets, over a step of Störmer–Verlet.
+fn planets(method: &str) -> f64 {
+    let (name, h, steps) = ("../suite/models/outer-planets", 100.0, 50_000);
+    let settings = Settings::default();
+    let run = |method: &str| run(name, &settings, &fixed(method, h, h * f64::from(steps)));
+    let evaluations = |summary: &serde_json::Value| summary["cost"]["field"].as_f64().expect("it is counted");
+    let (verlet, ours) = in_turns(
+        5,
+        || wall(&run("stormer-verlet-a")) / f64::from(steps),
+        || {
+            let summary = run(method);
+            wall(&summary) / evaluations(&summary)
+        },
+    );
+    ours / verlet
 }
 
 /// Bodies that attract each other softly; the start of `limits/nbody.c`.
@@ -301,12 +318,22 @@ const ROWS: &[Row] = &[
     Row {
         name: "zhang-skeel on a penalised chain of 10 links, over rattle",
         target: f64::INFINITY,
-        measure: |_| penalised_chain(10),
+        measure: |_| penalised_chain("zhang-skeel", 10, 0.002),
     },
     Row {
         name: "zhang-skeel on a penalised chain of 1000 links, over rattle",
         target: f64::INFINITY,
-        measure: |_| penalised_chain(1000),
+        measure: |_| penalised_chain("zhang-skeel", 1000, 0.002),
+    },
+    Row {
+        name: "gauss4 on a penalised chain of 20 links, over rattle",
+        target: 8.0,
+        measure: |_| penalised_chain("gauss4", 20, 0.01),
+    },
+    Row {
+        name: "gauss6 on the outer planets, an evaluation of the field, over a step of stormer-verlet-a",
+        target: 1.5,
+        measure: |_| planets("gauss6"),
     },
     Row {
         name: "stormer-verlet-a on 100 bodies, watched, over vectorised C that watches",

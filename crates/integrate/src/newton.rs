@@ -79,8 +79,6 @@ pub struct Solved {
     pub strayed: bool,
     /// Sweeps of a fixed-point iteration.
     pub sweeps: u32,
-    /// The last update of a fixed-point iteration, relative to the sizes.
-    pub update: f64,
 }
 
 /// Sweeps of a fixed-point iteration at most; Newton's method is faster from far fewer on.
@@ -90,12 +88,12 @@ const MOST_SWEEPS: u32 = 40;
 const SWEEP_CONTRACTION: f64 = 0.25;
 
 /// A fixed-point iteration whose updates have come to δ, each θ times the one before, has an error of θδ, and a step of a
-/// collocation method one of θ²δ then. Where that is below this, relative to the sizes, it is lost in rounding, of many
-/// steps, too (HLW VIII.6).
-const SWEPT: f64 = f64::EPSILON / 256.0;
+/// collocation method h times that of a rate: √θ θδ, as θ is h² where positions alone are unknowns. Where that is below
+/// this, relative to the sizes, it is lost in rounding, of many steps, too (HLW VIII.6).
+pub const SWEPT: f64 = f64::EPSILON / 256.0;
 
 /// Updates below this that do not become smaller are rounding.
-const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
+pub const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
 
 /// How much smaller or larger the smallest pivot may become in an iteration.
 const GREAT_DEAL: f64 = 4.0;
@@ -160,7 +158,7 @@ impl Task {
             let done = self.linear || close || is_rounding(iterations, step, &known[self.unknowns.clone()]);
             if finite && done {
                 equations.finish(registers, work);
-                return Ok(Solved { iterations, pivots, strayed, sweeps: 0, update: 0.0 });
+                return Ok(Solved { iterations, pivots, strayed, sweeps: 0 });
             }
             let far = finite && !done && contraction.is_lost(step, &known[self.sizes.clone()]);
             if !finite || far || iterations == MOST_ITERATIONS {
@@ -181,7 +179,7 @@ impl Task {
             if sweeps == 1 {
                 fill_sizes(residuals, &mut known[self.sizes.clone()]);
             }
-            let (update, _) = worst(residuals, &known[self.sizes.clone()]);
+            let update = largest_ratio(residuals, &known[self.sizes.clone()]);
             for (unknown, residual) in known[self.unknowns.clone()].iter_mut().zip(&*residuals) {
                 *unknown -= residual;
             }
@@ -191,10 +189,11 @@ impl Task {
             }
             // Where equations hand each other's errors over, only every other update contracts.
             let square = contraction * contracted;
-            if square * update <= SWEPT || (update >= before && update <= ROUNDING_SWEEP) {
+            let error = square.sqrt() * square.sqrt().sqrt() * update;
+            if error <= SWEPT || (update >= before && update <= ROUNDING_SWEEP) {
                 equations.finish(registers, work);
                 let (iterations, pivots) = (0, Pivots::NONE_YET);
-                return Some(Solved { iterations, pivots, strayed: false, sweeps, update });
+                return Some(Solved { iterations, pivots, strayed: false, sweeps });
             }
             if square.is_finite() && square > SWEEP_CONTRACTION && update > ROUNDING_SWEEP {
                 return None;
@@ -250,6 +249,27 @@ fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
     }
     let largest = |v: &[f64]| v.iter().fold(0.0, |largest: f64, x| max_or_nan(largest, x.abs()));
     largest(step) <= ROUNDINGS * largest(unknowns)
+}
+
+/// The largest |r_i|/size_i; NaN where one is not finite. Where nothing has a size nothing is to be off.
+fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
+    // Several side by side, as one alone would wait for itself.
+    const SIDE: usize = 8;
+    let (mut most, mut odd) = ([0.0f64; SIDE], [0.0; SIDE]);
+    let mut take = |k: usize, residual: f64, size: f64| {
+        let ratio = residual.abs() / if size > f64::MIN_POSITIVE { size } else { f64::MIN_POSITIVE };
+        most[k] = if ratio > most[k] { ratio } else { most[k] };
+        odd[k] += 0.0 * ratio;
+    };
+    let ((r, r_rest), (s, s_rest)) = (residuals.as_chunks::<SIDE>(), sizes.as_chunks::<SIDE>());
+    for (r, s) in r.iter().zip(s) {
+        (0..SIDE).for_each(|k| take(k, r[k], s[k]));
+    }
+    for (k, (&r, &s)) in r_rest.iter().zip(s_rest).enumerate() {
+        take(k, r, s);
+    }
+    // The comparisons lose NaN; 0·∞ is NaN, too.
+    if odd.into_iter().sum::<f64>() == 0.0 { most.into_iter().fold(0.0, f64::max) } else { f64::NAN }
 }
 
 /// The largest |r_i|/size_i, and its row; NaN before all else. Without a size anything is off by its own.

@@ -228,21 +228,22 @@ fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> 
         }
         pivots.take(a[at(k, k)]);
         let inverse = 1.0 / a[at(k, k)];
-        for i in k + 1..=last_row {
-            let factor = a[at(i, k)] * inverse;
+        let (above, below) = a.split_at_mut((k + 1) * (3 * w + 1));
+        let top = &above[at(k, k) + 1..=at(k, last_column)];
+        for (i, row) in (k + 1..=last_row).zip(below.chunks_mut(3 * w + 1)) {
+            let row = &mut row[k + w - i..][..1 + top.len()];
+            let factor = row[0] * inverse;
             if factor != 0.0 {
-                for j in k + 1..=last_column {
-                    a[at(i, j)] -= factor * a[at(k, j)];
-                }
+                row[1..].iter_mut().zip(top).for_each(|(entry, top)| *entry -= factor * top);
                 b[i] -= factor * b[k];
             }
         }
     }
     for k in (0..n).rev() {
-        for j in k + 1..=(k + 2 * w).min(n - 1) {
-            b[k] -= a[at(k, j)] * b[j];
-        }
-        b[k] /= a[at(k, k)];
+        let last_column = (k + 2 * w).min(n - 1);
+        let (b, behind) = b.split_at_mut(k + 1);
+        let row = &a[at(k, k)..=at(k, last_column)];
+        b[k] = row[1..].iter().zip(behind).fold(b[k], |sum, (a, b)| sum - a * *b) / row[0];
     }
     pivots
 }

@@ -1,7 +1,8 @@
 //! A step as a map from state to state, iterated in one loop of machine code, for small models: in one lane for a run, in
 //! several for an ensemble. Every Newton iteration is written out, as often as pilot runs needed it. What the residuals
 //! were at the last of them is remembered like a drift, lane by lane; a step in which one is too large, or in which a
-//! watched system comes near to being singular, is made by itself.
+//! watched system comes near to being singular, is made by itself. Where sweeps of a fixed-point iteration would make the
+//! step too long, one sweep is a loop by itself.
 
 use super::multipliers::Multipliers;
 use super::nodes::Nodes;
@@ -10,9 +11,9 @@ use super::recorder::{self, Calls};
 use crate::compiled::{Formula, Watching, WideBound};
 use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
-use holonome_integrate::newton::CLOSE;
+use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
 use holonome_integrate::phase_space::Watched;
-use holonome_integrate::scheme::map::{Blocks, Carry, LoopPlaces, Outputs};
+use holonome_integrate::scheme::map::{Blocks, Carry, LoopPlaces};
 use holonome_integrate::state::Cost;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::fuse::fuse;
@@ -35,6 +36,9 @@ const TRIAL_STEPS: u64 = 1024;
 /// Where the numbers of a lane stand, one row after the other.
 #[derive(Clone, Debug)]
 pub struct Rows {
+    /// The unknowns of a sweep that is repeated, and the sizes of its last updates, the last one first.
+    unknowns: Range<usize>,
+    updates: Range<usize>,
     /// x.
     pub x: Range<usize>,
     /// The largest deviations.
@@ -52,17 +56,19 @@ pub struct Rows {
 }
 
 impl Rows {
-    fn new(of: &Ingredients, references: usize, counts: bool) -> Rows {
+    fn new(of: &Ingredients, swept: usize, references: usize, counts: bool) -> Rows {
         let mut end = 0;
         let mut next = |len: usize| {
             end += len;
             end - len..end
         };
+        let (unknowns, updates) = (next(swept), next(if swept > 0 { UPDATES } else { 0 }));
         let (x, largest) = (next(of.trace.x.len()), next(of.watched_count()));
         let residual = next(1).start;
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
-        Rows { x, largest, residual, carried, starts, references, number: counts.then_some(end) }
+        let number = counts.then_some(end);
+        Rows { unknowns, updates, x, largest, residual, carried, starts, references, number }
     }
 
     /// How many they are.
@@ -93,8 +99,8 @@ impl Work {
 pub struct Many {
     tapes: Arc<Tapes>,
     lanes: usize,
-    steps: WideBound,
-    first: Option<WideBound>,
+    steps: Pieces,
+    first: Option<Pieces>,
     pivots: WideBound,
     /// The pivots of watched systems at the start, in every lane.
     references: Vec<f64>,
@@ -102,12 +108,38 @@ pub struct Many {
     multipliers: Multipliers,
 }
 
+/// A step in pieces that map the rows to themselves, each with the number of its repetitions.
+#[derive(Clone)]
+struct Pieces(Vec<(WideBound, u64)>);
+
+impl Pieces {
+    fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        self.0.iter_mut().for_each(|(piece, _)| piece.rebind(lane, parameters));
+    }
+
+    fn work_len(&self) -> usize {
+        self.0.iter().map(|(piece, _)| piece.work_len()).max().unwrap_or(0)
+    }
+
+    fn iterate(&self, rows: &mut [f64], steps: u64, work: &mut [f64]) {
+        if let [(piece, 1)] = &self.0[..] {
+            return piece.iterate(rows, steps, work);
+        }
+        for _ in 0..steps {
+            self.0.iter().for_each(|(piece, times)| piece.iterate(rows, *times, work));
+        }
+    }
+}
+
+/// What [`Pieces`] are compiled from.
+type PieceTapes = Vec<(Tape, u64)>;
+
 /// What the loops are compiled from.
 struct Tapes {
-    steps: Tape,
+    steps: PieceTapes,
     takes: Work,
     /// The first steps of an ensemble's trajectories, which have nothing to guess from: more iterations.
-    first: Option<(Tape, Work)>,
+    first: Option<(PieceTapes, Work)>,
     /// The pivots of watched systems at a state.
     pivots: Tape,
     rows: Rows,
@@ -182,7 +214,7 @@ impl Ingredients<'_> {
     fn work(&self, most: &[Taken]) -> Work {
         let substeps = self.substeps.len() as u64;
         let mut work = Work { calls: self.trace.calls.times(substeps), ..Work::default() };
-        for (system, &Taken { iterations: count, sweeps, .. }) in self.trace.systems.iter().zip(most) {
+        for (system, &Taken { iterations: count, sweeps }) in self.trace.systems.iter().zip(most) {
             let swept = Calls { hessian: 0, ..system.calls };
             work.calls = work.calls.plus(swept.times(substeps * u64::from(sweeps)));
             work.calls = work.calls.plus(system.calls.times(substeps * u64::from(count)));
@@ -199,18 +231,30 @@ impl Ingredients<'_> {
         let count = |(system, most): (&System, &Taken)| Taken {
             iterations: most.iterations + if system.linear || most.sweeps > 0 { 0 } else { more },
             sweeps: most.sweeps + if most.sweeps > 0 { more } else { 0 },
-            ..*most
         };
         self.trace.systems.iter().zip(most).map(count).collect()
     }
 
-    /// The step as a tape, if it is small enough, and where its numbers stand.
-    fn tape(&self, most: &[Taken], frozen: bool) -> Option<(Tape, Rows)> {
-        let mut written = Written { frozen, ..Written::default() };
-        let (outputs, rows) = written.step(self, most);
-        let (g, roots) = fuse(&written.graph, &outputs);
-        let tape = Tape::of_fused(&g, &roots, outputs.len(), self.parameter_count());
-        (tape.operations() <= LONGEST_LOOP).then_some((tape, rows))
+    /// The step in one piece or in several, if they are small enough, and where its numbers stand.
+    fn tapes(&self, most: &[Taken], split: bool, frozen: bool) -> Option<(PieceTapes, Rows)> {
+        let mut written = Written { split, frozen, ..Written::default() };
+        let rows = written.step(self, most);
+        let tape = |(outputs, times): &(Vec<Node>, u64)| {
+            let (g, roots) = fuse(&written.graph, outputs);
+            let tape = Tape::of_fused(&g, &roots, rows.count(), self.parameter_count());
+            (tape.operations() <= LONGEST_LOOP).then_some((tape, *times))
+        };
+        Some((written.pieces.iter().map(tape).collect::<Option<_>>()?, rows))
+    }
+
+    /// Whether sweeps are repeated by themselves, as the step is too long with all of them written out.
+    fn is_split(&self, most: &[Taken]) -> bool {
+        let [Taken { sweeps: 1.., .. }] = most else { return false };
+        // One piece by itself is short enough to be looked at.
+        let whole = |(pieces, _): (PieceTapes, Rows)| {
+            pieces.iter().map(|(tape, times)| tape.operations() * *times as usize).sum::<usize>()
+        };
+        self.tapes(most, true, false).map(whole).is_some_and(|operations| operations > LONGEST_LOOP)
     }
 
     /// The pivots of watched systems at a state where nothing is carried.
@@ -231,16 +275,19 @@ impl Many {
         if of.substeps.len() * operations > LONGEST_LOOP {
             return None;
         }
+        let split = of.is_split(&of.more(of.most, 1)) || of.most_first.is_some_and(|most| of.is_split(most));
         let first = of.most_first.and_then(|most| {
-            let (tape, _) = of.tape(most, false)?;
-            Some((tape, of.work(most)))
+            let (tapes, _) = of.tapes(most, split, false)?;
+            Some((tapes, of.work(most)))
         });
         // The last iteration with the matrix of the one before it, if that is enough; one iteration more, if need be.
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
         let (watching, multipliers) = (Watching::of(of.field), of.multipliers.of_starts());
+        let sweeps = of.most.iter().any(|most| most.sweeps > 0);
         attempts.into_iter().find_map(|(more, frozen)| {
             let most = of.more(of.most, more);
-            let (steps, rows) = of.tape(&most, frozen)?;
+            let enough = if sweeps && more == 0 { SWEPT_WELL } else { 1.0 };
+            let (steps, rows) = of.tapes(&most, split, frozen)?;
             let (takes, pivots) = (of.work(&most), of.pivots());
             let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows });
             let parameters = &of.pilots[0].parameters;
@@ -249,7 +296,7 @@ impl Many {
             let serves = of.pilots.iter().rev().all(|pilot| {
                 many.rebind(0, &pilot.parameters);
                 many.begin(&pilot.x);
-                many.references.iter().all(|pivot| pivot.is_finite()) && many.serves(pilot)
+                many.references.iter().all(|pivot| pivot.is_finite()) && many.serves(pilot, enough)
             });
             serves.then_some(many)
         })
@@ -262,9 +309,10 @@ impl Many {
         (watching, multipliers): (Watching, Multipliers),
     ) -> Many {
         let compiled = |tape: &Tape| WideBound::new(tape, lanes, parameters);
+        let pieces = |tapes: &PieceTapes| Pieces(tapes.iter().map(|(tape, times)| (compiled(tape), *times)).collect());
         Many {
-            steps: compiled(&tapes.steps),
-            first: tapes.first.as_ref().map(|(first, _)| compiled(first)),
+            steps: pieces(&tapes.steps),
+            first: tapes.first.as_ref().map(|(first, _)| pieces(first)),
             pivots: compiled(&tapes.pivots),
             references: vec![0.0; tapes.rows.references.len() * lanes],
             lanes,
@@ -280,14 +328,16 @@ impl Many {
         Many::compiled(Arc::clone(&self.tapes), lanes, parameters, (watching, multipliers))
     }
 
-    /// Whether it is as good as single steps from where these have brought a pilot run.
-    fn serves(&self, pilot: &Piloted) -> bool {
+    /// Whether it is as good as single steps from where these have brought a pilot run: residuals are up to `enough`.
+    fn serves(&self, pilot: &Piloted, enough: f64) -> bool {
         let (mut x, mut memory) = (pilot.x.clone(), pilot.memory.clone());
         let mut largest = vec![0.0; self.tapes.rows.largest.len()];
         let mut work = vec![0.0; self.work_len()];
-        let (innovation, outputs) = (&mut 0.0, Outputs::default());
-        let carry = Carry { memory: &mut memory, scales: &mut [], innovation, outputs };
-        self.steps(pilot.steps, TRIAL_STEPS, &mut x, carry, &mut largest, &mut work)
+        let carried = &mut memory[..self.tapes.rows.carried.len()];
+        let lanes = Lanes { x: &mut x, carried, largest: &mut largest, starts: &mut [] };
+        self.iterate(pilot.steps..pilot.steps + TRIAL_STEPS, lanes, &mut work)
+            .iter()
+            .all(|residual| *residual <= enough)
     }
 
     /// Gives one lane other parameters.
@@ -326,7 +376,7 @@ impl Many {
 
     /// Scratch needed.
     pub fn work_len(&self) -> usize {
-        let first = self.first.as_ref().map_or(0, WideBound::work_len);
+        let first = self.first.as_ref().map_or(0, Pieces::work_len);
         self.tapes.rows.count() * self.lanes + self.steps.work_len().max(first)
     }
 
@@ -428,6 +478,10 @@ impl Blocks for Many {
 #[derive(Default)]
 struct Written {
     graph: Graph,
+    /// What becomes of the rows, piece by piece, each repeated so often.
+    pieces: Vec<(Vec<Node>, u64)>,
+    /// Whether the sweeps of the step's system are pieces of their own.
+    split: bool,
     /// Whether the last iteration of several takes the matrix of the one before.
     frozen: bool,
 }
@@ -437,8 +491,8 @@ struct Written {
 const CLOSE_FROZEN: f64 = 1e-11;
 
 impl Written {
-    /// Writes the step as a map of its [`Rows`] to themselves.
-    fn step(&mut self, of: &Ingredients, most: &[Taken]) -> (Vec<Node>, Rows) {
+    /// Writes the step as maps of its [`Rows`] to themselves.
+    fn step(&mut self, of: &Ingredients, most: &[Taken]) -> Rows {
         let (trace, own) = (of.trace, of.own_parameters);
         let constraints = of.field.constraints;
         let mut watched = of.field.clone();
@@ -447,43 +501,58 @@ impl Written {
         let (nodes, members) = watching.deviations(&mut watched, &delta);
         let watch = Formula::unfused(&watched.graph, &nodes);
         let counts = watch.reads_time() || trace.reads_time();
-        let rows = Rows::new(of, of.reference_count(), counts);
+        let swept = if self.split { trace.systems[0].unknowns.len() } else { 0 };
+        let rows = Rows::new(of, swept, of.reference_count(), counts);
 
+        let mut now = Now::of(&mut self.graph, &rows);
         let g = &mut self.graph;
         let (h, t0) = (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
-        let mut states = |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
-        let (mut x, mut largest) = (states(&rows.x), states(&rows.largest));
-        let (mut carried, references) = (states(&rows.carried), states(&rows.references));
-        let mut residual = g.state(rows.residual);
+        let references: Vec<Node> = rows.references.clone().map(|k| g.state(k)).collect();
         let (zero, one) = (g.zero(), g.one());
         let number = rows.number.map_or(zero, |number| g.state(number));
         let t = g.fma(number, h, t0);
-        for (deviation, group) in watch.at(g, t, &x).into_iter().zip(members) {
-            largest[group] = g.largest(deviation, largest[group]);
+        for (deviation, group) in watch.at(g, t, &now.x).into_iter().zip(members) {
+            now.largest[group] = g.largest(deviation, now.largest[group]);
         }
-        let (mut made, mut starts) = (0.0, Vec::new());
+        let (mut made, mut starts): (_, Vec<Node>) = (0.0, rows.starts.clone().map(|k| g.state(k)).collect());
         let mut references_left = references.iter();
         for (k, &gamma) in of.substeps.iter().enumerate() {
             let g = &mut self.graph;
             let (before, part) = (g.constant(made), g.constant(gamma));
             let (t, h) = (g.fma(before, h, t), g.mul(part, h));
-            let mut known = known_at(trace, &x, (t, h), &carried);
+            let mut known = known_at(trace, &now.x, (t, h), &now.carried);
             for (system, &most) in trace.systems.iter().zip(most) {
                 let g = &mut self.graph;
                 if most.sweeps > 0 {
-                    sweep(g, trace, system, most, &mut known, &mut residual);
+                    let updates = if self.split {
+                        let guesses = g.copy_from(&trace.symbols.graph, &system.guesses, &known);
+                        self.pieces.push((now.outputs(g, &guesses, (&starts, &references), number), 1));
+                        now = Now::of(g, &rows);
+                        known = known_at(trace, &now.x, (t, h), &now.carried);
+                        let unknowns: Vec<Node> = rows.unknowns.clone().map(|k| g.state(k)).collect();
+                        let updates = [0, 1, 2].map(|k| g.state(rows.updates.start + k));
+                        let (swept, after) = sweep(g, trace, system, (&unknowns, updates), &mut known);
+                        self.pieces.push(([&swept[..], &after].concat(), u64::from(most.sweeps)));
+                        known.extend(system.unknowns.iter().copied().zip(unknowns));
+                        updates
+                    } else {
+                        sweeps(g, trace, system, most, &mut known)
+                    };
+                    let off = unswept(g, updates);
+                    now.residual = g.largest(off, now.residual);
                     continue;
                 }
-                let inverse_pivots = solve(g, trace, system, most.iterations, self.frozen, &mut known, &mut residual);
+                let (count, residual) = (most.iterations, &mut now.residual);
+                let inverse_pivots = solve(g, trace, system, count, self.frozen, &mut known, residual);
                 if system.watched == Watched::Definite {
-                    residual = definite(g, trace, system, &known, residual);
+                    *residual = definite(g, trace, system, &known, *residual);
                 }
                 if system.watched == Watched::Always {
                     for (inverse, rows) in inverse_pivots {
                         let per_length = per_length(g, inverse, rows, h);
                         if let Some(&reference) = references_left.next() {
                             let ratio = g.mul(reference, per_length);
-                            residual = remember(g, ratio, residual);
+                            *residual = remember(g, ratio, *residual);
                         }
                     }
                 }
@@ -493,22 +562,23 @@ impl Written {
                 starts = g.copy_from(&trace.symbols.graph, &trace.multipliers.0, &known);
             }
             let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
-            x = g.copy_from(&trace.symbols.graph, &result, &known);
-            carried = g.copy_from(&trace.symbols.graph, &trace.next(), &known);
+            now.x = g.copy_from(&trace.symbols.graph, &result, &known);
+            now.carried = g.copy_from(&trace.symbols.graph, &trace.next(), &known);
             // Every substep has the pivots of the first at the start to be compared with.
             references_left = references.iter();
             made += gamma;
         }
         let g = &mut self.graph;
-        if let (Some((energy, start)), Some(last)) = (of.energy(), largest.last_mut()) {
-            let deviation = g.sub(carried[energy], carried[start]);
+        if let (Some((energy, start)), Some(last)) = (of.energy(), now.largest.last_mut()) {
+            let deviation = g.sub(now.carried[energy], now.carried[start]);
             *last = g.largest(deviation, *last);
         }
-        let mut outputs = [&x[..], &largest, &[residual], &carried, &starts, &references].concat();
-        if rows.number.is_some() {
-            outputs.push(g.add(number, one));
-        }
-        (outputs, rows)
+        let next = g.add(number, one);
+        let unknowns: Vec<Node> = rows.unknowns.clone().map(|k| g.state(k)).collect();
+        let outputs = now.outputs(g, &unknowns, (&starts, &references), next);
+        self.pieces.push((outputs, 1));
+        self.pieces.iter_mut().for_each(|(outputs, _)| outputs.truncate(rows.count()));
+        rows
     }
 
     /// Writes the pivots of watched systems over the step's length, of a first substep from x before which nothing is
@@ -523,7 +593,7 @@ impl Written {
         let (mut pivots, mut residual) = (Vec::new(), zero);
         for (system, &most) in trace.systems.iter().zip(of.most) {
             if most.sweeps > 0 {
-                sweep(g, trace, system, most, &mut known, &mut residual);
+                sweeps(g, trace, system, most, &mut known);
                 continue;
             }
             let inverse_pivots = solve(g, trace, system, most.iterations, false, &mut known, &mut residual);
@@ -535,6 +605,37 @@ impl Written {
             }
         }
         pivots
+    }
+}
+
+/// What the rows are at a place of a step.
+struct Now {
+    x: Vec<Node>,
+    largest: Vec<Node>,
+    residual: Node,
+    carried: Vec<Node>,
+}
+
+impl Now {
+    /// At the start of a piece.
+    fn of(g: &mut Graph, rows: &Rows) -> Now {
+        let mut states = |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
+        let (x, largest, carried) = (states(&rows.x), states(&rows.largest), states(&rows.carried));
+        Now { x, largest, residual: g.state(rows.residual), carried }
+    }
+
+    /// All rows at the end of a piece, with the number of the step behind.
+    fn outputs(
+        &self,
+        g: &mut Graph,
+        swept: &[Node],
+        (starts, references): (&[Node], &[Node]),
+        number: Node,
+    ) -> Vec<Node> {
+        let updates = if swept.is_empty() { vec![] } else { vec![g.zero(); UPDATES] };
+        let parts =
+            [swept, &updates, &self.x, &self.largest, &[self.residual], &self.carried, starts, references, &[number]];
+        parts.concat()
     }
 }
 
@@ -622,15 +723,9 @@ fn solve(
         let last = iteration + 1 == count;
         let reuses = last && frozen && inverse.is_some();
         if last && !system.linear {
-            let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
-            let close = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
-            for (&r, &size) in residuals.iter().zip(&sizes) {
-                // Where nothing cancels there is nothing to be off by.
-                let tiny = g.constant(f64::MIN_POSITIVE);
-                let allowed = g.fma(close, size, tiny);
-                let relative = g.div(r, allowed);
-                *residual = g.largest(relative, *residual);
-            }
+            let allowed = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
+            let off = off(g, trace, system, known, &residuals, allowed);
+            *residual = g.largest(off, *residual);
         }
         if !reuses {
             let matrix = matrix(g, trace, system, &order, known);
@@ -646,38 +741,83 @@ fn solve(
     inverse.map_or(Vec::new(), |inverse| inverse.pivots())
 }
 
-/// Updates of a fixed-point iteration may come to this many times what they came to in the pilot run, but for rounding.
-const SWEPT_LESS: f64 = 4.0;
-const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
+/// What the sweeps of a trial may leave, of what is allowed, for no more to be made: later steps may contract less.
+const SWEPT_WELL: f64 = 1.0 / 16.0;
 
-/// Writes out the sweeps of a system and makes its solution known.
-fn sweep(
+/// Updates of a fixed-point iteration that tell whether it has ended.
+const UPDATES: usize = 3;
+
+/// Writes out the sweeps of a system and makes its solution known; gives the sizes of the last updates.
+fn sweeps(
     g: &mut Graph,
     trace: &Trace,
     system: &System,
     most: Taken,
     known: &mut FxHashMap<Node, Node>,
-    residual: &mut Node,
-) {
+) -> [Node; UPDATES] {
     let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
-    for sweep in 1..=most.sweeps {
-        known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
-        let updates = g.copy_from(&trace.symbols.graph, &system.residuals, known);
-        if sweep == most.sweeps {
-            let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
-            let allowed = g.constant((SWEPT_LESS * most.update).max(ROUNDING_SWEEP));
-            let tiny = g.constant(f64::MIN_POSITIVE);
-            for (&update, &size) in updates.iter().zip(&sizes) {
-                let allowed = g.fma(allowed, size, tiny);
-                let relative = g.div(update, allowed);
-                *residual = g.largest(relative, *residual);
-            }
-        }
-        for (unknown, update) in unknowns.iter_mut().zip(updates) {
-            *unknown = g.sub(*unknown, update);
-        }
+    let mut updates = [g.zero(); UPDATES];
+    for _ in 0..most.sweeps {
+        (unknowns, updates) = sweep(g, trace, system, (&unknowns, updates), known);
     }
     known.extend(system.unknowns.iter().copied().zip(unknowns));
+    updates
+}
+
+/// Writes out one of them, from these unknowns and after these updates.
+fn sweep(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    (unknowns, updates): (&[Node], [Node; UPDATES]),
+    known: &mut FxHashMap<Node, Node>,
+) -> (Vec<Node>, [Node; UPDATES]) {
+    known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
+    let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
+    let one = g.one();
+    let update = off(g, trace, system, known, &residuals, one);
+    let swept = unknowns.iter().zip(residuals).map(|(&unknown, residual)| g.sub(unknown, residual)).collect();
+    (swept, [update, updates[0], updates[1]])
+}
+
+/// How far a fixed-point iteration is from having ended, of what is allowed: with δ, δ/θ and δ/θ² for its last updates
+/// that is √θ θδ, as for single steps; updates that are rounding have.
+fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
+    let (zero, allowed, rounding) = (g.zero(), g.constant(1.0 / SWEPT), g.constant(ROUNDING_SWEEP));
+    let square = g.div(last, third);
+    let contraction = g.sqrt(square);
+    let (root, error) = (g.sqrt(contraction), g.mul(contraction, last));
+    let error = g.mul(root, error);
+    let left = g.mul(error, allowed);
+    let is_rounding = g.binary(Binary::LessEqual, last, rounding);
+    g.select(is_rounding, zero, left)
+}
+
+/// The largest of some residuals over its size and what is allowed of that.
+fn off(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    known: &FxHashMap<Node, Node>,
+    residuals: &[Node],
+    allowed: Node,
+) -> Node {
+    let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
+    // Where nothing cancels there is nothing to be off by.
+    let (zero, tiny) = (g.zero(), g.constant(f64::MIN_POSITIVE));
+    // One division for all of one size.
+    let mut sized: Vec<(Node, Node)> = Vec::new();
+    for (&residual, size) in residuals.iter().zip(sizes) {
+        match sized.iter_mut().find(|(known, _)| *known == size) {
+            Some((_, largest)) => *largest = g.largest(residual, *largest),
+            None => sized.push((size, g.largest(residual, zero))),
+        }
+    }
+    sized.into_iter().fold(zero, |off, (size, largest)| {
+        let allowed = g.fma(allowed, size, tiny);
+        let relative = g.div(largest, allowed);
+        g.largest(relative, off)
+    })
 }
 
 /// The inverse of a Newton matrix: of one or two rows by its determinant, which takes one division after the other less;

@@ -139,18 +139,14 @@ impl Symbols for Nodes {
         self.graph.substituted(&[node], replaced)[0]
     }
 
-    fn explicit(&mut self, residuals: &[Node], unknowns: &[Node]) -> Option<Vec<Node>> {
-        for (row, &residual) in residuals.iter().enumerate() {
-            let partials = self.partials(residual, unknowns);
-            let [(column, entry)] = partials[..] else { return None };
-            if column as usize != row || self.graph.value(entry) != Some(1.0) {
-                return None;
-            }
+    fn explicit(&mut self, residual: Node, u: Node) -> Option<Node> {
+        let [(_, entry)] = self.partials(residual, &[u])[..] else { return None };
+        if self.graph.value(entry) != Some(1.0) {
+            return None;
         }
-        let zero = self.graph.zero();
-        let at_zero = unknowns.iter().map(|&unknown| (unknown, zero)).collect();
-        let minus = self.graph.substituted(residuals, &at_zero);
-        Some(minus.into_iter().map(|node| self.graph.neg(node)).collect())
+        let at_zero = [(u, self.graph.zero())].into_iter().collect();
+        let minus = self.graph.substituted(&[residual], &at_zero)[0];
+        Some(self.graph.neg(minus))
     }
 
     fn differentiated(&mut self, residuals: &[Node], unknowns: &[Node]) -> (Self::Jacobian, bool) {

@@ -208,22 +208,17 @@ impl Watch {
     }
 }
 
-/// How many iterations of either kind a system has taken, and the last update of a fixed-point iteration.
+/// How many iterations of either kind a system has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
     pub iterations: u32,
     pub sweeps: u32,
-    pub update: f64,
 }
 
 impl Taken {
     /// The most of these and others.
     pub fn most(self, other: Taken) -> Taken {
-        Taken {
-            iterations: self.iterations.max(other.iterations),
-            sweeps: self.sweeps.max(other.sweeps),
-            update: self.update.max(other.update),
-        }
+        Taken { iterations: self.iterations.max(other.iterations), sweeps: self.sweeps.max(other.sweeps) }
     }
 }
 
@@ -322,7 +317,7 @@ impl<L: Lowering> Solve<L> {
             if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
         })?;
         self.count(solved.sweeps, solved.iterations, cost);
-        let taken = Taken { iterations: solved.iterations, sweeps: solved.sweeps, update: solved.update };
+        let taken = Taken { iterations: solved.iterations, sweeps: solved.sweeps };
         let Some(Watch { number, what }) = &self.watch else { return Ok(taken) };
         let scale = &mut scale[2 * number..2 * number + 2];
         match what {

@@ -129,6 +129,19 @@ impl<T> Frame<T> {
         Frame { unknowns, rows, sizes, guesses: Vec::new(), residuals: Vec::new() }
     }
 
+    /// Drops the equations that `keep` does not hold for, and their unknowns.
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        fn kept<V>(list: &mut Vec<V>, keep: &impl Fn(usize) -> bool) {
+            let mut numbers = 0..;
+            list.retain(|_| numbers.next().is_some_and(keep));
+        }
+        kept(&mut self.unknowns, &keep);
+        kept(&mut self.rows, &keep);
+        kept(&mut self.sizes, &keep);
+        kept(&mut self.guesses, &keep);
+        kept(&mut self.residuals, &keep);
+    }
+
     /// Takes the equations of another frame behind its own.
     fn join(&mut self, other: Frame<T>) {
         self.unknowns.extend(other.unknowns);
@@ -275,6 +288,31 @@ impl<S: Symbols> Recorder<S> {
             }
         }
         self.calls.iter().fold(Calls::default(), |sum, call| sum.plus(call.counts))
+    }
+
+    /// Unknowns that the others give, as functions of them: all, or momenta at stages, of which the forces are no functions.
+    /// The last come first, as positions have a unit in common where momenta of unlike masses have not; and of a general
+    /// field, whose components have units nobody knows, none is to stand for the others.
+    fn given(&mut self, frame: &Frame<S::Symbol>) -> Vec<Option<S::Symbol>> {
+        let mut given = vec![None; frame.unknowns.len()];
+        // Those that are given so far, and those that they are functions of.
+        let [mut gone, mut needed] = [(); 2].map(|()| FxHashSet::default());
+        for (k, (&unknown, &residual)) in frame.unknowns.iter().zip(&frame.residuals).enumerate().rev() {
+            if needed.contains(&unknown) {
+                continue;
+            }
+            let reached = self.symbols.reached(&[residual]);
+            if frame.unknowns.iter().any(|other| gone.contains(other) && reached.contains(other)) {
+                continue;
+            }
+            given[k] = self.symbols.explicit(residual, unknown);
+            if given[k].is_some() {
+                gone.insert(unknown);
+                needed.extend(frame.unknowns.iter().filter(|&&other| other != unknown && reached.contains(&other)));
+            }
+        }
+        let some = self.symbols.degrees() > 0 || needed.is_empty();
+        if some { given } else { vec![None; given.len()] }
     }
 
     /// Turns a complete frame into a system to solve.
@@ -502,16 +540,22 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
             guesses,
             residuals: symbols::<S>(&residuals),
         };
-        if inner.unknowns.is_empty()
-            && let Some(solution) = self.symbols.explicit(&frame.residuals, &frame.unknowns)
-        {
-            // What the residual computes besides is wanted at the solution.
-            let solution = values::<S>(&solution);
-            self.calls.truncate(before);
-            residual(self, &solution);
-            return solution;
+        let mut solution = values::<S>(&frame.unknowns);
+        if inner.unknowns.is_empty() {
+            let given = self.given(&frame);
+            if given.iter().any(Option::is_some) {
+                for (value, given) in solution.iter_mut().zip(&given) {
+                    *value = given.map_or(*value, S::value);
+                }
+                // The residuals of the others, and what the step wants to know besides, with these in place.
+                self.calls.truncate(before);
+                frame.residuals = symbols::<S>(&residual(self, &solution));
+                frame.retain(|k| given[k].is_none());
+            }
+            if frame.unknowns.is_empty() {
+                return solution;
+            }
         }
-        let solution = values::<S>(&frame.unknowns);
         frame.join(inner);
         match self.frames.last_mut() {
             Some(outer) => outer.join(frame),

@@ -55,8 +55,8 @@ pub trait Symbols: Sized {
         symbol: Self::Symbol,
         replaced: &mut FxHashMap<Self::Symbol, Self::Symbol>,
     ) -> Self::Symbol;
-    /// The solution of equations that give it: r = u − f, and f does not depend on u.
-    fn explicit(&mut self, residuals: &[Self::Symbol], unknowns: &[Self::Symbol]) -> Option<Vec<Self::Symbol>>;
+    /// What an equation r = u − f gives u as: f, if that does not depend on `u`.
+    fn explicit(&mut self, residual: Self::Symbol, u: Self::Symbol) -> Option<Self::Symbol>;
     /// The derivatives of residuals with respect to unknowns, and whether none depends on these.
     fn differentiated(&mut self, residuals: &[Self::Symbol], unknowns: &[Self::Symbol]) -> (Self::Jacobian, bool);
 

@@ -109,6 +109,22 @@ fn constraints_and_penalties_in_lanes() {
     agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
 }
 
+/// A sun with five planets, and a force that depends on the time: with all sweeps written out a step would be too long for
+/// a loop.
+const PLANETS: &str = "parameter G = 1\nparameter m[i in 1..6] = if(i == 1, 1, 10^(-i - 2))\n\
+    coordinate q[i in 1..6] : R^3 = (i - 1)*(cos(2.4*i), sin(2.4*i), 0.1)\n\
+    momentum p[i] of q = if(i == 1, 0, m[i]/sqrt(max(i - 1, 1)))*(-sin(2.4*i), cos(2.4*i), 0)\n\
+    hamiltonian sum(i in 1..6: dot(p[i], p[i])/(2*m[i]) + 1e-3*m[i]*sin(t)*q[i].x) - \
+        G*sum(i in 2..6, j in 1..i-1: m[i]*m[j]/norm(q[i] - q[j]))";
+
+#[test]
+fn long_sweeps_in_lanes() {
+    let case = Case { text: PLANETS, vary: &[("G", "1 + 0.005*i")], penalty: None, step: 0.05 };
+    agrees(&case, &["gauss4", "gauss6", "suzuki4(implicit-midpoint)"]);
+    // One that needs more sweeps than others.
+    agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
+}
+
 /// Trajectories between those that tell the number of iterations are far wilder than these, and need more.
 #[test]
 fn lanes_that_need_more_iterations_join_again() {

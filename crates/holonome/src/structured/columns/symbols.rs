@@ -183,17 +183,10 @@ impl Symbols for ColumnSymbols {
         if others == over { column } else { self.reduce(how, others) }
     }
 
-    fn explicit(&mut self, residuals: &[Column], unknowns: &[Column]) -> Option<Vec<Column>> {
+    fn explicit(&mut self, residual: Column, u: Column) -> Option<Column> {
         let columns = &self.mechanics.columns;
-        let mut solution = Vec::with_capacity(unknowns.len());
-        for (&residual, &unknown) in residuals.iter().zip(unknowns) {
-            let Definition::Binary(Binary::Add, a, b) = columns.definition(residual) else { return None };
-            if a != unknown || columns.depends(b, unknowns) {
-                return None;
-            }
-            solution.push(b);
-        }
-        Some(self.negative(solution))
+        let Definition::Binary(Binary::Add, a, minus) = columns.definition(residual) else { return None };
+        (a == u && !columns.depends(minus, &[u])).then(|| self.unary(Unary::Neg, minus))
     }
 
     fn differentiated(&mut self, residuals: &[Column], unknowns: &[Column]) -> ((), bool) {
