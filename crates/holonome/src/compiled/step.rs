@@ -8,6 +8,7 @@ use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, vector_count};
+use holonome_integrate::scheme::map::StepFrom;
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
@@ -74,7 +75,7 @@ impl Ingredients<'_> {
         let mut kept = self.kept(g, known);
         let stages = &mut Stages::of(self.tableau, &mut kept);
         let mut x1 = x.clone();
-        fixed_step(self.tableau, &mut space, t, h, &x, stages, &mut x1);
+        fixed_step(self.tableau, &mut space, StepFrom { t, h, x: &x }, stages, &mut x1);
         let mut carry = Vec::new();
         if let Some(mend) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
@@ -155,23 +156,23 @@ impl Ingredients<'_> {
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
         let first = self.tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
-        let (space, x1, mut kept) = self.attempted(space, (t, h), (&x, first));
+        let (space, x1, mut kept) = self.attempted(space, StepFrom { t, h, x: &x }, first);
         let Stages { k, errors, .. } = Stages::of(self.tableau, &mut kept);
         let outputs = [&[x1], &k[..self.tableau.stages], &errors[..]].concat().concat();
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters)
     }
 
-    /// From (t, x) over h, with the first stage where it is known: x₁, and what is kept of the step.
+    /// Such a step, with the first stage where it is known: x₁, and what is kept of the step.
     pub(super) fn attempted<'f>(
         &'f self,
         mut space: TracingSpace<'f>,
-        (t, h): (Node, Node),
-        (x, first): (&Vec<Node>, Option<Vec<Node>>),
+        from: StepFrom<Node>,
+        first: Option<Vec<Node>>,
     ) -> (TracingSpace<'f>, Vec<Node>, Vec<Vec<Node>>) {
-        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, t, x));
+        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, from.t, from.x));
         let mut kept = self.kept(&mut space.graph, k0);
-        let mut x1 = x.clone();
-        attempt(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, &mut kept), &mut x1);
+        let mut x1 = from.x.to_vec();
+        attempt(self.tableau, &mut space, from, &mut Stages::of(self.tableau, &mut kept), &mut x1);
         (space, x1, kept)
     }
 
@@ -193,7 +194,7 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -
     let mut kept = vec![x.clone(); vector_count(tableau)];
     kept[0] = formula.at(g, t, &x);
     let mut x1 = x.clone();
-    fixed_step(tableau, &mut space, t, h, &x, &mut Stages::of(tableau, &mut kept), &mut x1);
+    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut Stages::of(tableau, &mut kept), &mut x1);
     Tape::of_fused(&space.graph, &[x1, watched].concat(), n + 1, field.parameters)
 }
 

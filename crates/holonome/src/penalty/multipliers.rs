@@ -14,7 +14,7 @@ use crate::compiled::{Quantities, WideBound, single_step};
 use crate::structured::ForcePlaces;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::scheme::map::{StepMap, TableauMap};
+use holonome_integrate::scheme::map::{StepFrom, StepMap, TableauMap, Workspace};
 use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{Invariants, System};
@@ -152,7 +152,8 @@ impl Flow {
                 at.extend_from_slice(state);
                 rows.field.run(t[0], at, &mut kept[0], work);
                 let map = TableauMap::new(rk4::tableau(), &**rows);
-                let made = map.fixed_step((t[0], h[0]), at, kept, &mut [], out, &mut Cost::default(), work);
+                let workspace = &mut Workspace { kept, memory: &mut [], cost: &mut Cost::default(), work };
+                let made = map.fixed_step(StepFrom { t: t[0], h: h[0], x: at }, out, workspace);
                 debug_assert!(made.is_ok(), "an explicit step solves nothing");
                 x[..out.len()].copy_from_slice(out);
             }

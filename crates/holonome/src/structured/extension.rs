@@ -5,7 +5,7 @@ use super::program::Program;
 use super::recorder::{Given, Handing, record};
 use crate::compiled::ExtendedField;
 use holonome_integrate::dirac::extended_field;
-use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::elaborate::model::Model;
 use holonome_model::templated::RowMechanics;
@@ -29,7 +29,8 @@ pub fn extension(model: &Model) -> Arc<dyn ExtendedField> {
 
 impl ExtendedField for Extension {
     fn at(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        if self.0.step((t, 1.0), (x, dx), &mut [], &mut Cost::default(), work, &mut []).is_err() {
+        let workspace = &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
+        if self.0.step(StepFrom { t, h: 1.0, x }, dx, workspace, &mut []).is_err() {
             dx.fill(f64::NAN);
         }
     }
