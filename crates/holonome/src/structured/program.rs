@@ -662,12 +662,12 @@ impl<L: Lowering> StepMap for Program<L> {
         let Between { t, before, after, x, memory } = at;
         let (registers, work) = work.split_at_mut(self.registers);
         let (scale, work) = work.split_at_mut(2 * self.watched());
-        let h = self.substeps[0] * self.multipliers.step((before, after));
-        if h != 0.0 {
+        let after = self.multipliers.step((before, after));
+        if after != 0.0 {
             // The first substep as it will be made: what it finds at its start acts here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
-            self.load(StepFrom { t, h, x }, carried, registers);
+            self.load(StepFrom { t, h: self.substeps[0] * after, x }, carried, registers);
             if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
                 lambda.fill(f64::NAN);
                 return;
