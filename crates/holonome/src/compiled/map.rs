@@ -3,7 +3,8 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
-use super::{Bound, CompiledSystem, Watching, march};
+use super::watching::{Watching, is_small};
+use super::{Bound, Quantities, WrittenOut, march};
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::method::Treatment;
@@ -34,7 +35,7 @@ impl CompiledStep {
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        system: &CompiledSystem,
+        system: &WrittenOut,
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
@@ -93,7 +94,7 @@ impl CompiledStep {
         vectors: &StateVectors,
         known: Option<&Settling>,
     ) -> Option<Settling> {
-        if !CompiledStep::ends_in_formulas(plan, field) || !super::is_small(field) {
+        if !CompiledStep::ends_in_formulas(plan, field) || !is_small(field) {
             return None;
         }
         let mend = Mend::of(plan, field);

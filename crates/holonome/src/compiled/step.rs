@@ -1,9 +1,9 @@
 //! Whole steps as tapes: the explicit Runge–Kutta step of `holonome_integrate`, traced.
 
-use super::Watching;
 use super::formula::Formula;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use super::watching::{Watching, mends};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
@@ -217,7 +217,7 @@ impl Mend {
     /// What the treatment of `plan` does to a result over `field`; none where there is nothing to be done, or where it is
     /// not done by formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
-        let mends = super::mends(field);
+        let mends = mends(field);
         match super::map::effective_treatment(plan, field) {
             Treatment::Corrected if mends => Some(Mend::Corrects),
             Treatment::Projection if mends => Some(Mend::Projects {
@@ -517,55 +517,18 @@ mod tests {
     use holonome_integrate::run::run;
     use holonome_integrate::scales::Scales;
     use holonome_integrate::state::StepState;
-    use holonome_integrate::system::{Invariants, System};
+    use holonome_integrate::system::System;
     use holonome_integrate::treatment::projection::Projection;
     use holonome_model::elaborate::model::Model;
     use holonome_model::treatment::dirac;
     use holonome_model::treatment::unrolled::unroll;
-
-    /// A system that leaves projections to F and DF.
-    struct Plainly<'a>(&'a CompiledSystem);
-
-    impl System for Plainly<'_> {
-        fn dim(&self) -> usize {
-            self.0.dim()
-        }
-
-        fn work_len(&self) -> usize {
-            self.0.work_len()
-        }
-
-        fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-            self.0.field(t, x, dx, work);
-        }
-
-        fn vectors(&self) -> &Vectors {
-            self.0.vectors()
-        }
-
-        fn invariants(&self) -> &Invariants {
-            self.0.invariants()
-        }
-
-        fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
-            self.0.invariant_values(t, x, f, work);
-        }
-
-        fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
-            self.0.invariant_jacobian(t, x, values, work);
-        }
-
-        fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-            self.0.field_derivative(t, x, v, out, work);
-        }
-    }
 
     /// A state on the way, where nothing rests.
     fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
         let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
         let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
         let mut state = StepState::new(&plan, &system, &model.initial, None);
-        run(&plan, &Plainly(&system), &mut state, &mut Recorder::default()).unwrap();
+        run(&plan, &system, &mut state, &mut Recorder::default()).unwrap();
         state.x
     }
 
@@ -610,13 +573,12 @@ mod tests {
                     let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
                     let mut x = start.clone();
                     let at = (model.t0, &target[..], &scales.carried[..]);
-                    let found = system.project(at, &mut x, &mut values, &mut deviations, &mut work);
+                    let found = system.mend(at, &mut x, &mut values, &mut deviations, &mut work);
                     let mut expected = start.clone();
                     let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
                     let at = ((model.t0, 0.01), &target[..], &scales);
                     let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
-                    let plainly = Plainly(&system);
-                    let done = projection.apply(&plainly, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
+                    let done = projection.apply(&system, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
                     match found {
                         None => {
                             left += 1;

@@ -9,7 +9,7 @@ use super::first_same::{Finds, FirstSame};
 use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
-use crate::compiled::Bound;
+use crate::compiled::Quantities;
 use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
@@ -18,7 +18,7 @@ use holonome_integrate::scheme::map::{Between, Blocks, NoStep, StepFrom, StepMap
 use holonome_integrate::state::Cost;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::Pivots;
-use holonome_model::rows::{Layout, RowKernel};
+use holonome_model::rows::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub const LOST: f64 = 1e-8;
 /// How a recording becomes numbers.
 pub trait Lowering: Sized {
     /// What computes registers.
-    type Kernel: Kernel;
+    type Kernel: Quantities;
     /// Equations in numbers.
     type Equations: LoweredEquations;
     /// What is needed to name an equation.
@@ -36,18 +36,6 @@ pub trait Lowering: Sized {
 
     /// What an equation says, for a reader; of a family of them number `member`.
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
-}
-
-/// Numbers computed from others.
-pub trait Kernel: Sync {
-    /// From x, with everything else among the registers.
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]);
-    /// Scratch needed.
-    fn work_len(&self) -> usize;
-    /// The same for other parameters.
-    fn rebound(&self, parameters: &[f64]) -> Self;
-    /// Gives this one other parameters.
-    fn rebind(&mut self, parameters: &[f64]);
 }
 
 /// The equations of a system.
@@ -62,42 +50,6 @@ pub trait LoweredEquations: Equations + Sync {
     fn operations(&self) -> (usize, usize);
     /// The entries of the last matrix, as [`LeastEigenvalue`] knows them, and more scratch.
     fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
-}
-
-impl Kernel for Bound {
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.run(0.0, x, out, work);
-    }
-
-    fn work_len(&self) -> usize {
-        Bound::work_len(self)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Bound {
-        Bound::rebound(self, parameters)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        Bound::rebind(self, parameters);
-    }
-}
-
-impl Kernel for RowKernel {
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.run(0.0, x, out, work);
-    }
-
-    fn work_len(&self) -> usize {
-        RowKernel::work_len(self)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::rebound(self, parameters)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        RowKernel::rebind(self, parameters);
-    }
 }
 
 /// A step that can be run.
@@ -252,7 +204,7 @@ enum Lost {
     Indefinite(f64),
 }
 
-impl<K: Kernel> Stage<K> {
+impl<K: Quantities> Stage<K> {
     /// Where they stand.
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.length
@@ -261,7 +213,7 @@ impl<K: Kernel> Stage<K> {
     /// Computes them.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
         let (read, written) = registers.split_at_mut(self.first);
-        self.kernel.compute(read, &mut written[..self.length], work);
+        self.kernel.run(0.0, read, &mut written[..self.length], work);
     }
 
     /// The same for other parameters.
@@ -710,12 +662,12 @@ impl<L: Lowering> StepMap for Program<L> {
         let Between { t, before, after, x, memory } = at;
         let (registers, work) = work.split_at_mut(self.registers);
         let (scale, work) = work.split_at_mut(2 * self.watched());
-        let h = self.substeps[0] * self.multipliers.step((before, after));
-        if h != 0.0 {
+        let after = self.multipliers.step((before, after));
+        if after != 0.0 {
             // The first substep as it will be made: what it finds at its start acts here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
-            self.load(StepFrom { t, h, x }, carried, registers);
+            self.load(StepFrom { t, h: self.substeps[0] * after, x }, carried, registers);
             if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
                 lambda.fill(f64::NAN);
                 return;
