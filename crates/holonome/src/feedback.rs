@@ -122,7 +122,7 @@ fn with_formula(
     treated.invariants.clone_from(&base.invariants);
     let treated = Arc::new(treated);
     let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
-    FeedbackSystem { system: Compiled::Straight(system), gain, text, field: Some(treated), parameters }
+    FeedbackSystem { system: Compiled::Straight(Box::new(system)), gain, text, field: Some(treated), parameters }
 }
 
 /// L must push down the slope of V: its symmetric part has to be positive definite.

@@ -10,25 +10,25 @@ use std::sync::Arc;
 /// A compiled system of either form.
 pub enum Compiled {
     /// Written out.
-    Straight(CompiledSystem),
+    Straight(Box<CompiledSystem>),
     /// Row by row.
-    Rows(RowSystem),
+    Rows(Box<RowSystem>),
 }
 
 impl Compiled {
     /// The same system with the Gauss–Newton form of feedback by a linear solve; its `parameters` follow those of the model.
     pub fn with_pull(self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> Compiled {
         match self {
-            Compiled::Straight(system) => Compiled::Straight(system.with_pull(state, first, parameters)),
-            Compiled::Rows(system) => Compiled::Rows(system.with_pull(state, parameters)),
+            Compiled::Straight(system) => Compiled::Straight(Box::new(system.with_pull(state, first, parameters))),
+            Compiled::Rows(system) => Compiled::Rows(Box::new(system.with_pull(state, parameters))),
         }
     }
 
     /// The same system with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Compiled {
         match self {
-            Compiled::Straight(system) => Compiled::Straight(system.rebound(parameters)),
-            Compiled::Rows(system) => Compiled::Rows(system.rebound(parameters)),
+            Compiled::Straight(system) => Compiled::Straight(Box::new(system.rebound(parameters))),
+            Compiled::Rows(system) => Compiled::Rows(Box::new(system.rebound(parameters))),
         }
     }
 
@@ -82,8 +82,8 @@ impl Compiled {
 
     fn system(&self) -> &dyn System {
         match self {
-            Compiled::Straight(system) => system,
-            Compiled::Rows(system) => system,
+            Compiled::Straight(system) => &**system,
+            Compiled::Rows(system) => &**system,
         }
     }
 }

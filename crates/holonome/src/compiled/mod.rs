@@ -16,7 +16,7 @@ mod vectors;
 pub use either::{Compiled, Quantities};
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::{CompiledMap, CompiledStep};
-pub use rows::{ExtendedField, RowSystem, compile_rows};
+pub use rows::{ExtendedField, RowSystem, compile_parts, compile_rows};
 pub use step::single_step;
 pub use vectors::StateVectors;
 

@@ -12,7 +12,12 @@ use std::sync::Arc;
 
 /// A program compiled for these parameters by the backend of this process.
 pub fn compile_rows(program: &RowProgram, parameters: &[f64]) -> RowKernel {
-    RowKernel::new(program, parameters, backend(), BLOCK)
+    compile_parts(vec![program.clone()], parameters)
+}
+
+/// Programs that are run one after the other within one array.
+pub fn compile_parts(programs: Vec<RowProgram>, parameters: &[f64]) -> RowKernel {
+    RowKernel::of_parts(programs, parameters, backend(), BLOCK)
 }
 
 /// The field of a large model with constraints, extended off the set where they hold.

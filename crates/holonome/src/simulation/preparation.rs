@@ -130,12 +130,12 @@ impl Simulation {
         let plain = match &form {
             Form::Straight(field) => {
                 let mend = Mend::of(&plan, field);
-                Compiled::Straight(CompiledSystem::new(field, &vectors, &parameters, stepped, mend))
+                Compiled::Straight(Box::new(CompiledSystem::new(field, &vectors, &parameters, stepped, mend)))
             }
             Form::Rows(field) => {
                 let extended = stepped && !problem.model.constraints.is_empty();
                 let extended = extended.then(|| extension(&problem.model));
-                Compiled::Rows(RowSystem::new(field, &vectors, &parameters, extended))
+                Compiled::Rows(Box::new(RowSystem::new(field, &vectors, &parameters, extended)))
             }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());

@@ -40,8 +40,8 @@ pub trait Lowering: Sized {
 
 /// Numbers computed from others.
 pub trait Kernel: Sync {
-    /// From x, with everything else among the registers.
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]);
+    /// Numbers that stand at `out`, from others that stand before.
+    fn compute(&self, registers: &mut [f64], out: Range<usize>, work: &mut [f64]);
     /// Scratch needed.
     fn work_len(&self) -> usize;
     /// The same for other parameters.
@@ -65,8 +65,9 @@ pub trait LoweredEquations: Equations + Sync {
 }
 
 impl Kernel for Bound {
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.run(0.0, x, out, work);
+    fn compute(&self, registers: &mut [f64], out: Range<usize>, work: &mut [f64]) {
+        let (read, written) = registers.split_at_mut(out.start);
+        self.run(0.0, read, &mut written[..out.len()], work);
     }
 
     fn work_len(&self) -> usize {
@@ -83,8 +84,8 @@ impl Kernel for Bound {
 }
 
 impl Kernel for RowKernel {
-    fn compute(&self, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.run(0.0, x, out, work);
+    fn compute(&self, registers: &mut [f64], _: Range<usize>, work: &mut [f64]) {
+        self.run_within(0.0, registers, work);
     }
 
     fn work_len(&self) -> usize {
@@ -140,10 +141,10 @@ pub enum Action<L: Lowering> {
     Solve(Box<Solve<L>>),
 }
 
-/// Some registers that do not read each other.
+/// Some registers that are computed together.
 pub struct Stage<K> {
     pub kernel: K,
-    /// Where they stand; all that is read stands before.
+    /// Where they stand; all that is read from elsewhere stands before.
     pub first: usize,
     pub length: usize,
 }
@@ -252,16 +253,17 @@ enum Lost {
     Indefinite(f64),
 }
 
-impl<K: Kernel> Stage<K> {
+impl<K> Stage<K> {
     /// Where they stand.
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.length
     }
+}
 
+impl<K: Kernel> Stage<K> {
     /// Computes them.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
-        let (read, written) = registers.split_at_mut(self.first);
-        self.kernel.compute(read, &mut written[..self.length], work);
+        self.kernel.compute(registers, self.range(), work);
     }
 
     /// The same for other parameters.
