@@ -1,6 +1,6 @@
 //! The feedback term of a run: its field compiled with its gains, and what its stability allows.
 
-use crate::compiled::{Compiled, CompiledSystem, StateVectors};
+use crate::compiled::{CompiledSystem, StateVectors};
 use crate::error::Error;
 use crate::gain;
 use crate::options::{Gains, RunOptions};
@@ -27,7 +27,7 @@ const NEAR_LIMIT: f64 = 0.8;
 /// A field with its feedback term.
 pub(crate) struct FeedbackSystem {
     /// Compiled.
-    pub system: Compiled,
+    pub system: CompiledSystem,
     /// Its gain, for the monitor.
     pub gain: Option<Gain>,
     /// The gain in words.
@@ -42,7 +42,7 @@ pub(crate) struct FeedbackSystem {
 /// The feedback field's system over the field `base`, where that is written out.
 pub(crate) fn feedback_system(
     (base, vectors): (Option<&Arc<Field>>, &Arc<StateVectors>),
-    plain: &Compiled,
+    plain: &CompiledSystem,
     plan: &Plan,
     state: &StepState,
     parameters: &[f64],
@@ -122,7 +122,7 @@ fn with_formula(
     treated.invariants.clone_from(&base.invariants);
     let treated = Arc::new(treated);
     let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
-    FeedbackSystem { system: Compiled::Straight(Box::new(system)), gain, text, field: Some(treated), parameters }
+    FeedbackSystem { system, gain, text, field: Some(treated), parameters }
 }
 
 /// L must push down the slope of V: its symmetric part has to be positive definite.

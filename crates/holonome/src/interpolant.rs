@@ -2,7 +2,7 @@
 //! field at both ends, as states at some points of the step.
 
 use crate::arrays::Arrays;
-use crate::compiled::Compiled;
+use crate::compiled::CompiledSystem;
 use crate::error::Error;
 use crate::pieces::Pieces;
 use crate::recording::{RecordedArray, interpolated};
@@ -22,7 +22,7 @@ pub struct Interpolant {
     pieces: Pieces,
     order: u32,
     /// What treats a state, and with what.
-    system: Arc<Compiled>,
+    system: Arc<CompiledSystem>,
     plan: Plan,
     end: Arc<StepState>,
     /// The recorded variables: their layout, and where each stands in a state.
@@ -41,7 +41,7 @@ impl Interpolant {
     /// Of a run with these steps that came to the state `end`.
     pub(crate) fn new(
         pieces: Pieces,
-        (plan, system, end): (&Plan, &Arc<Compiled>, &StepState),
+        (plan, system, end): (&Plan, &Arc<CompiledSystem>, &StepState),
         layout: Layout,
         recorded: &[RecordedArray],
     ) -> Result<Interpolant, Error> {

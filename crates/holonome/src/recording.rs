@@ -2,7 +2,7 @@
 
 mod batch;
 
-use crate::compiled::{Bound, Compiled, Quantities};
+use crate::compiled::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::error::Error;
 use crate::hold;
 use crate::output::Output;
@@ -234,7 +234,7 @@ impl RecordedArray {
 /// What a sample stores: the variables, H, the integrals, the observables, the multipliers, the residuals and drifts.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
-    pub(crate) kernel: Quantities,
+    pub(crate) kernel: Box<dyn Quantities>,
     pub(crate) outputs: usize,
     /// How many multipliers the states of samples have behind them.
     pub(crate) multipliers: usize,
@@ -351,12 +351,12 @@ impl Recorded {
         for q in &model.observables {
             add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape);
         }
-        let kernel = match field {
+        let kernel: Box<dyn Quantities> = match field {
             Some(field) => {
                 let mut field = field.clone();
                 field.dimension += multiplier_count;
                 let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
-                Quantities::Straight(Bound::of(&field, &nodes, &model.parameter_values))
+                Box::new(Bound::of(&field, &nodes, &model.parameter_values))
             }
             None => {
                 let (mut pieces, mut first) = (Vec::new(), 0);
@@ -365,7 +365,7 @@ impl Recorded {
                     first += functional.outputs;
                 }
                 let program = RowProgram::new(model.dimension() + multiplier_count, outputs, pieces);
-                Quantities::of_rows(&program, &model.parameter_values)
+                Box::new(compile_rows(&program, &model.parameter_values))
             }
         };
         let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
@@ -531,7 +531,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
     pub(crate) deviations: Deviations<'a>,
-    pub(crate) system: &'a Compiled,
+    pub(crate) system: &'a CompiledSystem,
     pub(crate) lanes: Lanes,
     /// Steps for an interpolant, if that is wanted.
     pub(crate) pieces: Option<&'a mut Pieces>,

@@ -18,7 +18,7 @@ pub(crate) use reference::reference_state;
 pub use resumption::{Resumed, open_run};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
-use crate::compiled::{Compiled, CompiledStep, StateVectors};
+use crate::compiled::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
@@ -56,7 +56,7 @@ pub struct Simulation {
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
-    pub(crate) system: Arc<Compiled>,
+    pub(crate) system: Arc<CompiledSystem>,
     pub(crate) step: CompiledStep,
     /// The step of a method that is no Runge–Kutta one.
     pub(crate) program: Option<Program>,

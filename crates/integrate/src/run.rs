@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
-use crate::scheme::map::{Blocks, Orders, StepMap, TableauMap};
+use crate::scheme::map::{Blocks, Orders, StepFrom, StepMap, TableauMap, Workspace};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite};
@@ -228,8 +228,9 @@ impl<'a> Engine<'a> {
         if self.state.step < fixed.count() {
             let h = fixed.length(self.plan.t0, self.state.step);
             let StepState { t, x, memory, cost, .. } = &mut *self.state;
-            let t = *t;
-            self.map.begin((t, h), x, memory, cost, &mut self.work).map_err(|reason| self.no_step(t, reason))?;
+            let workspace = &mut Workspace { kept: &mut [], memory, cost, work: &mut self.work };
+            let begun = self.map.begin(StepFrom { t: *t, h, x }, workspace);
+            begun.map_err(|reason| self.no_step(self.state.t, reason))?;
         }
         if self.kept.lagged && self.state.step == 0 {
             self.rehearse(fixed)?;
@@ -288,11 +289,9 @@ impl<'a> Engine<'a> {
             if self.map.takes_first_stage() {
                 self.first_stage()?;
             }
-            let StepState { x, memory, cost, .. } = &mut *self.state;
-            self.memory.copy_from_slice(memory);
-            self.map
-                .fixed_step((t, h), x, &mut self.stages, &mut self.memory, &mut self.x1, cost, &mut self.work)
-                .map_err(|reason| self.no_step(t, reason))?;
+            self.memory.copy_from_slice(&self.state.memory);
+            let (map, (step, x1, mut workspace)) = (self.map, self.asked(h));
+            map.fixed_step(step, x1, &mut workspace).map_err(|reason| self.no_step(t, reason))?;
         }
         self.field_known = false;
         self.measure_equal_step(fixed.h, h);
@@ -303,6 +302,13 @@ impl<'a> Engine<'a> {
         self.hand_piece((h, t1), false, observer)?;
         self.accept(t1, h);
         Ok(())
+    }
+
+    /// What the map is asked for a step of this length from the state: the step, a place for its result, and what it takes.
+    fn asked(&mut self, h: f64) -> (StepFrom<'_>, &mut Vec<f64>, Workspace<'_>) {
+        let StepState { t, x, cost, .. } = &mut *self.state;
+        let workspace = Workspace { kept: &mut self.stages, memory: &mut self.memory, cost, work: &mut self.work };
+        (StepFrom { t: *t, h, x }, &mut self.x1, workspace)
     }
 
     fn run_adaptive<O: Observer + ?Sized>(

@@ -9,31 +9,32 @@
 use crate::system::System;
 use crate::vector::{add_scaled, combine, combine_scaled};
 
-/// Vectors, scalars, and what a step may do with them.
+/// Vectors of numbers, and what a step may do with them.
 pub trait Space {
-    /// A number that a step may depend on, such as t and h.
+    /// A number: t, h, or a component of a vector.
     type Scalar: Copy;
-    /// A state or a derivative.
-    type Vector;
 
     /// t + c·h, as fma(c, h, t).
     fn time(&mut self, t: Self::Scalar, c: f64, h: Self::Scalar) -> Self::Scalar;
 
     /// out = Σ w_i k_i, as fma(w₂, k₂, w₁·k₁) and so on in ascending order, zero weights left out; nothing but zero
     /// weights gives 0.
-    fn weighted_sum(&mut self, out: &mut Self::Vector, weights: &[f64], k: &[Self::Vector]);
+    fn weighted_sum(&mut self, out: &mut [Self::Scalar], weights: &[f64], k: &[Vec<Self::Scalar>]);
 
     /// out = x + h·Σ w_i k_i with one rounding at the size of x. With w₁ the first weight that is not zero it is
     /// fma(h·w₁, s, x), where s = fma(w₃/w₁, k₃, fma(w₂/w₁, k₂, k₁)) and so on in ascending order: a sum of s terms
     /// takes s operations. Nothing but zero weights gives x.
     fn displaced(
         &mut self,
-        out: &mut Self::Vector,
-        x: &Self::Vector,
+        out: &mut [Self::Scalar],
+        x: &[Self::Scalar],
         h: Self::Scalar,
         weights: &[f64],
-        k: &[Self::Vector],
+        k: &[Vec<Self::Scalar>],
     );
+
+    /// out = out + h·weight·k, as fma(h·weight, k, out).
+    fn add_scaled(&mut self, out: &mut [Self::Scalar], h: Self::Scalar, weight: f64, k: &[Self::Scalar]);
 
     /// The same sum for a point at which the field is evaluated, where the last term is the one that comes last: with
     /// w_s the last weight that is not zero it is fma(h·w_s, k_s, y), where y is [`Space::displaced`] by the terms before
@@ -41,15 +42,21 @@ pub trait Space {
     /// size of x is multiplied by h before it reaches the step's result.
     fn stage_point(
         &mut self,
-        out: &mut Self::Vector,
-        x: &Self::Vector,
+        out: &mut [Self::Scalar],
+        x: &[Self::Scalar],
         h: Self::Scalar,
         weights: &[f64],
-        k: &[Self::Vector],
-    );
+        k: &[Vec<Self::Scalar>],
+    ) {
+        let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
+        self.displaced(out, x, h, &weights[..last], k);
+        if let Some(&weight) = weights.get(last) {
+            self.add_scaled(out, h, weight, &k[last]);
+        }
+    }
 
     /// out = X(t, x), the model's vector field.
-    fn field(&mut self, out: &mut Self::Vector, t: Self::Scalar, x: &Self::Vector);
+    fn field(&mut self, out: &mut [Self::Scalar], t: Self::Scalar, x: &[Self::Scalar]);
 }
 
 /// The space of `f64` slices over a system: every operation is carried out at once.
@@ -73,17 +80,16 @@ impl<'a> SliceSpace<'a> {
 
 impl Space for SliceSpace<'_> {
     type Scalar = f64;
-    type Vector = Vec<f64>;
 
     fn time(&mut self, t: f64, c: f64, h: f64) -> f64 {
         c.mul_add(h, t)
     }
 
-    fn weighted_sum(&mut self, out: &mut Vec<f64>, weights: &[f64], k: &[Vec<f64>]) {
+    fn weighted_sum(&mut self, out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
         combine(out, weights, k);
     }
 
-    fn displaced(&mut self, out: &mut Vec<f64>, x: &Vec<f64>, h: f64, weights: &[f64], k: &[Vec<f64>]) {
+    fn displaced(&mut self, out: &mut [f64], x: &[f64], h: f64, weights: &[f64], k: &[Vec<f64>]) {
         let Some(&first) = weights.iter().find(|weight| **weight != 0.0) else {
             out.copy_from_slice(x);
             return;
@@ -91,15 +97,11 @@ impl Space for SliceSpace<'_> {
         combine_scaled(out, x, h * first, first, weights, k);
     }
 
-    fn stage_point(&mut self, out: &mut Vec<f64>, x: &Vec<f64>, h: f64, weights: &[f64], k: &[Vec<f64>]) {
-        let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
-        self.displaced(out, x, h, &weights[..last], k);
-        if let Some(weight) = weights.get(last) {
-            add_scaled(out, h * weight, &k[last]);
-        }
+    fn add_scaled(&mut self, out: &mut [f64], h: f64, weight: f64, k: &[f64]) {
+        add_scaled(out, h * weight, k);
     }
 
-    fn field(&mut self, out: &mut Vec<f64>, t: f64, x: &Vec<f64>) {
+    fn field(&mut self, out: &mut [f64], t: f64, x: &[f64]) {
         self.evaluations += 1;
         self.system.field(t, x, out, self.work);
     }

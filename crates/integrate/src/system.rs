@@ -59,35 +59,20 @@ pub trait System: Sync {
         self.invariants().deviations(values, target, deviations);
     }
 
-    /// One Gauss–Newton correction of `x` towards F = `target` with the weights w² of the vectors, and then
-    /// [`System::monitor`], if this system can do that by itself, faster than [`Correction`] does from F and DF: gives the
-    /// square of the innovation then. The definition is the same.
+    /// What the treatment of the run's method makes of `x`, a step's result at t, with the targets F₀ and the `carried` scales
+    /// of the vectors, and then [`System::monitor`], if this system can do that by itself, faster than [`Correction`] and
+    /// [`Projection`] do from F and DF; the definitions are the same. `None` where it cannot, and `x` is as it was.
     ///
     /// [`Correction`]: crate::treatment::correction::Correction
-    fn correct(
-        &self,
-        (_t, _target, _weights): (f64, &[f64], &[f64]),
-        _x: &mut [f64],
-        _values: &mut [f64],
-        _deviations: &mut [f64],
-        _work: &mut [f64],
-    ) -> Option<f64> {
-        None
-    }
-
-    /// The projection of `x` to F = `target` with the `carried` scales of its vectors, and then [`System::monitor`], if this
-    /// system can do that by itself, faster than [`Projection`] does: gives the number of iterations then. None where these
-    /// do not suffice, and `x` is as it was.
-    ///
     /// [`Projection`]: crate::treatment::projection::Projection
-    fn project(
+    fn mend(
         &self,
         (_t, _target, _carried): (f64, &[f64], &[f64]),
         _x: &mut [f64],
         _values: &mut [f64],
         _deviations: &mut [f64],
         _work: &mut [f64],
-    ) -> Option<u64> {
+    ) -> Option<Mended> {
         None
     }
 
@@ -96,6 +81,21 @@ pub trait System: Sync {
 
     /// The derivative of the field along `v`: DX(t, x)·v.
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]);
+}
+
+/// What a system's own treatment of a state came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mended {
+    /// A correction.
+    Corrected {
+        /// The square of the innovation.
+        innovation: f64,
+    },
+    /// A projection.
+    Projected {
+        /// Its iterations.
+        iterations: u64,
+    },
 }
 
 /// Static description of the invariants F: their number, the sparsity of DF, and what the rows mean to the user.

@@ -10,8 +10,8 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
-use holonome_integrate::scheme::map::{Estimate, Facts, NoStep, Orders, StepMap};
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::scheme::map::{Estimate, Facts, NoStep, Orders, StepFrom, StepMap, Workspace};
+use holonome_integrate::state::StepState;
 use holonome_integrate::system::FnSystem;
 
 const DRIVEN_START: [f64; 2] = [1.2, 0.5];
@@ -214,50 +214,28 @@ impl StepMap for Taylor {
         false
     }
 
-    fn fixed_step(
-        &self,
-        t_and_h: (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        _memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        cost.field += self.attempt(t_and_h, x, kept, x1, work);
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.attempt(step, x1, workspace);
         Ok(())
     }
 
-    fn attempt(
-        &self,
-        (_t, h): (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        x1: &mut Vec<f64>,
-        work: &mut [f64],
-    ) -> u64 {
-        let (begin, c) = kept.split_at_mut(2);
-        c[0].copy_from_slice(x);
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+        let (begin, c) = workspace.kept.split_at_mut(2);
+        c[0].copy_from_slice(step.x);
         for k in 0..TERMS {
             // (k + 1) c_{k+1} = c_k − Σ c_j c_{k−j}
             let square: f64 = (0..=k).map(|j| c[j][0] * c[k - j][0]).sum();
             c[k + 1][0] = (c[k][0] - square) / (k + 1) as f64;
         }
         // Without its factor h, as all estimates are.
-        begin[1][0] = c[TERMS][0] * h.powi(TERMS as i32 - 1);
-        self.interpolate((1.0, h), x, kept, x1, work);
-        1
+        begin[1][0] = c[TERMS][0] * step.h.powi(TERMS as i32 - 1);
+        workspace.cost.field += 1;
+        self.interpolate(step, 1.0, x1, workspace);
     }
 
-    fn interpolate(
-        &self,
-        (theta, h): (f64, f64),
-        _x: &[f64],
-        kept: &[Vec<f64>],
-        out: &mut Vec<f64>,
-        _work: &mut [f64],
-    ) {
-        out[0] = kept[2..].iter().rev().fold(0.0, |sum, c| sum * (theta * h) + c[0]);
+    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        let terms = workspace.kept[2..].iter().rev();
+        out[0] = terms.fold(0.0, |sum, c| sum * (theta * step.h) + c[0]);
     }
 }
 

@@ -9,8 +9,8 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Observer, Recorder};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
-use holonome_integrate::scheme::map::{NoStep, StepMap};
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
+use holonome_integrate::state::StepState;
 use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants, System};
 
 fn fail(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Failure<Infallible>) {
@@ -295,18 +295,9 @@ impl StepMap for Counting {
         false
     }
 
-    fn fixed_step(
-        &self,
-        _t_and_h: (f64, f64),
-        x: &Vec<f64>,
-        _kept: &mut [Vec<f64>],
-        memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        _cost: &mut Cost,
-        _work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        memory[0] += 1.0;
-        x1.iter_mut().zip(x).for_each(|(x1, x)| *x1 = x + 1e-3 * memory[0]);
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        workspace.memory[0] += 1.0;
+        x1.iter_mut().zip(step.x).for_each(|(x1, x)| *x1 = x + 1e-3 * workspace.memory[0]);
         Ok(())
     }
 }

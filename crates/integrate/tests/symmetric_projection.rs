@@ -7,8 +7,8 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, PlanError};
 use holonome_integrate::run::{Outcome, run, run_map};
-use holonome_integrate::scheme::map::{NoStep, StepMap};
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
+use holonome_integrate::state::StepState;
 use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants, System};
 
 /// The trapezoidal rule x₁ = x + h/2 (X(x) + X(x₁)), by fixed-point iteration to round-off: a symmetric base.
@@ -23,16 +23,8 @@ impl StepMap for Trapezoid<'_> {
         self.0.work_len()
     }
 
-    fn fixed_step(
-        &self,
-        (t, h): (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        _memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         // h·|DX|/2 is below 0.2 in the tests: 30 iterations leave 0.2³⁰ = 1e-21.
         let iterations = 30;
         x1.copy_from_slice(x);

@@ -384,8 +384,8 @@ impl RowLoop for CompiledRows {
     fn bind(&self, parameters: &[f64]) -> Aligned {
         let mut bound = Aligned::zeros(self.bound_len);
         for (prologue, first, numbers) in &self.prologues {
-            let values = prologue.bind(parameters, *numbers);
-            bound[*first..][..values.len()].copy_from_slice(&values);
+            let values = &prologue.bind(parameters, *numbers)[..prologue.bound().len() * numbers];
+            bound[*first..][..values.len()].copy_from_slice(values);
         }
         bound
     }

@@ -343,3 +343,44 @@ fn templates_are_no_tapes() {
     let slot = g.input(Input::Slot(0));
     Tape::new(&g, &[slot], 0, 0);
 }
+
+/// A lane that is given other parameters again and again holds what a kernel that is bound to them holds, also where
+/// there are so many parameters that some of them are followed together.
+#[test]
+fn lanes_hold_what_their_last_parameters_give() {
+    const LANES: usize = 3;
+    let mut g = Graph::new();
+    let inputs: Vec<Node> = (0..80).map(|k| g.parameter(k)).collect();
+    let x = g.state(0);
+    let pairs = inputs.windows(2).step_by(3);
+    let mut outputs: Vec<Node> = pairs
+        .map(|pair| {
+            let product = g.mul(pair[0], pair[1]);
+            let root = g.sqrt(product);
+            g.mul(root, x)
+        })
+        .collect();
+    outputs.extend(inputs.iter().step_by(7).map(|&parameter| g.add(parameter, x)).collect::<Vec<_>>());
+    let kernel = Interpreter.compile(&Tape::new(&g, &outputs, 1, inputs.len()), LANES).unwrap();
+    let values = |bound: &[f64]| {
+        let (mut out, mut work) = (vec![0.0; outputs.len() * LANES], vec![0.0; kernel.work_len()]);
+        kernel.run(bound, &[0.0; LANES], &[0.5; LANES], &mut out, &mut work);
+        out.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+    };
+    let mut parameters = vec![(0..80).map(|k| 1.0 + f64::from(k)).collect::<Vec<f64>>(); LANES];
+    let mut bound = kernel.bind(&parameters[0]);
+    let (mut lane, mut changed) = (0, 0);
+    for round in 0..200 {
+        lane = (lane + 1 + round % 2) % LANES;
+        for _ in 0..round % 3 {
+            changed = (changed * 31 + 17 + round) % 80;
+            parameters[lane][changed] += 0.25;
+        }
+        kernel.rebind(&mut bound, lane, &parameters[lane]);
+        let all = values(&bound);
+        for (k, parameters) in parameters.iter().enumerate() {
+            let of = |all: &[u64]| all.iter().skip(k).step_by(LANES).copied().collect::<Vec<_>>();
+            assert_eq!(of(&all), of(&values(&kernel.bind(parameters))), "lane {k} in round {round}");
+        }
+    }
+}

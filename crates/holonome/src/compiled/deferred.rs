@@ -1,6 +1,6 @@
 //! Kernels that are compiled when they are first run.
 
-use super::Bound;
+use super::{Bound, Quantities, WideBound};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A kernel with its parameters which many a run never calls: it is compiled when it is first asked for. A kernel that
@@ -24,24 +24,11 @@ impl Deferred {
     pub fn bound(&self) -> &Bound {
         self.own.get_or_init(|| self.declared.rebound(&self.parameters))
     }
+}
 
-    /// The same kernel with other parameters, ready if this one is.
-    pub fn rebound(&self, parameters: &[f64]) -> Deferred {
-        let own = self.own.get().map_or_else(OnceLock::new, |own| own.rebound(parameters).into());
-        Deferred { declared: Arc::clone(&self.declared), own, parameters: parameters.to_vec() }
-    }
-
-    /// Gives this one other parameters.
-    pub fn rebind(&mut self, parameters: &[f64]) {
-        self.parameters.clear();
-        self.parameters.extend_from_slice(parameters);
-        if let Some(own) = self.own.get_mut() {
-            own.rebind(parameters);
-        }
-    }
-
-    /// Evaluates at (t, x). A kernel that had not been compiled when its scratch was measured brings its own.
-    pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
+impl Quantities for Deferred {
+    /// A kernel that had not been compiled when its scratch was measured brings its own.
+    fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let bound = self.bound();
         match work.len() < bound.work_len() {
             true => bound.run(t, x, out, &mut vec![0.0; bound.work_len()]),
@@ -50,7 +37,29 @@ impl Deferred {
     }
 
     /// Scratch needed so far.
-    pub fn work_len(&self) -> usize {
+    fn work_len(&self) -> usize {
         self.own.get().map_or(0, Bound::work_len)
+    }
+
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.parameters.clear();
+        self.parameters.extend_from_slice(parameters);
+        if let Some(own) = self.own.get_mut() {
+            own.rebind(parameters);
+        }
+    }
+
+    /// The same kernel, ready if this one is.
+    fn rebound(&self, parameters: &[f64]) -> Deferred {
+        let own = self.own.get().map_or_else(OnceLock::new, |own| own.rebound(parameters).into());
+        Deferred { declared: Arc::clone(&self.declared), own, parameters: parameters.to_vec() }
+    }
+
+    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
+        Box::new(self.rebound(parameters))
+    }
+
+    fn in_lanes(&self, lanes: usize) -> Option<WideBound> {
+        self.bound().in_lanes(lanes)
     }
 }

@@ -3,7 +3,8 @@
 use super::map::{CompiledStep, repeated_tape};
 use super::step::{Ingredients, Mend};
 use super::vectors::StateVectors;
-use super::{CompiledSystem, Watching, march, watch_tape};
+use super::watching::{Watching, watch_tape};
+use super::{WrittenOut, march};
 use crate::backend::compile;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
@@ -54,7 +55,7 @@ impl CompiledLanes {
     /// the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
-        (field, system): (&Field, &CompiledSystem),
+        (field, system): (&Field, &WrittenOut),
         vectors: &Arc<StateVectors>,
         (targets, parameters): (usize, usize),
         lanes: usize,

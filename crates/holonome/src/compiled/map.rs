@@ -3,12 +3,15 @@
 use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
-use super::{Bound, CompiledSystem, Watching, march};
+use super::watching::{Watching, is_small};
+use super::{Bound, Quantities, WrittenOut, march};
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
-use holonome_integrate::scheme::map::{self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepMap, TableauMap};
+use holonome_integrate::scheme::map::{
+    self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepFrom, StepMap, TableauMap, Workspace,
+};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
@@ -32,7 +35,7 @@ impl CompiledStep {
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        system: &CompiledSystem,
+        system: &WrittenOut,
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
@@ -91,7 +94,7 @@ impl CompiledStep {
         vectors: &StateVectors,
         known: Option<&Settling>,
     ) -> Option<Settling> {
-        if !CompiledStep::ends_in_formulas(plan, field) || !super::is_small(field) {
+        if !CompiledStep::ends_in_formulas(plan, field) || !is_small(field) {
             return None;
         }
         let mend = Mend::of(plan, field);
@@ -114,6 +117,12 @@ impl CompiledStep {
             _ => None,
         };
         CompiledStep { repeated, attempts }
+    }
+
+    /// Makes attempts one by one.
+    #[cfg(test)]
+    pub(super) fn leave_loops(&mut self) {
+        self.attempts.as_mut().expect("steps are adapted").march = None;
     }
 }
 
@@ -338,20 +347,11 @@ impl StepMap for CompiledMap<'_> {
         self.step.attempts.is_none() || self.tableau.first_same_as_last
     }
 
-    fn fixed_step(
-        &self,
-        t_and_h: (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        self.slices.fixed_step(t_and_h, x, kept, memory, x1, cost, work)
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.slices.fixed_step(step, x1, workspace)
     }
 
-    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut Vec<f64>) {
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
         self.slices.estimate(kept, out);
     }
 
@@ -359,17 +359,9 @@ impl StepMap for CompiledMap<'_> {
         self.step.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
     }
 
-    fn attempt(
-        &self,
-        (t, h): (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        x1: &mut Vec<f64>,
-        work: &mut [f64],
-    ) -> u64 {
-        let Some(attempts) = &self.step.attempts else {
-            return self.slices.attempt((t, h), x, kept, x1, work);
-        };
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+        let Some(attempts) = &self.step.attempts else { return self.slices.attempt(step, x1, workspace) };
+        let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
         let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
@@ -385,7 +377,7 @@ impl StepMap for CompiledMap<'_> {
         for (place, value) in (0..self.tableau.stages).chain(errors).zip(rest.chunks(n.max(1))) {
             kept[place].copy_from_slice(value);
         }
-        attempts.evaluations
+        cost.field += attempts.evaluations;
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
@@ -393,11 +385,11 @@ impl StepMap for CompiledMap<'_> {
         Some(march)
     }
 
-    fn prepare_interpolant(&self, t_and_h: (f64, f64), x: &Vec<f64>, kept: &mut [Vec<f64>], work: &mut [f64]) -> u64 {
-        self.slices.prepare_interpolant(t_and_h, x, kept, work)
+    fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {
+        self.slices.prepare_interpolant(step, workspace);
     }
 
-    fn interpolate(&self, theta_and_h: (f64, f64), x: &[f64], kept: &[Vec<f64>], out: &mut Vec<f64>, work: &mut [f64]) {
-        self.slices.interpolate(theta_and_h, x, kept, out, work);
+    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        self.slices.interpolate(step, theta, out, workspace);
     }
 }

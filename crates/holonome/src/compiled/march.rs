@@ -12,6 +12,7 @@ use holonome_integrate::run::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::Facts;
+use holonome_integrate::scheme::map::StepFrom;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
@@ -69,7 +70,7 @@ impl Ingredients<'_> {
         let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let (mut space, x1, mut kept) = self.attempted(space, (t, length), (&x, first));
+        let (mut space, x1, mut kept) = self.attempted(space, StepFrom { t, h: length, x: &x }, first);
         let stages = Stages::of(self.tableau, &mut kept);
         let g = &mut space.graph;
         let rtol = g.parameter(self.parameters);
@@ -322,76 +323,10 @@ mod tests {
     use holonome_integrate::controller::pi::rough_power;
     use holonome_integrate::observer::Recorder;
     use holonome_integrate::run::run_map;
-    use holonome_integrate::scheme::map::{Facts, NoStep, StepMap};
-    use holonome_integrate::state::{Cost, StepState};
+    use holonome_integrate::scheme::map::StepMap;
+    use holonome_integrate::state::StepState;
     use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
-
-    /// A map whose attempts are made one by one.
-    struct OneByOne<'a>(CompiledMap<'a>);
-
-    impl StepMap for OneByOne<'_> {
-        fn facts(&self) -> &Facts {
-            self.0.facts()
-        }
-
-        fn vectors(&self) -> usize {
-            self.0.vectors()
-        }
-
-        fn work_len(&self) -> usize {
-            self.0.work_len()
-        }
-
-        fn takes_first_stage(&self) -> bool {
-            self.0.takes_first_stage()
-        }
-
-        fn fixed_step(
-            &self,
-            t_and_h: (f64, f64),
-            x: &Vec<f64>,
-            kept: &mut [Vec<f64>],
-            memory: &mut [f64],
-            x1: &mut Vec<f64>,
-            cost: &mut Cost,
-            work: &mut [f64],
-        ) -> Result<(), NoStep> {
-            self.0.fixed_step(t_and_h, x, kept, memory, x1, cost, work)
-        }
-
-        fn attempt(
-            &self,
-            t_and_h: (f64, f64),
-            x: &Vec<f64>,
-            kept: &mut [Vec<f64>],
-            x1: &mut Vec<f64>,
-            work: &mut [f64],
-        ) -> u64 {
-            self.0.attempt(t_and_h, x, kept, x1, work)
-        }
-
-        fn prepare_interpolant(
-            &self,
-            t_and_h: (f64, f64),
-            x: &Vec<f64>,
-            kept: &mut [Vec<f64>],
-            work: &mut [f64],
-        ) -> u64 {
-            self.0.prepare_interpolant(t_and_h, x, kept, work)
-        }
-
-        fn interpolate(
-            &self,
-            theta_and_h: (f64, f64),
-            x: &[f64],
-            kept: &[Vec<f64>],
-            out: &mut Vec<f64>,
-            work: &mut [f64],
-        ) {
-            self.0.interpolate(theta_and_h, x, kept, out, work);
-        }
-    }
 
     /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven one that is undefined beyond a wall.
     const MODELS: [&str; 4] = [
@@ -443,20 +378,19 @@ mod tests {
                 out,
                 ..RunOptions::default()
             };
-            let Ok(simulation) = prepare(problem, options) else {
+            let Ok(mut simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
-            let (Simulation { plan, step, .. }, system) = (&simulation, &*simulation.system);
-            let tableau = plan.method.scheme.runge_kutta().unwrap();
-            let start = StepState::new(plan, system, &simulation.problem.model.initial, None);
-            let run = |map: &dyn StepMap| {
-                let mut state = start.clone();
-                let end = run_map(plan, system, map, &mut state, &mut Recorder::default());
+            let run = |Simulation { plan, step, system, problem, .. }: &Simulation, in_loops: bool| {
+                let mut state = StepState::new(plan, &**system, &problem.model.initial, None);
+                let map = CompiledMap::new(step, plan.method.scheme.runge_kutta().unwrap(), &**system);
+                assert_eq!(map.attempts().is_some(), in_loops, "{method}: {text}");
+                let end = run_map(plan, &**system, &map, &mut state, &mut Recorder::default());
                 (format!("{end:?}"), facts(serde_json::to_value(&state).unwrap()), state)
             };
-            let map = CompiledMap::new(step, tableau, system);
-            assert!(map.attempts().is_some(), "{method}: {text}");
-            let (looped, alone) = (run(&map), run(&OneByOne(map)));
+            let looped = run(&simulation, true);
+            simulation.step.leave_loops();
+            let alone = run(&simulation, false);
             rejected += looped.2.cost.rejected;
             assert!(looped.2.step > 4, "{method}: {:?} after {} steps of\n{text}", looped.0, looped.2.step);
             assert_eq!(looped.0, alone.0, "{method}: {text}");

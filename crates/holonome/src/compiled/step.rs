@@ -1,13 +1,14 @@
 //! Whole steps as tapes: the explicit Runge–Kutta step of `holonome_integrate`, traced.
 
-use super::Watching;
 use super::formula::Formula;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use super::watching::{Watching, mends};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, vector_count};
+use holonome_integrate::scheme::map::StepFrom;
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
@@ -74,7 +75,7 @@ impl Ingredients<'_> {
         let mut kept = self.kept(g, known);
         let stages = &mut Stages::of(self.tableau, &mut kept);
         let mut x1 = x.clone();
-        fixed_step(self.tableau, &mut space, t, h, &x, stages, &mut x1);
+        fixed_step(self.tableau, &mut space, StepFrom { t, h, x: &x }, stages, &mut x1);
         let mut carry = Vec::new();
         if let Some(mend) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
@@ -155,23 +156,23 @@ impl Ingredients<'_> {
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
         let first = self.tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
-        let (space, x1, mut kept) = self.attempted(space, (t, h), (&x, first));
+        let (space, x1, mut kept) = self.attempted(space, StepFrom { t, h, x: &x }, first);
         let Stages { k, errors, .. } = Stages::of(self.tableau, &mut kept);
         let outputs = [&[x1], &k[..self.tableau.stages], &errors[..]].concat().concat();
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters)
     }
 
-    /// From (t, x) over h, with the first stage where it is known: x₁, and what is kept of the step.
+    /// Such a step, with the first stage where it is known: x₁, and what is kept of the step.
     pub(super) fn attempted<'f>(
         &'f self,
         mut space: TracingSpace<'f>,
-        (t, h): (Node, Node),
-        (x, first): (&Vec<Node>, Option<Vec<Node>>),
+        from: StepFrom<Node>,
+        first: Option<Vec<Node>>,
     ) -> (TracingSpace<'f>, Vec<Node>, Vec<Vec<Node>>) {
-        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, t, x));
+        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, from.t, from.x));
         let mut kept = self.kept(&mut space.graph, k0);
-        let mut x1 = x.clone();
-        attempt(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, &mut kept), &mut x1);
+        let mut x1 = from.x.to_vec();
+        attempt(self.tableau, &mut space, from, &mut Stages::of(self.tableau, &mut kept), &mut x1);
         (space, x1, kept)
     }
 
@@ -193,7 +194,7 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -
     let mut kept = vec![x.clone(); vector_count(tableau)];
     kept[0] = formula.at(g, t, &x);
     let mut x1 = x.clone();
-    fixed_step(tableau, &mut space, t, h, &x, &mut Stages::of(tableau, &mut kept), &mut x1);
+    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut Stages::of(tableau, &mut kept), &mut x1);
     Tape::of_fused(&space.graph, &[x1, watched].concat(), n + 1, field.parameters)
 }
 
@@ -216,7 +217,7 @@ impl Mend {
     /// What the treatment of `plan` does to a result over `field`; none where there is nothing to be done, or where it is
     /// not done by formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
-        let mends = super::mends(field);
+        let mends = mends(field);
         match super::map::effective_treatment(plan, field) {
             Treatment::Corrected if mends => Some(Mend::Corrects),
             Treatment::Projection if mends => Some(Mend::Projects {
@@ -516,55 +517,18 @@ mod tests {
     use holonome_integrate::run::run;
     use holonome_integrate::scales::Scales;
     use holonome_integrate::state::StepState;
-    use holonome_integrate::system::{Invariants, System};
+    use holonome_integrate::system::System;
     use holonome_integrate::treatment::projection::Projection;
     use holonome_model::elaborate::model::Model;
     use holonome_model::treatment::dirac;
     use holonome_model::treatment::unrolled::unroll;
-
-    /// A system that leaves projections to F and DF.
-    struct Plainly<'a>(&'a CompiledSystem);
-
-    impl System for Plainly<'_> {
-        fn dim(&self) -> usize {
-            self.0.dim()
-        }
-
-        fn work_len(&self) -> usize {
-            self.0.work_len()
-        }
-
-        fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-            self.0.field(t, x, dx, work);
-        }
-
-        fn vectors(&self) -> &Vectors {
-            self.0.vectors()
-        }
-
-        fn invariants(&self) -> &Invariants {
-            self.0.invariants()
-        }
-
-        fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
-            self.0.invariant_values(t, x, f, work);
-        }
-
-        fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
-            self.0.invariant_jacobian(t, x, values, work);
-        }
-
-        fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-            self.0.field_derivative(t, x, v, out, work);
-        }
-    }
 
     /// A state on the way, where nothing rests.
     fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
         let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
         let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
         let mut state = StepState::new(&plan, &system, &model.initial, None);
-        run(&plan, &Plainly(&system), &mut state, &mut Recorder::default()).unwrap();
+        run(&plan, &system, &mut state, &mut Recorder::default()).unwrap();
         state.x
     }
 
@@ -609,13 +573,12 @@ mod tests {
                     let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
                     let mut x = start.clone();
                     let at = (model.t0, &target[..], &scales.carried[..]);
-                    let found = system.project(at, &mut x, &mut values, &mut deviations, &mut work);
+                    let found = system.mend(at, &mut x, &mut values, &mut deviations, &mut work);
                     let mut expected = start.clone();
                     let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
                     let at = ((model.t0, 0.01), &target[..], &scales);
                     let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
-                    let plainly = Plainly(&system);
-                    let done = projection.apply(&plainly, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
+                    let done = projection.apply(&system, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
                     match found {
                         None => {
                             left += 1;

@@ -25,14 +25,13 @@ fn terms<'k>(weights: &[f64], k: &'k [Vec<Node>]) -> Vec<(f64, &'k [Node])> {
 
 impl Space for TracingSpace<'_> {
     type Scalar = Node;
-    type Vector = Vec<Node>;
 
     fn time(&mut self, t: Node, c: f64, h: Node) -> Node {
         let c = self.graph.constant(c);
         self.graph.fma(c, h, t)
     }
 
-    fn weighted_sum(&mut self, out: &mut Vec<Node>, weights: &[f64], k: &[Vec<Node>]) {
+    fn weighted_sum(&mut self, out: &mut [Node], weights: &[f64], k: &[Vec<Node>]) {
         let g = &mut self.graph;
         let terms = terms(weights, k);
         for (i, out) in out.iter_mut().enumerate() {
@@ -45,11 +44,11 @@ impl Space for TracingSpace<'_> {
         }
     }
 
-    fn displaced(&mut self, out: &mut Vec<Node>, x: &Vec<Node>, h: Node, weights: &[f64], k: &[Vec<Node>]) {
+    fn displaced(&mut self, out: &mut [Node], x: &[Node], h: Node, weights: &[f64], k: &[Vec<Node>]) {
         let g = &mut self.graph;
         let terms = terms(weights, k);
         let Some((&(first, leading), rest)) = terms.split_first() else {
-            out.clone_from(x);
+            out.copy_from_slice(x);
             return;
         };
         let factor = g.constant(first);
@@ -64,20 +63,16 @@ impl Space for TracingSpace<'_> {
         }
     }
 
-    fn stage_point(&mut self, out: &mut Vec<Node>, x: &Vec<Node>, h: Node, weights: &[f64], k: &[Vec<Node>]) {
-        let last = weights.iter().rposition(|weight| *weight != 0.0).unwrap_or(0);
-        self.displaced(out, x, h, &weights[..last], k);
-        if let Some(&weight) = weights.get(last) {
-            let g = &mut self.graph;
-            let factor = g.constant(weight);
-            let scale = g.mul(h, factor);
-            for (out, &k) in out.iter_mut().zip(&k[last]) {
-                *out = g.fma(scale, k, *out);
-            }
+    fn add_scaled(&mut self, out: &mut [Node], h: Node, weight: f64, k: &[Node]) {
+        let g = &mut self.graph;
+        let factor = g.constant(weight);
+        let scale = g.mul(h, factor);
+        for (out, &k) in out.iter_mut().zip(k) {
+            *out = g.fma(scale, k, *out);
         }
     }
 
-    fn field(&mut self, out: &mut Vec<Node>, t: Node, x: &Vec<Node>) {
-        *out = self.field.at(&mut self.graph, t, x);
+    fn field(&mut self, out: &mut [Node], t: Node, x: &[Node]) {
+        out.copy_from_slice(&self.field.at(&mut self.graph, t, x));
     }
 }

@@ -1,6 +1,6 @@
 //! The vectors of a model's state, with their masses.
 
-use super::compile_rows;
+use super::bound::compile_rows;
 use crate::component_names::member_name;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};

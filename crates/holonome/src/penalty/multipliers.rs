@@ -10,17 +10,17 @@
 //! are stretched 1 + β(hω)²GM⁻¹Gᵀ times too far. Of such a run it is the flow through q + βh²a.
 
 use super::slow::SlowManifold;
-use crate::compiled::{Quantities, WideBound, single_step};
+use crate::compiled::{WideBound, compile_rows, single_step};
 use crate::structured::ForcePlaces;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::scheme::map::{StepMap, TableauMap};
+use holonome_integrate::scheme::map::{StepFrom, StepMap, TableauMap, Workspace};
 use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::{Invariants, System};
 use holonome_model::elaborate::model::{Model, multipliers};
 use holonome_model::graph::tape::Tape;
-use holonome_model::rows::RowProgram;
+use holonome_model::rows::{RowKernel, RowProgram};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::penalty::Penalty;
@@ -75,8 +75,8 @@ enum Flow {
 
 /// The penalised field row by row.
 struct RowFlow {
-    constraints: Quantities,
-    field: Quantities,
+    constraints: RowKernel,
+    field: RowKernel,
     none: Invariants,
     vectors: Vectors,
 }
@@ -152,7 +152,8 @@ impl Flow {
                 at.extend_from_slice(state);
                 rows.field.run(t[0], at, &mut kept[0], work);
                 let map = TableauMap::new(rk4::tableau(), &**rows);
-                let made = map.fixed_step((t[0], h[0]), at, kept, &mut [], out, &mut Cost::default(), work);
+                let workspace = &mut Workspace { kept, memory: &mut [], cost: &mut Cost::default(), work };
+                let made = map.fixed_step(StepFrom { t: t[0], h: h[0], x: at }, out, workspace);
                 debug_assert!(made.is_ok(), "an explicit step solves nothing");
                 x[..out.len()].copy_from_slice(out);
             }
@@ -226,8 +227,8 @@ impl MeanMultipliers {
                 });
                 let program = RowProgram::new(model.dimension(), count, pieces.collect());
                 Flow::Rows(Box::new(RowFlow {
-                    constraints: Quantities::of_rows(&program, parameters),
-                    field: Quantities::of_rows(&rows.field, parameters),
+                    constraints: compile_rows(&program, parameters),
+                    field: compile_rows(&rows.field, parameters),
                     none: Invariants::none(),
                     vectors: Vectors::components(model.dimension()),
                 }))

@@ -3,7 +3,7 @@
 
 use super::{Place, Recorded};
 use crate::backend;
-use crate::compiled::{Compiled, WideBound, WideWatch};
+use crate::compiled::{CompiledSystem, WideBound, WideWatch};
 use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
@@ -35,7 +35,7 @@ impl Batch {
     /// where some of that is not written out. Samples of a penalised run do not bring its multipliers along.
     pub(crate) fn new(
         recorded: &Recorded,
-        (system, target): (&Compiled, &[f64]),
+        (system, target): (&CompiledSystem, &[f64]),
         width: usize,
         means: Option<&MeanMultipliers>,
     ) -> Option<Batch> {

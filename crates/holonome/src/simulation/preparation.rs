@@ -4,7 +4,7 @@ use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
 use super::stepping::follow;
-use crate::compiled::{Compiled, CompiledStep, CompiledSystem, Mend, RowSystem, StateVectors};
+use crate::compiled::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions};
@@ -130,12 +130,12 @@ impl Simulation {
         let plain = match &form {
             Form::Straight(field) => {
                 let mend = Mend::of(&plan, field);
-                Compiled::Straight(Box::new(CompiledSystem::new(field, &vectors, &parameters, stepped, mend)))
+                CompiledSystem::new(field, &vectors, &parameters, stepped, mend)
             }
             Form::Rows(field) => {
                 let extended = stepped && !problem.model.constraints.is_empty();
                 let extended = extended.then(|| extension(&problem.model));
-                Compiled::Rows(Box::new(RowSystem::new(field, &vectors, &parameters, extended)))
+                CompiledSystem::of_rows(field, &vectors, &parameters, extended)
             }
         };
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());

@@ -1,7 +1,7 @@
 //! The loop over time for a compiled problem, with claims left out that fail on the way.
 
 use super::{Simulation, prepare};
-use crate::compiled::{Compiled, CompiledMap, CompiledStep};
+use crate::compiled::{CompiledMap, CompiledStep, CompiledSystem};
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::penalty::Followed;
@@ -103,7 +103,7 @@ pub(super) struct Running<'a> {
     pub(super) groups: &'a [InvariantGroup],
     pub(super) program: Option<&'a Program>,
     pub(super) step: &'a CompiledStep,
-    pub(super) system: &'a Compiled,
+    pub(super) system: &'a CompiledSystem,
 }
 
 impl Running<'_> {
@@ -154,7 +154,7 @@ pub(crate) fn run_method<O: Observer>(
     program: Option<&dyn StepMap>,
     step: &CompiledStep,
     plan: &Plan,
-    system: &Compiled,
+    system: &CompiledSystem,
     state: &mut StepState,
     observer: &mut O,
 ) -> Result<Outcome, Failure<O::Error>> {

@@ -3,13 +3,12 @@
 use super::columns::{self, ColumnSymbols, Rows};
 use super::program::Program;
 use super::recorder::{Given, Handing, record};
-use crate::compiled::ExtendedField;
+use crate::compiled::Quantities;
 use holonome_integrate::dirac::extended_field;
-use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::elaborate::model::Model;
 use holonome_model::templated::RowMechanics;
-use std::sync::Arc;
 
 /// The program that computes it.
 struct Extension(Program<Rows>);
@@ -18,18 +17,20 @@ struct Extension(Program<Rows>);
 ///
 /// # Panics
 /// If the model is another one.
-pub fn extension(model: &Model) -> Arc<dyn ExtendedField> {
+pub fn extension(model: &Model) -> Box<dyn Quantities> {
     let mut mechanics = RowMechanics::new(model).expect("a large model with constraints has some on positions only");
     mechanics.know_extension(model);
     let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
     let given = Given { follows: false, handing: Handing::Nothing, guesses: false };
     let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x));
-    Arc::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
+    Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
 }
 
-impl ExtendedField for Extension {
-    fn at(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        if self.0.step((t, 1.0), (x, dx), &mut [], &mut Cost::default(), work, &mut []).is_err() {
+impl Quantities for Extension {
+    /// NaN where there is no field.
+    fn run(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        let workspace = &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
+        if self.0.step(StepFrom { t, h: 1.0, x }, dx, workspace, &mut []).is_err() {
             dx.fill(f64::NAN);
         }
     }
@@ -38,7 +39,15 @@ impl ExtendedField for Extension {
         self.0.work_len()
     }
 
-    fn rebound(&self, parameters: &[f64]) -> Arc<dyn ExtendedField> {
-        Arc::new(Extension(self.0.rebound(parameters)))
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.0.rebind(parameters);
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> Extension {
+        Extension(self.0.rebound(parameters))
+    }
+
+    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
+        Box::new(self.rebound(parameters))
     }
 }

@@ -3,22 +3,16 @@
 //! The values are the first of what a program carries. Behind all else, its memory holds the length of the step that
 //! handed them over, 0 at the start of a run: where a step of another length begins, they are found anew.
 
-use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 
 /// A program that results in some numbers.
 pub trait Finds: StepMap {
-    /// Its result at (t, x) with the step h, without anything that is carried.
+    /// Its result for this step, without anything that is carried.
     ///
     /// # Errors
     /// Where its equations have no solution.
-    fn evaluate<'w>(
-        &self,
-        t_and_h: (f64, f64),
-        x: &[f64],
-        cost: &mut Cost,
-        work: &'w mut [f64],
-    ) -> Result<&'w [f64], NoStep>;
+    fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep>;
 }
 
 /// How a step's first values are found where no step of its length came before.
@@ -54,11 +48,11 @@ impl<P: Finds> FirstSame<P> {
         &mut self.find
     }
 
-    /// The watched energy at (t, x) of steps of the length h, if one is watched.
-    pub fn energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+    /// The watched energy where this step begins, if one is watched.
+    pub fn energy(&self, step: StepFrom) -> Option<f64> {
         let (energy, _) = self.watched?;
         let mut work = vec![0.0; self.find.work_len()];
-        Some(self.find.evaluate(t_and_h, x, &mut Cost::default(), &mut work).ok()?[energy])
+        Some(self.find.evaluate(step, &mut Cost::default(), &mut work).ok()?[energy])
     }
 
     /// Puts how far that is from where it was at the start of the run.
@@ -68,28 +62,21 @@ impl<P: Finds> FirstSame<P> {
         }
     }
 
-    /// Puts into `memory` what a step of the length h from (t, x) takes over, unless it is there.
+    /// Puts into the memory what this step takes over, unless it is there.
     ///
     /// # Errors
     /// Where the equations for it have no solution.
-    pub fn find(
-        &self,
-        (t, h): (f64, f64),
-        x: &[f64],
-        memory: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != h) else {
+    pub fn find(&self, step: StepFrom, Workspace { memory, cost, work, .. }: &mut Workspace) -> Result<(), NoStep> {
+        let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != step.h) else {
             return Ok(());
         };
-        let found = self.find.evaluate((t, h), x, cost, work)?;
+        let found = self.find.evaluate(step, cost, work)?;
         if let Some((energy, start)) = self.watched {
             // At the start of the run both were 0; the energy of a step of another length is another one.
             carried[start] += found[energy] - carried[energy];
         }
         carried[..found.len()].copy_from_slice(found);
-        *known_for = h;
+        *known_for = step.h;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::first_same::Finds;
 use super::program::{Lowering, Program};
-use holonome_integrate::scheme::map::{NoStep, StepMap};
+use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
 
 /// These positions, of steps of one length.
@@ -15,7 +15,7 @@ pub struct ForcePlaces {
 /// A program whose result they are.
 trait Places: Send + Sync {
     fn rebound(&self, parameters: &[f64]) -> Box<dyn Places>;
-    fn put(&self, t_and_h: (f64, f64), x: &mut [f64]) -> Result<(), NoStep>;
+    fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep>;
 }
 
 impl<L: Lowering + 'static> Places for Program<L>
@@ -26,9 +26,9 @@ where
         Box::new(Program::rebound(self, parameters))
     }
 
-    fn put(&self, t_and_h: (f64, f64), x: &mut [f64]) -> Result<(), NoStep> {
+    fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep> {
         let mut work = vec![0.0; self.work_len()];
-        let places = self.evaluate(t_and_h, x, &mut Cost::default(), &mut work)?;
+        let places = self.evaluate(StepFrom { t, h, x }, &mut Cost::default(), &mut work)?;
         self.scatter(places, x);
         Ok(())
     }
@@ -53,6 +53,6 @@ impl ForcePlaces {
     /// # Errors
     /// Where the equations of a step from there have no solution.
     pub fn put(&self, t: f64, x: &mut [f64]) -> Result<(), NoStep> {
-        self.places.put((t, self.h), x)
+        self.places.put(t, self.h, x)
     }
 }

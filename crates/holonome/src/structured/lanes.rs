@@ -7,7 +7,7 @@ use crate::compiled::{LaneWatch, StateVectors, WatchBound};
 use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan};
 use holonome_integrate::scales::{Kept, Vectors};
-use holonome_integrate::scheme::map::{Blocks, Carry, Outputs, StepMap};
+use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
 use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::Field;
@@ -202,7 +202,9 @@ impl EqualSteps for ProgramLanes {
             gather(x, lanes, lane, &mut one);
             let ProgramBound { single, carried: memory, work, .. } = &mut *bound;
             memory.fill(0.0);
-            begun[lane] = single.begin((t0, fixed.h), &one, memory, &mut costs[lane], work).is_ok();
+            let step = StepFrom { t: t0, h: fixed.h, x: &one };
+            let workspace = &mut Workspace { kept: &mut [], memory, cost: &mut costs[lane], work };
+            begun[lane] = single.begin(step, workspace).is_ok();
             scatter(memory, lanes, lane, carried);
         }
     }
@@ -280,7 +282,8 @@ impl EqualSteps for ProgramLanes {
                 self.single_for(bound, lane);
                 gather(x, lanes, lane, &mut one);
                 let ProgramBound { single, carried, work, .. } = &mut *bound;
-                single.multipliers(fixed.time(t0, step), around, &one, carried, &mut of_lane, work);
+                let (t, (before, after)) = (fixed.time(t0, step), around);
+                single.multipliers(Between { t, before, after, x: &one, memory: carried }, &mut of_lane, work);
             }
             scatter(&of_lane, lanes, lane, lambda);
         }

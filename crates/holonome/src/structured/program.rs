@@ -9,16 +9,16 @@ use super::first_same::{Finds, FirstSame};
 use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
-use crate::compiled::Bound;
+use crate::compiled::Quantities;
 use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
 use holonome_integrate::phase_space::Equation;
-use holonome_integrate::scheme::map::{Blocks, NoStep, StepMap};
+use holonome_integrate::scheme::map::{Between, Blocks, NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::Pivots;
-use holonome_model::rows::{Layout, RowKernel};
+use holonome_model::rows::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub const LOST: f64 = 1e-8;
 /// How a recording becomes numbers.
 pub trait Lowering: Sized {
     /// What computes registers.
-    type Kernel: Kernel;
+    type Kernel: Quantities;
     /// Equations in numbers.
     type Equations: LoweredEquations;
     /// What is needed to name an equation.
@@ -36,18 +36,6 @@ pub trait Lowering: Sized {
 
     /// What an equation says, for a reader; of a family of them number `member`.
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
-}
-
-/// Numbers computed from others.
-pub trait Kernel: Sync {
-    /// Numbers that stand at `out`, from others that stand before.
-    fn compute(&self, registers: &mut [f64], out: Range<usize>, work: &mut [f64]);
-    /// Scratch needed.
-    fn work_len(&self) -> usize;
-    /// The same for other parameters.
-    fn rebound(&self, parameters: &[f64]) -> Self;
-    /// Gives this one other parameters.
-    fn rebind(&mut self, parameters: &[f64]);
 }
 
 /// The equations of a system.
@@ -62,43 +50,6 @@ pub trait LoweredEquations: Equations + Sync {
     fn operations(&self) -> (usize, usize);
     /// The entries of the last matrix, as [`LeastEigenvalue`] knows them, and more scratch.
     fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
-}
-
-impl Kernel for Bound {
-    fn compute(&self, registers: &mut [f64], out: Range<usize>, work: &mut [f64]) {
-        let (read, written) = registers.split_at_mut(out.start);
-        self.run(0.0, read, &mut written[..out.len()], work);
-    }
-
-    fn work_len(&self) -> usize {
-        Bound::work_len(self)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Bound {
-        Bound::rebound(self, parameters)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        Bound::rebind(self, parameters);
-    }
-}
-
-impl Kernel for RowKernel {
-    fn compute(&self, registers: &mut [f64], _: Range<usize>, work: &mut [f64]) {
-        self.run_within(0.0, registers, work);
-    }
-
-    fn work_len(&self) -> usize {
-        RowKernel::work_len(self)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::rebound(self, parameters)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        RowKernel::rebind(self, parameters);
-    }
 }
 
 /// A step that can be run.
@@ -260,10 +211,10 @@ impl<K> Stage<K> {
     }
 }
 
-impl<K: Kernel> Stage<K> {
+impl<K: Quantities> Stage<K> {
     /// Computes them.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
-        self.kernel.compute(registers, self.range(), work);
+        self.kernel.run_within(registers, self.range(), work);
     }
 
     /// The same for other parameters.
@@ -454,7 +405,7 @@ impl<L: Lowering> Program<L> {
     }
 
     /// Puts x, t, h and what is carried into the registers.
-    fn load(&self, (t, h): (f64, f64), x: &[f64], carried: &[f64], registers: &mut [f64]) {
+    fn load(&self, StepFrom { t, h, x }: StepFrom, carried: &[f64], registers: &mut [f64]) {
         let at = self.dimension;
         match &self.layout {
             Some(layout) => layout.split(x, &mut registers[..at]),
@@ -559,26 +510,23 @@ impl<L: Lowering> Program<L> {
         followed
     }
 
-    /// A step from `x0`, whose result is put into `x`.
+    /// A step, whose result is put into `x1`.
     pub fn step(
         &self,
-        (t, h): (f64, f64),
-        (x0, x): (&[f64], &mut [f64]),
-        memory: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
+        StepFrom { t, h, x }: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
         most: &mut [Taken],
     ) -> Result<(), NoStep> {
         let mut made = 0.0f64;
         for (k, &gamma) in self.substeps.iter().enumerate() {
-            let from = if k == 0 { x0 } else { &*x };
-            let (t, h) = (made.mul_add(h, t), gamma * h);
-            self.find_handed((t, h), from, memory, cost, work)?;
-            let (registers, work) = work.split_at_mut(self.registers);
-            let (carried, scale) = memory.split_at_mut(self.carried_len());
-            self.load((t, h), from, carried, registers);
-            self.substep(registers, scale, cost, work, most)?;
-            self.unload(registers, x, carried);
+            let step = StepFrom { t: made.mul_add(h, t), h: gamma * h, x: if k == 0 { x } else { &*x1 } };
+            self.find_handed(step, workspace)?;
+            let (registers, work) = workspace.work.split_at_mut(self.registers);
+            let (carried, scale) = workspace.memory.split_at_mut(self.carried_len());
+            self.load(step, carried, registers);
+            self.substep(registers, scale, workspace.cost, work, most)?;
+            self.unload(registers, x1, carried);
             made += gamma;
         }
         Ok(())
@@ -591,7 +539,9 @@ impl<L: Lowering> Program<L> {
         let [mut first, mut later] = [(); 2].map(|()| vec![Taken::default(); self.solves().count()]);
         for step in 0..steps {
             let most = if step < FIRST_STEPS { &mut first } else { &mut later };
-            self.step((t0 + step as f64 * h, h), (&x, &mut next), &mut memory, &mut cost, &mut work, most).ok()?;
+            let from = StepFrom { t: t0 + step as f64 * h, h, x: &x };
+            let (memory, cost, work) = (&mut memory, &mut cost, &mut work);
+            self.step(from, &mut next, &mut Workspace { kept: &mut [], memory, cost, work }, most).ok()?;
             std::mem::swap(&mut x, &mut next);
         }
         memory.truncate(self.carried_len());
@@ -633,21 +583,13 @@ impl<L: Lowering> Program<L> {
     }
 
     /// Finds what a substep takes over, where none of its length came before.
-    fn find_handed(
-        &self,
-        t_and_h: (f64, f64),
-        x: &[f64],
-        memory: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        let Some(handover) = &self.handover else { return Ok(()) };
-        handover.find(t_and_h, x, memory, cost, work)
+    fn find_handed(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.handover.as_ref().map_or(Ok(()), |handover| handover.find(step, workspace))
     }
 
     /// The energy that steps of the length h watch, at (t, x); none if they watch none.
     pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
-        self.handover.as_ref()?.energy((t, self.substeps[0] * h), x)
+        self.handover.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
     }
 
     /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
@@ -661,15 +603,9 @@ impl<L: Lowering> Program<L> {
 }
 
 impl<L: Lowering> Finds for Program<L> {
-    fn evaluate<'w>(
-        &self,
-        t_and_h: (f64, f64),
-        x: &[f64],
-        cost: &mut Cost,
-        work: &'w mut [f64],
-    ) -> Result<&'w [f64], NoStep> {
+    fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep> {
         let (registers, work) = work.split_at_mut(self.registers);
-        self.load(t_and_h, x, &[], registers);
+        self.load(step, &[], registers);
         self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
         Ok(&registers[self.result.clone()])
     }
@@ -693,15 +629,8 @@ impl<L: Lowering> StepMap for Program<L> {
         self.carried_len() + 2 * self.watched() + usize::from(self.handover.is_some())
     }
 
-    fn begin(
-        &self,
-        (t, h): (f64, f64),
-        x: &[f64],
-        memory: &mut [f64],
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        self.find_handed((t, self.substeps[0] * h), x, memory, cost, work)
+    fn begin(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.find_handed(StepFrom { h: self.substeps[0] * step.h, ..step }, workspace)
     }
 
     fn watched_count(&self) -> usize {
@@ -722,32 +651,16 @@ impl<L: Lowering> StepMap for Program<L> {
         self.many.as_ref().map(|many| many as &dyn Blocks)
     }
 
-    fn fixed_step(
-        &self,
-        t_and_h: (f64, f64),
-        x: &Vec<f64>,
-        _kept: &mut [Vec<f64>],
-        memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        self.step(t_and_h, (x, x1), memory, cost, work, &mut [])
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.step(step, x1, workspace, &mut [])
     }
 
     fn multiplier_count(&self) -> usize {
         self.multipliers.count()
     }
 
-    fn multipliers(
-        &self,
-        t: f64,
-        (before, after): (f64, f64),
-        x: &[f64],
-        memory: &[f64],
-        lambda: &mut [f64],
-        work: &mut [f64],
-    ) {
+    fn multipliers(&self, at: Between, lambda: &mut [f64], work: &mut [f64]) {
+        let Between { t, before, after, x, memory } = at;
         let (registers, work) = work.split_at_mut(self.registers);
         let (scale, work) = work.split_at_mut(2 * self.watched());
         let after = self.multipliers.step((before, after));
@@ -755,7 +668,7 @@ impl<L: Lowering> StepMap for Program<L> {
             // The first substep as it will be made: what it finds at its start acts here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
-            self.load((t, self.substeps[0] * after), x, carried, registers);
+            self.load(StepFrom { t, h: self.substeps[0] * after, x }, carried, registers);
             if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
                 lambda.fill(f64::NAN);
                 return;

@@ -10,7 +10,7 @@ use super::program::{
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
-use crate::compiled::Bound;
+use crate::compiled::{Bound, Quantities};
 use crate::component_names::component_names;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{CLOSE, Equations};

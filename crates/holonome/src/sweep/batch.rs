@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
-use crate::compiled::{Compiled, Quantities, WideBound, WideRates};
+use crate::compiled::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::error::StartError;
 use crate::penalty::MeanMultipliers;
 use crate::recording::{Place, with_multipliers};
@@ -112,7 +112,7 @@ struct Collector<'a> {
     batch: Batch,
     /// The parameters of every trajectory of the batch, for what is recorded of it.
     parameters: Vec<f64>,
-    recorded: Quantities,
+    recorded: Box<dyn Quantities>,
     recorded_for: Option<usize>,
     multipliers: Option<MeanMultipliers>,
     extended: Vec<f64>,
@@ -126,7 +126,7 @@ impl<'a> Collector<'a> {
         let count = (range.end - range.start) as usize;
         let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
         let base = &simulation.problem.model.parameter_values;
-        let recorded = simulation.recorded.kernel.rebound(base);
+        let recorded = simulation.recorded.kernel.boxed(base);
         let multipliers = simulation.recorded_means();
         Collector {
             sweep,
@@ -461,7 +461,7 @@ struct Feed<'f, 'a, L> {
     next: usize,
     start_work: Vec<f64>,
     /// Gives F at the start.
-    values: Compiled,
+    values: CompiledSystem,
     targets: Vec<f64>,
     all: Vec<f64>,
     work: Vec<f64>,
@@ -469,7 +469,7 @@ struct Feed<'f, 'a, L> {
     independence: Independence,
     looking: Looking,
     /// For following constraints, the system of every lane.
-    systems: Vec<Compiled>,
+    systems: Vec<CompiledSystem>,
     /// For following the constraints of every lane.
     followed: Vec<Independence>,
     /// The lanes that have taken up a trajectory.

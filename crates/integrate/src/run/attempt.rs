@@ -148,10 +148,11 @@ impl Engine<'_> {
 
     /// One attempt; gives its error in units of the tolerance, NaN where x₁ is not finite.
     fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, norms: Norms) -> f64 {
-        let (map, state, vectors) = (self.map, &mut *self.state, self.system.vectors());
-        state.cost.field += map.attempt((state.t, h), &state.x, &mut self.stages, &mut self.x1, &mut self.work);
+        let (map, vectors) = (self.map, self.system.vectors());
+        let (step, x1, mut workspace) = self.asked(h);
+        map.attempt(step, x1, &mut workspace);
         let norms = match norms {
-            Norms::Own => &state.scales.norms,
+            Norms::Own => &self.state.scales.norms,
             Norms::OfOld => &self.norms,
         };
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };

@@ -8,7 +8,6 @@ use crate::plan::AdaptiveSteps;
 use crate::plan::FixedSteps;
 use crate::scales::first_pending;
 use crate::scheme::map::Estimate;
-use crate::state::StepState;
 
 impl Engine<'_> {
     /// Makes the first step once for nothing but its error estimate: one that lags behind has none of a step before.
@@ -20,11 +19,9 @@ impl Engine<'_> {
         let count = self.system.vectors().count();
         let first = &self.stages[0];
         first_pending(next, first, None, self.state.scales.pending(count));
-        let StepState { x, memory, cost: spent, .. } = &mut *self.state;
-        self.memory.copy_from_slice(memory);
-        let made =
-            self.map.fixed_step((t0, h), x, &mut self.stages, &mut self.memory, &mut self.x1, spent, &mut self.work);
-        if made.is_ok() {
+        self.memory.copy_from_slice(&self.state.memory);
+        let (map, (step, x1, mut workspace)) = (self.map, self.asked(h));
+        if map.fixed_step(step, x1, &mut workspace).is_ok() {
             self.measure_equal_step(fixed.h, h);
             // Whatever is wrong with the step shows when it is made in earnest.
             if self.treat::<E>(t1).is_ok() {

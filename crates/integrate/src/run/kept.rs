@@ -5,7 +5,7 @@ use super::{Engine, LONGEST_BLOCK};
 use crate::cost::Cost;
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
-use crate::scheme::map::{Blocks, Carry, Outputs, StepMap};
+use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{Looped, Repairs};
 use crate::terms::is_measured;
 
@@ -149,7 +149,10 @@ impl Engine<'_> {
         let (x, lambda) = kept.x[k * len..(k + 1) * len].split_at_mut(n);
         match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
             true => blocks.multipliers(around, start, memory, lambda),
-            false => self.map.multipliers(kept.t[k], around, x, memory, lambda, &mut self.work),
+            false => {
+                let (before, after) = around;
+                self.map.multipliers(Between { t: kept.t[k], before, after, x, memory }, lambda, &mut self.work);
+            }
         }
     }
 

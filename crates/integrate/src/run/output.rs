@@ -5,6 +5,7 @@ use super::Engine;
 use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
+use crate::scheme::map::Between;
 use crate::terms::is_measured;
 use crate::vector::max_or_nan;
 
@@ -68,7 +69,7 @@ impl Engine<'_> {
         }
         let (x, lambda) = self.sample.split_at_mut(self.x1.len());
         x.copy_from_slice(&self.x1);
-        self.map.multipliers(t1, (before, after), x, &self.memory, lambda, &mut self.work);
+        self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
     }
 
     /// Writes the samples up to t₁; says whether the interpolant was prepared for them.
@@ -117,14 +118,16 @@ impl Engine<'_> {
             }
             self.stages[facts.end_field].copy_from_slice(&self.field);
         }
-        let (t, x) = (self.state.t, &self.state.x);
-        self.state.cost.field += self.map.prepare_interpolant((t, h), x, &mut self.stages, &mut self.work);
+        let (map, (step, _, mut workspace)) = (self.map, self.asked(h));
+        map.prepare_interpolant(step, &mut workspace);
     }
 
     /// Puts the treated dense output at `t` into `sample`.
     pub(super) fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
-        let theta = (t - self.state.t) / h;
-        self.map.interpolate((theta, h), &self.state.x, &self.stages, &mut self.sample, &mut self.work);
+        let (mut sample, map) = (std::mem::take(&mut self.sample), self.map);
+        let (step, _, mut workspace) = self.asked(h);
+        map.interpolate(step, (t - step.t) / h, &mut sample, &mut workspace);
+        self.sample = sample;
         self.treat_sample(h, t)
     }
 

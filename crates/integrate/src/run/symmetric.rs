@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::failure::Failure;
-use crate::scheme::map::NoStep;
+use crate::scheme::map::{NoStep, StepFrom, Workspace};
 use crate::state::StepState;
 use crate::system::all_finite;
 use crate::treatment::Treatment;
@@ -35,7 +35,8 @@ impl Engine<'_> {
                 }
                 // Every iteration makes the same step anew.
                 memory.copy_from_slice(before);
-                map.fixed_step((t, h), x, stages, memory, x1, cost, work).map_err(NoBase::NoStep)?;
+                let workspace = &mut Workspace { kept: stages, memory, cost, work };
+                map.fixed_step(StepFrom { t, h, x }, x1, workspace).map_err(NoBase::NoStep)?;
                 match all_finite(x1) {
                     true => Ok(()),
                     false => Err(NoBase::NonFinite { t: t1, step: step + 1, quantity: "the state" }),

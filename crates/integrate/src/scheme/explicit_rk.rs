@@ -4,22 +4,23 @@
 //!
 //! The first stage k₁ = X(t, x) is always given: it may be known from the step before, and it outlives a rejection.
 
+use super::map::StepFrom;
 use crate::space::Space;
 use crate::tableau::{Dense, Tableau};
 
 /// The stages of a step and the point at which the next one is evaluated.
-pub struct Stages<'a, V> {
+pub struct Stages<'a, N> {
     /// k_i.
-    pub k: &'a mut [V],
+    pub k: &'a mut [Vec<N>],
     /// x + h Σ a_ij k_j.
-    pub y: &'a mut V,
+    pub y: &'a mut [N],
     /// The error estimates Σ e_i k_i, without their factor h.
-    pub errors: &'a mut [V],
+    pub errors: &'a mut [Vec<N>],
 }
 
-impl<'a, V> Stages<'a, V> {
+impl<'a, N> Stages<'a, N> {
     /// The stages of a scheme in [`vector_count`] vectors: k_i, then the estimates, then y.
-    pub fn of(tableau: &Tableau, vectors: &'a mut [V]) -> Stages<'a, V> {
+    pub fn of(tableau: &Tableau, vectors: &'a mut [Vec<N>]) -> Stages<'a, N> {
         let (k, rest) = vectors.split_at_mut(stage_count(tableau));
         let (errors, rest) = rest.split_at_mut(tableau.error.len());
         Stages { k, y: &mut rest[0], errors }
@@ -40,12 +41,11 @@ pub fn vector_count(tableau: &Tableau) -> usize {
 fn fill_stages<S: Space>(
     tableau: &Tableau,
     space: &mut S,
-    t: S::Scalar,
-    h: S::Scalar,
-    x: &S::Vector,
-    stages: &mut Stages<S::Vector>,
+    from: StepFrom<S::Scalar>,
+    stages: &mut Stages<S::Scalar>,
     range: std::ops::Range<usize>,
 ) {
+    let StepFrom { t, h, x } = from;
     for i in range {
         let (known, rest) = stages.k.split_at_mut(i);
         space.stage_point(stages.y, x, h, &tableau.a[i], known);
@@ -58,14 +58,12 @@ fn fill_stages<S: Space>(
 pub fn fixed_step<S: Space>(
     tableau: &Tableau,
     space: &mut S,
-    t: S::Scalar,
-    h: S::Scalar,
-    x: &S::Vector,
-    stages: &mut Stages<S::Vector>,
-    x1: &mut S::Vector,
+    from: StepFrom<S::Scalar>,
+    stages: &mut Stages<S::Scalar>,
+    x1: &mut [S::Scalar],
 ) {
-    fill_stages(tableau, space, t, h, x, stages, 1..tableau.stages_of_step);
-    space.displaced(x1, x, h, &tableau.b, stages.k);
+    fill_stages(tableau, space, from, stages, 1..tableau.stages_of_step);
+    space.displaced(x1, from.x, from.h, &tableau.b, stages.k);
 }
 
 /// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the last stage
@@ -73,25 +71,23 @@ pub fn fixed_step<S: Space>(
 pub fn attempt<S: Space>(
     tableau: &Tableau,
     space: &mut S,
-    t: S::Scalar,
-    h: S::Scalar,
-    x: &S::Vector,
-    stages: &mut Stages<S::Vector>,
-    x1: &mut S::Vector,
+    from: StepFrom<S::Scalar>,
+    stages: &mut Stages<S::Scalar>,
+    x1: &mut [S::Scalar],
 ) {
-    fixed_step(tableau, space, t, h, x, stages, x1);
+    fixed_step(tableau, space, from, stages, x1);
     if tableau.first_same_as_last {
         let last = tableau.stages - 1;
-        let t1 = space.time(t, tableau.c[last], h);
+        let t1 = space.time(from.t, tableau.c[last], from.h);
         space.field(&mut stages.k[last], t1, x1);
     } else {
-        fill_stages(tableau, space, t, h, x, stages, tableau.stages_of_step..tableau.stages);
+        fill_stages(tableau, space, from, stages, tableau.stages_of_step..tableau.stages);
     }
     estimates(tableau, space, stages);
 }
 
 /// The error estimates of a step whose stages are known.
-pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut Stages<S::Vector>) {
+pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut Stages<S::Scalar>) {
     for (out, error) in stages.errors.iter_mut().zip(&tableau.error) {
         space.weighted_sum(out, &error.weights, stages.k);
     }
@@ -103,10 +99,8 @@ pub fn dense_stages<S: Space>(
     tableau: &Tableau,
     dense: &Dense,
     space: &mut S,
-    t: S::Scalar,
-    h: S::Scalar,
-    x: &S::Vector,
-    stages: &mut Stages<S::Vector>,
+    from: StepFrom<S::Scalar>,
+    stages: &mut Stages<S::Scalar>,
 ) {
-    fill_stages(tableau, space, t, h, x, stages, tableau.stages.max(dense.endpoint + 1)..dense.stages);
+    fill_stages(tableau, space, from, stages, tableau.stages.max(dense.endpoint + 1)..dense.stages);
 }

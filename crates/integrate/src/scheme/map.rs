@@ -7,6 +7,7 @@ use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
 use crate::system::System;
 use crate::tableau::Tableau;
+use crate::vector::combine;
 use std::ops::Range;
 
 /// What whoever runs a one-step map knows of it.
@@ -93,8 +94,48 @@ pub enum NoStep {
     },
 }
 
-/// A one-step map over a system; `work` is at least [`StepMap::work_len`] long.
-#[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
+/// A step that is asked for: from x at t, over h.
+#[derive(Clone, Copy, Debug)]
+pub struct StepFrom<'a, N = f64> {
+    /// The time at which it begins.
+    pub t: N,
+    /// Its length.
+    pub h: N,
+    /// The state at which it begins.
+    pub x: &'a [N],
+}
+
+/// What a map works on beside the state.
+pub struct Workspace<'a> {
+    /// Vectors of the state's length, [`StepMap::vectors`] of them, which stay as the map leaves them until the next step.
+    pub kept: &'a mut [Vec<f64>],
+    /// What the map carries from step to step, of [`StepMap::memory_len`]: zeros at the start of a run, and the map's own.
+    pub memory: &'a mut [f64],
+    /// Receives what the map spends.
+    pub cost: &'a mut Cost,
+    /// Scratch, at least [`StepMap::work_len`] long. It holds nothing on entry.
+    pub work: &'a mut [f64],
+}
+
+/// A state between two steps of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Between<'a> {
+    /// Its time.
+    pub t: f64,
+    /// Length of the step before it, 0 at the start of the run.
+    pub before: f64,
+    /// Length of the step after it, 0 at the end of the run.
+    pub after: f64,
+    /// The state.
+    pub x: &'a [f64],
+    /// What the map carries there.
+    pub memory: &'a [f64],
+}
+
+/// A one-step map over a system. It says what it needs (`vectors`, `memory_len`, `work_len`), gets that as a [`Workspace`]
+/// with every step that is asked of it, a [`StepFrom`], and counts there what it spends. A map of equal steps is
+/// [`StepMap::work_len`] and [`StepMap::fixed_step`]; one with control of the step has [`StepMap::facts`] that say so,
+/// attempts and an interpolant as well. All else has defaults, of a map that knows nothing of it.
 pub trait StepMap: Sync {
     /// What is known of it.
     fn facts(&self) -> &Facts {
@@ -119,19 +160,12 @@ pub trait StepMap: Sync {
         0
     }
 
-    /// Brings `memory` to what it is at (t, x), where a step of the length h begins: for a map that finds at the end of each
-    /// step what the next one needs. It changes nothing where that is known.
+    /// Brings the memory to what it is where this step begins: for a map that finds at the end of each step what the next
+    /// one needs. It changes nothing where that is known. There are no vectors to be kept.
     ///
     /// # Errors
     /// As [`StepMap::fixed_step`].
-    fn begin(
-        &self,
-        _t_and_h: (f64, f64),
-        _x: &[f64],
-        _memory: &mut [f64],
-        _cost: &mut Cost,
-        _work: &mut [f64],
-    ) -> Result<(), NoStep> {
+    fn begin(&self, _step: StepFrom, _workspace: &mut Workspace) -> Result<(), NoStep> {
         Ok(())
     }
 
@@ -148,41 +182,23 @@ pub trait StepMap: Sync {
         true
     }
 
-    /// x₁ of a step without control. `kept` are [`StepMap::vectors`]; `kept[0]` holds X(t, x) on entry if the map takes it;
-    /// `memory`, of [`StepMap::memory_len`], starts as zeros and is the map's own.
-    fn fixed_step(
-        &self,
-        t_and_h: (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep>;
+    /// x₁ of a step without control. `kept[0]` holds X(t, x) on entry if the map takes it.
+    ///
+    /// # Errors
+    /// When the step has no result; nothing of what was written is of use then.
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep>;
 
     /// Puts the estimate of the error of the last step without control, without its factor h, into `out`: see
     /// [`Facts::equal_steps`]. Where there are several, into the vectors of [`Facts::errors`].
-    fn estimate(&self, _kept: &mut [Vec<f64>], _out: &mut Vec<f64>) {}
+    fn estimate(&self, _kept: &mut [Vec<f64>], _out: &mut [f64]) {}
 
     /// How many Lagrange multipliers it knows at a state.
     fn multiplier_count(&self) -> usize {
         0
     }
 
-    /// Puts the multipliers at (t, x), a state between steps of the lengths `before` and `after`; 0 where there is none,
-    /// at the start of a run and at its end. `memory` is what it is there. NaN where the step that would tell them has no
-    /// solution.
-    fn multipliers(
-        &self,
-        _t: f64,
-        (_before, _after): (f64, f64),
-        _x: &[f64],
-        _memory: &[f64],
-        _lambda: &mut [f64],
-        _work: &mut [f64],
-    ) {
-    }
+    /// Puts the multipliers at a state into `lambda`: NaN where the step that would tell them has no solution.
+    fn multipliers(&self, _at: Between, _lambda: &mut [f64], _work: &mut [f64]) {}
 
     /// Several whole steps of a run with equal steps at once, treatment and monitoring included, if this map can do
     /// that: see [`Blocks`].
@@ -191,16 +207,8 @@ pub trait StepMap: Sync {
     }
 
     /// x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the field at x₁ where
-    /// [`Facts::ends_with_field`]. What else stands in `kept` is the map's own. Gives the evaluations of the field. Only a
-    /// map with an estimate is asked for attempts.
-    fn attempt(
-        &self,
-        _t_and_h: (f64, f64),
-        _x: &Vec<f64>,
-        _kept: &mut [Vec<f64>],
-        _x1: &mut Vec<f64>,
-        _work: &mut [f64],
-    ) -> u64 {
+    /// [`Facts::ends_with_field`]. What else is kept is the map's own. Only a map with an estimate is asked for attempts.
+    fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) {
         unreachable!("a map without an error estimate attempts no steps")
     }
 
@@ -210,27 +218,11 @@ pub trait StepMap: Sync {
         None
     }
 
-    /// Makes the interpolant of an attempt with the same (t, h) and x, whose end field is known. Gives the evaluations of
-    /// the field.
-    fn prepare_interpolant(
-        &self,
-        _t_and_h: (f64, f64),
-        _x: &Vec<f64>,
-        _kept: &mut [Vec<f64>],
-        _work: &mut [f64],
-    ) -> u64 {
-        0
-    }
+    /// Makes the interpolant of an attempt of this step, whose end field is known.
+    fn prepare_interpolant(&self, _step: StepFrom, _workspace: &mut Workspace) {}
 
-    /// x(t + θh) by the interpolant that was prepared.
-    fn interpolate(
-        &self,
-        _theta_and_h: (f64, f64),
-        _x: &[f64],
-        _kept: &[Vec<f64>],
-        _out: &mut Vec<f64>,
-        _work: &mut [f64],
-    ) {
+    /// x(t + θh) by the interpolant that was prepared for this step.
+    fn interpolate(&self, _step: StepFrom, _theta: f64, _out: &mut [f64], _workspace: &mut Workspace) {
         unreachable!("a map without an error estimate has no interpolant")
     }
 }
@@ -427,23 +419,14 @@ impl StepMap for TableauMap<'_> {
         self.system.work_len().max(stage_count(self.tableau))
     }
 
-    fn fixed_step(
-        &self,
-        (t, h): (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        _memory: &mut [f64],
-        x1: &mut Vec<f64>,
-        cost: &mut Cost,
-        work: &mut [f64],
-    ) -> Result<(), NoStep> {
-        let mut space = SliceSpace::new(self.system, work);
-        fixed_step(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, kept), x1);
-        cost.field += space.evaluations();
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        let mut space = SliceSpace::new(self.system, workspace.work);
+        fixed_step(self.tableau, &mut space, step, &mut Stages::of(self.tableau, workspace.kept), x1);
+        workspace.cost.field += space.evaluations();
         Ok(())
     }
 
-    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut Vec<f64>) {
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
         let mut space = SliceSpace::new(self.system, &mut []);
         let mut stages = Stages::of(self.tableau, kept);
         match &self.tableau.lagged {
@@ -452,35 +435,28 @@ impl StepMap for TableauMap<'_> {
         }
     }
 
-    fn attempt(
-        &self,
-        (t, h): (f64, f64),
-        x: &Vec<f64>,
-        kept: &mut [Vec<f64>],
-        x1: &mut Vec<f64>,
-        work: &mut [f64],
-    ) -> u64 {
-        let mut space = SliceSpace::new(self.system, work);
-        attempt(self.tableau, &mut space, t, h, x, &mut Stages::of(self.tableau, kept), x1);
-        space.evaluations()
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+        let mut space = SliceSpace::new(self.system, workspace.work);
+        attempt(self.tableau, &mut space, step, &mut Stages::of(self.tableau, workspace.kept), x1);
+        workspace.cost.field += space.evaluations();
     }
 
-    fn prepare_interpolant(&self, (t, h): (f64, f64), x: &Vec<f64>, kept: &mut [Vec<f64>], work: &mut [f64]) -> u64 {
-        let Some(dense) = &self.tableau.dense else { return 0 };
-        let mut space = SliceSpace::new(self.system, work);
-        dense_stages(self.tableau, dense, &mut space, t, h, x, &mut Stages::of(self.tableau, kept));
-        space.evaluations()
+    fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {
+        let Some(dense) = &self.tableau.dense else { return };
+        let mut space = SliceSpace::new(self.system, workspace.work);
+        dense_stages(self.tableau, dense, &mut space, step, &mut Stages::of(self.tableau, workspace.kept));
+        workspace.cost.field += space.evaluations();
     }
 
-    fn interpolate(&self, (theta, h): (f64, f64), x: &[f64], kept: &[Vec<f64>], out: &mut Vec<f64>, work: &mut [f64]) {
+    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
         let dense = self.tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
         let stages = stage_count(self.tableau);
-        let weights = &mut work[..stages];
+        let weights = &mut workspace.work[..stages];
         dense.weights(theta, weights);
         // The weights are polynomials, any of which may nearly vanish: none is fit to scale the others by.
-        SliceSpace::new(self.system, &mut []).weighted_sum(out, weights, &kept[..stages]);
-        for (out, x) in out.iter_mut().zip(x) {
-            *out = h.mul_add(*out, *x);
+        combine(out, weights, &workspace.kept[..stages]);
+        for (out, x) in out.iter_mut().zip(step.x) {
+            *out = step.h.mul_add(*out, *x);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried: so
 //! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
 
-use super::map::{Blocks, Carry, StepMap};
+use super::map::{Blocks, Carry, StepFrom, StepMap, Workspace};
 use crate::cost::Cost;
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
@@ -103,9 +103,9 @@ impl Repairs {
                 continue;
             }
             outputs.keep(first, &self.x, memory);
-            let at = ((first as f64).mul_add(h, t0), h);
+            let step = StepFrom { t: (first as f64).mul_add(h, t0), h, x: &self.x };
             self.x1.resize(x.len(), 0.0);
-            let step = map.fixed_step(at, &self.x, &mut [], memory, &mut self.x1, cost, work);
+            let step = map.fixed_step(step, &mut self.x1, &mut Workspace { kept: &mut [], memory, cost, work });
             if step.is_err() || !all_finite(&self.x1) {
                 return Err(Unmade);
             }

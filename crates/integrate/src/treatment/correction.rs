@@ -72,9 +72,6 @@ impl Correction {
         cost: &mut Cost,
     ) -> f64 {
         cost.count_corrections(1);
-        if let Some(innovation) = system.correct((t, target, weights), x, values, deviations, work) {
-            return innovation;
-        }
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         for i in 0..self.mu.len() {

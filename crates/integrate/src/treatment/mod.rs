@@ -11,7 +11,7 @@ use crate::cost::Cost;
 use crate::method;
 use crate::plan::{Metric, Plan};
 use crate::scales::{Kept, Scales};
-use crate::system::System;
+use crate::system::{Mended, System};
 use correction::Correction;
 use projection::Projection;
 use stopping::Unconverged;
@@ -107,6 +107,19 @@ impl Treatment {
         work: &mut [f64],
         cost: &mut Cost,
     ) -> Result<f64, Unconverged> {
+        if matches!(self, Treatment::Correction(_) | Treatment::Projection(_)) {
+            match system.mend((t, target, &scales.carried), x, values, deviations, work) {
+                Some(Mended::Corrected { innovation }) => {
+                    cost.count_corrections(1);
+                    return Ok(innovation);
+                }
+                Some(Mended::Projected { iterations }) => {
+                    cost.count_projections(1, iterations);
+                    return Ok(0.0);
+                }
+                None => {}
+            }
+        }
         match self {
             Treatment::None | Treatment::SymmetricProjection(_) => {
                 system.monitor(t, target, x, values, deviations, work);

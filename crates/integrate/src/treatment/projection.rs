@@ -65,10 +65,6 @@ impl Projection {
         work: &mut [f64],
         cost: &mut Cost,
     ) -> Result<(), Unconverged> {
-        if let Some(iterations) = system.project((t, target, &scales.carried), x, values, deviations, work) {
-            cost.count_projections(1, iterations);
-            return Ok(());
-        }
         let vectors = system.vectors();
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);

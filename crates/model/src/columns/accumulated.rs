@@ -23,7 +23,7 @@ pub fn accumulated(columns: &Columns, outputs: &[Column], place: &dyn Fn(usize, 
             }
         }
     }
-    let parts = targets.iter_mut().enumerate();
+    let parts = targets.iter().enumerate();
     parts.flat_map(|(part, targets)| targets.pieces(columns, call, function, part as u32)).collect()
 }
 
@@ -53,16 +53,41 @@ impl Targets {
         self.list.push((contribution, place));
     }
 
-    fn groups(&mut self) -> Vec<Group> {
-        // In the order of the rows, and of the formulas of each.
-        self.list.sort_unstable();
+    /// What is wanted in the order of the rows, and of the formulas of each.
+    fn by_rows(&self) -> Vec<(Contribution, u32)> {
+        // Every row of every stretch up to the last one that is wanted has a place to count in.
+        let mut ends: Vec<usize> = Vec::new();
+        for (contribution, _) in &self.list {
+            let (stretch, row) = (contribution.stretch as usize, contribution.row as usize);
+            ends.resize(ends.len().max(stretch + 1), 0);
+            ends[stretch] = ends[stretch].max(row + 1);
+        }
+        let first: Vec<usize> = ends.iter().scan(0, |sum, end| Some(std::mem::replace(sum, *sum + end))).collect();
+        let at = |contribution: &Contribution| first[contribution.stretch as usize] + contribution.row as usize;
+        let mut next = vec![0; ends.iter().sum::<usize>() + 1];
+        self.list.iter().for_each(|(contribution, _)| next[at(contribution) + 1] += 1);
+        (1..next.len()).for_each(|row| next[row] += next[row - 1]);
+        let Some(&any) = self.list.first() else { return Vec::new() };
+        let mut sorted = vec![any; self.list.len()];
+        for wanted in &self.list {
+            let place = &mut next[at(&wanted.0)];
+            sorted[*place] = *wanted;
+            *place += 1;
+        }
+        sorted.chunk_by_mut(of_one_row).for_each(|row| row.sort_unstable());
+        sorted
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let list = self.by_rows();
         let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<bool>, usize>) = (Vec::new(), FxHashMap::default());
         let mut key = Vec::new();
-        for row in self.list.chunk_by(|(a, _), (b, _)| (a.stretch, a.row) == (b.stretch, b.row)) {
+        for row in list.chunk_by(of_one_row) {
             key.clear();
             key.resize(self.width, false);
             row.iter().for_each(|(contribution, _)| key[contribution.formula as usize] = true);
-            let group = *known.entry(key.clone()).or_insert_with(|| {
+            let group = known.get(&key).copied().unwrap_or_else(|| {
+                known.insert(key.clone(), groups.len());
                 groups.push(Group { wanted: key.clone(), rows: Vec::new(), places: Vec::new() });
                 groups.len() - 1
             });
@@ -73,7 +98,7 @@ impl Targets {
     }
 
     /// The pieces of a part: one for the rows in which the same formulas are wanted.
-    fn pieces(&mut self, columns: &Columns, call: &Call, function: &Function, part: u32) -> Vec<Piece> {
+    fn pieces(&self, columns: &Columns, call: &Call, function: &Function, part: u32) -> Vec<Piece> {
         let (groups, width) = (self.groups(), self.width);
         let piece = |group: &Group| {
             let formulas: Vec<usize> = (0..width).filter(|&k| group.wanted[k]).collect();
@@ -95,6 +120,11 @@ impl Targets {
     }
 }
 
+/// Whether two wanted outputs are of the same row.
+fn of_one_row((a, _): &(Contribution, u32), (b, _): &(Contribution, u32)) -> bool {
+    (a.stretch, a.row) == (b.stretch, b.row)
+}
+
 /// Some rows of a part whose inputs are the arguments of a call.
 struct CallRows<'a> {
     columns: &'a Columns,
@@ -111,11 +141,10 @@ impl CallRows<'_> {
         at.first + member * at.stride
     }
 
-    fn entry(&self, row: usize, slot: usize) -> u32 {
+    fn entry(&self, row: Contribution, slot: usize) -> u32 {
         if slot + 1 == self.slots.len() {
             return self.place(self.call.time, 0);
         }
-        let row = self.rows[row];
         match self.slots[slot] {
             Source::State => {
                 let (column, member) = self.call.argument(self.function.entry(row, slot as u32));
@@ -125,6 +154,19 @@ impl CallRows<'_> {
             Source::Number => self.function.entry(Contribution { row: 0, ..row }, slot as u32),
             Source::Parameter => self.function.entry(row, slot as u32),
         }
+    }
+
+    /// By how much the entry moves on in each of `count` rows behind each other, where it moves evenly.
+    fn step(&self, row: Contribution, slot: usize, count: u32) -> Option<u32> {
+        if slot + 1 == self.slots.len() || self.slots[slot] == Source::Number || count == 1 {
+            return Some(0);
+        }
+        let step = self.function.step(row, slot as u32);
+        if self.slots[slot] == Source::Parameter {
+            return Some(step);
+        }
+        let even = self.call.reads_one(self.function.entry(row, slot as u32), step, count);
+        even.then(|| self.entry(row.moved(1), slot).wrapping_sub(self.entry(row, slot)))
     }
 }
 
@@ -138,7 +180,19 @@ impl Rows for CallRows<'_> {
     }
 
     fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
-        entries.iter_mut().zip(first..).for_each(|(entry, row)| *entry = self.entry(row, slot));
+        let mut rest = entries;
+        for rows in self.rows[first..first + rest.len()].chunk_by(|a, b| a.moved(1) == *b) {
+            let (these, behind) = rest.split_at_mut(rows.len());
+            match self.step(rows[0], slot, rows.len() as u32) {
+                Some(step) => {
+                    let first = self.entry(rows[0], slot);
+                    let places = (0..).map(|k: u32| first.wrapping_add(k.wrapping_mul(step)));
+                    these.iter_mut().zip(places).for_each(|(entry, place)| *entry = place);
+                }
+                None => these.iter_mut().zip(rows).for_each(|(entry, &row)| *entry = self.entry(row, slot)),
+            }
+            rest = behind;
+        }
     }
 
     fn number(&self, slot: usize) -> f64 {
@@ -146,10 +200,14 @@ impl Rows for CallRows<'_> {
     }
 
     fn is_same(&self, slot: usize) -> bool {
-        let number = |row: usize| self.function.number(self.rows[row], slot as u32).to_bits();
-        (1..self.rows.len()).all(|row| match self.slots[slot] {
-            Source::Number => number(row) == number(0),
-            _ => self.entry(row, slot) == self.entry(0, slot),
+        let number = |row: Contribution| self.function.number(row, slot as u32).to_bits();
+        let first = self.rows[0];
+        self.rows.chunk_by(|a, b| a.moved(1) == *b).all(|rows| match self.slots[slot] {
+            Source::Number => number(rows[0]) == number(first),
+            _ => {
+                let stays = self.step(rows[0], slot, rows.len() as u32) == Some(0);
+                stays && self.entry(rows[0], slot) == self.entry(first, slot)
+            }
         })
     }
 

@@ -53,11 +53,20 @@ pub(super) struct Members {
     /// What adds to the first of run i is `list[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     list: Vec<Contribution>,
+    reads: Reads,
+}
+
+/// What the members of a family read, each input once if it is read by itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads {
+    pub time: bool,
+    /// Inputs in equal steps: first, step (modulo 2³²), number.
+    pub inputs: Vec<(u32, u32, u32)>,
 }
 
 impl Members {
     /// Of strands that lie in so many members from a first one on; those of one row may lie anywhere.
-    fn new(mut strands: Vec<(Range<u32>, Contribution)>, length: u32) -> Members {
+    fn new(function: &Function, mut strands: Vec<(Range<u32>, Contribution)>, length: u32) -> Members {
         strands.sort_unstable_by_key(|(members, contribution)| (members.start, *contribution));
         let mut starts: Vec<u32> = strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
         starts.extend([0, length]);
@@ -76,7 +85,45 @@ impl Members {
             list[begin..].sort_unstable();
             first.push(list.len() as u32);
         }
-        Members { starts, first, list }
+        let mut members = Members { starts, first, list, reads: Reads::default() };
+        members.reads = members.read_by(function);
+        members
+    }
+
+    /// What they read of the function's inputs.
+    pub fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    fn read_by(&self, function: &Function) -> Reads {
+        let mut reads = Reads::default();
+        // A body of a sum over pairs is read in each of its pairs.
+        let mut alone: Vec<bool> = Vec::new();
+        for (contributions, length) in self.runs() {
+            for &contribution in contributions {
+                let formula = function.formula(contribution.part, contribution.formula);
+                reads.time |= formula.reads_time;
+                for &slot in &formula.slots {
+                    let Some(input) = function.input(contribution, slot) else { continue };
+                    match length {
+                        1 => {
+                            let input = input as usize;
+                            alone.resize(alone.len().max(input + 1), false);
+                            alone[input] = true;
+                        }
+                        _ => reads.inputs.push((input, function.step(contribution, slot), length)),
+                    }
+                }
+            }
+        }
+        let mut first = 0;
+        for equal in alone.chunk_by(|a, b| a == b) {
+            if equal[0] {
+                reads.inputs.push((first, 1, equal.len() as u32));
+            }
+            first += equal.len() as u32;
+        }
+        reads
     }
 
     /// For how many members from this one on what adds to them is alike.
@@ -260,7 +307,7 @@ impl Function {
                 }
             }
         }
-        Members::new(strands, length)
+        Members::new(self, strands, length)
     }
 
     pub(super) fn formula(&self, part: u32, formula: u32) -> &Formula {

@@ -104,6 +104,27 @@ impl Call {
         segment(input) == segment(last) && (step.is_multiple_of(width) || step.wrapping_neg().is_multiple_of(width))
     }
 
+    /// The columns that stand for `count` inputs, each by `step` from the one before; some of them more than once.
+    fn read(&self, first: u32, step: u32, count: u32) -> Vec<Column> {
+        let (mut columns, mut row) = (Vec::new(), 0);
+        // The step may be one back, modulo 2³².
+        let (distance, back) = ((step as i32).unsigned_abs(), (step as i32) < 0);
+        while row < count {
+            let input = first.wrapping_add(row.wrapping_mul(step));
+            let next = self.arguments.partition_point(|s| s.first <= input);
+            let segment = &self.arguments[next - 1];
+            let last = self.arguments.get(next).map_or(u32::MAX, |next| next.first - 1);
+            let room = if back { input - segment.first } else { last - input };
+            let inside = room.checked_div(distance).map_or(count - row, |more| more.saturating_add(1).min(count - row));
+            let (offset, width) = (input - segment.first, segment.columns.len() as u32);
+            // They repeat themselves after so many at the latest.
+            let column = |k: u32| segment.columns[(offset.wrapping_add(k.wrapping_mul(step)) % width) as usize];
+            columns.extend((0..inside.min(width)).map(column));
+            row += inside;
+        }
+        columns
+    }
+
     /// The column and its member that stand for an input.
     fn argument(&self, input: u32) -> (Column, u32) {
         let segment = &self.arguments[self.arguments.partition_point(|s| s.first <= input) - 1];
@@ -319,24 +340,11 @@ impl Columns {
 
     /// The columns that a family of outputs reads, increasing.
     fn used(&self, call: &Call, members: &Members) -> Vec<Column> {
-        let function = &self.functions[call.function];
-        let mut used = Vec::new();
-        for (contributions, length) in members.runs() {
-            for &contribution in contributions {
-                let formula = function.formula(contribution.part, contribution.formula);
-                if formula.reads_time && !used.contains(&call.time) {
-                    used.push(call.time);
-                }
-                for &slot in &formula.slots {
-                    for column in self.read(call, contribution, slot, length) {
-                        if !used.contains(&column) {
-                            used.push(column);
-                        }
-                    }
-                }
-            }
-        }
+        let reads = members.reads();
+        let inputs = reads.inputs.iter().flat_map(|&(first, step, count)| call.read(first, step, count));
+        let mut used: Vec<Column> = inputs.chain(reads.time.then_some(call.time)).collect();
         used.sort_unstable();
+        used.dedup();
         used
     }
 
@@ -349,21 +357,6 @@ impl Columns {
             }
         }
         seen
-    }
-
-    /// The columns that a slot of a contribution reads in so many rows from its own on: one, or the column of each row.
-    fn read<'a>(
-        &'a self,
-        call: &'a Call,
-        contribution: Contribution,
-        slot: u32,
-        length: u32,
-    ) -> impl Iterator<Item = Column> + use<'a> {
-        let function = &self.functions[call.function];
-        let input = function.input(contribution, slot);
-        let step = function.step(contribution, slot);
-        let rows = input.map_or(0, |input| if call.reads_one(input, step, length) { 1 } else { length });
-        (0..rows).map(move |row| call.argument(input.unwrap_or(0).wrapping_add(row.wrapping_mul(step))).0)
     }
 
     /// Whether a column depends on any of `others`, itself included; `stored` columns are looked through.

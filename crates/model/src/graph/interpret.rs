@@ -215,6 +215,10 @@ pub trait Kernel: Send + Sync {
 pub struct Prologue {
     instructions: Vec<Instruction>,
     bound: Vec<Register>,
+    /// The instructions that read a parameter, with that.
+    parameters: Vec<(usize, usize)>,
+    /// For every instruction a bit for each of `parameters` that it depends on; those from some number on share one.
+    depends: Vec<u64>,
 }
 
 impl Prologue {
@@ -227,10 +231,19 @@ impl Prologue {
                 *needed = true;
             }
         }
-        Prologue {
-            instructions: tape.instructions[..tape.prologue].to_vec(),
-            bound: (0..tape.prologue as Register).filter(|&r| needed[r as usize]).collect(),
+        let instructions = tape.instructions[..tape.prologue].to_vec();
+        let bound: Vec<Register> = (0..tape.prologue as Register).filter(|&r| needed[r as usize]).collect();
+        let (mut parameters, mut depends) = (Vec::new(), Vec::with_capacity(instructions.len()));
+        for (i, instruction) in instructions.iter().enumerate() {
+            depends.push(match instruction {
+                Instruction::Parameter(k) => {
+                    parameters.push((i, *k as usize));
+                    1 << parameters.len().min(63)
+                }
+                other => other.arguments().fold(0, |all, argument| all | depends[argument as usize]),
+            });
         }
+        Prologue { instructions, bound, parameters, depends }
     }
 
     /// The registers that [`Prologue::bind`] gives, in order.
@@ -238,36 +251,64 @@ impl Prologue {
         &self.bound
     }
 
-    /// The values of [`Prologue::bound`], the same in every lane.
+    /// The values of [`Prologue::bound`], the same in every lane. Behind them stand those of all instructions, lane by lane,
+    /// for [`Prologue::rebind`].
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
-        let (mut result, values) = (Aligned::zeros(self.bound.len() * lanes), self.values(parameters));
-        for (lanes, &register) in result.chunks_mut(lanes.max(1)).zip(&self.bound) {
+        let mut result = Aligned::zeros((self.bound.len() + self.instructions.len()) * lanes);
+        let values = self.values(parameters);
+        let (bound, of_lanes) = result.split_at_mut(self.bound.len() * lanes);
+        for (lanes, &register) in bound.chunks_mut(lanes.max(1)).zip(&self.bound) {
             lanes.fill(values[register as usize]);
+        }
+        for lane in of_lanes.chunks_exact_mut(values.len().max(1)) {
+            lane.copy_from_slice(&values);
         }
         result
     }
 
-    /// Puts the values of [`Prologue::bound`] into one lane of `bound`.
+    /// Puts the values of [`Prologue::bound`] into one lane of what [`Prologue::bind`] has given. Only what depends on
+    /// parameters that have changed is computed: of an ensemble's trajectories many differ in their targets alone.
     pub fn rebind(&self, bound: &mut [f64], lanes: usize, lane: usize, parameters: &[f64]) {
-        let values = self.values(parameters);
+        let (bound, values) = bound.split_at_mut(self.bound.len() * lanes);
+        let values = &mut values[lane * self.instructions.len()..][..self.instructions.len()];
+        let mut changed = 0;
+        for &(i, k) in &self.parameters {
+            if values[i].to_bits() != parameters[k].to_bits() {
+                values[i] = parameters[k];
+                changed |= self.depends[i];
+            }
+        }
+        if changed == 0 {
+            return;
+        }
+        for (i, depends) in self.depends.iter().enumerate() {
+            if depends & changed != 0 {
+                values[i] = self.value(i, parameters, values);
+            }
+        }
         for (k, &register) in self.bound.iter().enumerate() {
             bound[k * lanes + lane] = values[register as usize];
         }
     }
 
     fn values(&self, parameters: &[f64]) -> Vec<f64> {
-        let mut value = vec![0.0; self.instructions.len()];
-        for (i, &instruction) in self.instructions.iter().enumerate() {
-            value[i] = match instruction {
-                Instruction::Constant(bits) => f64::from_bits(bits),
-                Instruction::Parameter(k) => parameters[k as usize],
-                _ => {
-                    let (operation, arguments) = Operation::of(instruction).expect("no state or time in a prologue");
-                    operation.evaluate(arguments.map(|r| value[r as usize]))
-                }
-            };
+        let mut values = vec![0.0; self.instructions.len()];
+        for i in 0..values.len() {
+            values[i] = self.value(i, parameters, &values);
         }
-        value
+        values
+    }
+
+    /// The value of an instruction, of which those before are known.
+    fn value(&self, i: usize, parameters: &[f64], values: &[f64]) -> f64 {
+        match self.instructions[i] {
+            Instruction::Constant(bits) => f64::from_bits(bits),
+            Instruction::Parameter(k) => parameters[k as usize],
+            instruction => {
+                let (operation, arguments) = Operation::of(instruction).expect("no state or time in a prologue");
+                operation.evaluate(arguments.map(|r| values[r as usize]))
+            }
+        }
     }
 }
 

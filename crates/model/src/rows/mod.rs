@@ -409,16 +409,13 @@ impl Piece {
             line: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
-        let entry = |row: usize, k: usize| match k.checked_sub(reads.len()) {
-            None => {
-                let mut entry = [0];
-                rows.entries(reads[k], row, &mut entry);
-                entry[0]
-            }
-            Some(k) => target(row, kept[k]),
+        // What each slot and output stands for, in some rows from a first one on.
+        let entries_of = |k: usize, first: usize, entries: &mut [u32]| match k.checked_sub(reads.len()) {
+            None => rows.entries(reads[k], first, entries),
+            Some(k) => (first..).zip(entries).for_each(|(row, entry)| *entry = target(row, kept[k])),
         };
-        if let Some(lengths) = cut(count, &piece.slots, kept.len(), &entry) {
-            piece.put_segments(rows, &lengths, &entry);
+        if let Some(lengths) = cut(count, &piece.slots, kept.len(), &entries_of) {
+            piece.put_segments(rows, &lengths, &entries_of);
             return Some(piece);
         }
         let width = reads.len() + kept.len();
@@ -427,13 +424,7 @@ impl Piece {
         while first < count {
             let most = BLOCK.min(count - first);
             for (k, entries) in entries.iter_mut().enumerate() {
-                match k.checked_sub(reads.len()) {
-                    None => rows.entries(reads[k], first, &mut entries[..most]),
-                    Some(k) => {
-                        let target = |(row, entry): (usize, &mut u32)| *entry = target(row, kept[k]);
-                        (first..).zip(&mut entries[..most]).for_each(target);
-                    }
-                }
+                entries_of(k, first, &mut entries[..most]);
             }
             let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
             // A block may as well end where a line of a grid ends, if that leaves it long enough.

@@ -1,6 +1,6 @@
 //! Rows of sums over pairs, cut into segments: the partners of one body.
 
-use super::{Piece, Places, Rows};
+use super::{BLOCK, Piece, Places, Rows};
 use crate::functional::Source;
 use crate::graph::interpret::{SEGMENT_LANES, SegmentPlace, SegmentPlaces};
 
@@ -10,85 +10,114 @@ const SHORTEST: usize = 6;
 /// Rows that are looked at first.
 const LOOKED_AT: usize = 16;
 
-/// The lengths of the segments of `count` rows, of which `entry` gives what slot or output k stands for: within a segment
-/// all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into only one, or if
-/// nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
+/// The lengths of the segments of `count` rows, of which `entries` gives what slot or output k stands for from some row on:
+/// within a segment all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into
+/// only one, or if nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
 pub(super) fn cut(
     count: usize,
     slots: &[(u32, Source)],
     outputs: usize,
-    entry: &impl Fn(usize, usize) -> u32,
+    entries: &impl Fn(usize, usize, &mut [u32]),
 ) -> Option<Vec<u32>> {
     if count < 2 * SHORTEST {
         return None;
     }
     let width = slots.len() + outputs;
-    let entries = |row: usize, to: &mut Vec<u32>| {
-        to.clear();
-        to.extend((0..width).map(|k| match slots.get(k) {
-            // Every row has numbers of its own; see `Piece::put_segments`.
-            Some((_, Source::Number)) => row as u32,
-            _ => entry(row, k),
-        }));
-    };
-    let is_state = |k: usize| matches!(slots.get(k), Some((_, Source::State)));
     // A look at some rows tells apart what is large and no such sum: a chain.
-    let some = || (0..LOOKED_AT).map(|k| k * (count - 1) / LOOKED_AT);
-    let stays =
-        |k: usize| is_state(k) && 2 * some().filter(|&row| entry(row, k) == entry(row + 1, k)).count() > LOOKED_AT;
+    let stays = |k: usize| {
+        let mut pair = [0; 2];
+        let equal = (0..LOOKED_AT).filter(|at| {
+            entries(k, at * (count - 1) / LOOKED_AT, &mut pair);
+            pair[0] == pair[1]
+        });
+        slots[k].1 == Source::State && 2 * equal.count() > LOOKED_AT
+    };
     let staying: Vec<usize> = (0..slots.len()).filter(|&k| stays(k)).collect();
     if staying.is_empty() {
         return None;
     }
-    // The step from most rows to the next, by majority vote.
-    let (mut step, mut votes) = (Vec::new(), 0);
-    let (mut before, mut here) = (Vec::new(), Vec::new());
-    entries(0, &mut before);
-    for row in 1..count {
-        entries(row, &mut here);
-        let equal = step.len() == width
-            && step.iter().zip(here.iter().zip(&before)).all(|(step, (h, b))| *step == h.wrapping_sub(*b));
-        if votes == 0 {
-            step.clear();
-            step.extend(here.iter().zip(&before).map(|(h, b)| h.wrapping_sub(*b)));
-            votes = 1;
-        } else {
-            votes = if equal { votes + 1 } else { votes - 1 };
+    // Some rows with the one behind them, slots and outputs one after the other: up to a block of steps from row to row.
+    let mut block = vec![[0; BLOCK + 1]; width];
+    let each_block = |block: &mut [[u32; BLOCK + 1]], of: &mut dyn FnMut(&[[u32; BLOCK + 1]], usize)| {
+        for first in (0..count - 1).step_by(BLOCK) {
+            let steps = BLOCK.min(count - 1 - first);
+            for (k, column) in block.iter_mut().enumerate() {
+                match slots.get(k) {
+                    // Every row has numbers of its own; see `Piece::put_segments`.
+                    Some((_, Source::Number)) => column.iter_mut().zip(first as u32..).for_each(|(to, row)| *to = row),
+                    _ => entries(k, first, &mut column[..=steps]),
+                }
+            }
+            of(block, steps);
         }
-        std::mem::swap(&mut before, &mut here);
-    }
+    };
+    let step = |column: &[u32; BLOCK + 1], row: usize| column[row + 1].wrapping_sub(column[row]);
+    let which_are = |most: &[u32], block: &[[u32; BLOCK + 1]]| {
+        let mut equal = [true; BLOCK];
+        for (&most, column) in most.iter().zip(block) {
+            equal.iter_mut().enumerate().for_each(|(row, equal)| *equal &= step(column, row) == most);
+        }
+        equal
+    };
+    // The step from most rows to the next, by majority vote.
+    let (mut most, mut votes) = (vec![0; width], 0);
+    each_block(&mut block, &mut |block, steps| {
+        let mut equal = which_are(&most, block);
+        for row in 0..steps {
+            if votes == 0 && !equal[row] {
+                most.iter_mut().zip(block).for_each(|(most, column)| *most = step(column, row));
+                equal = which_are(&most, block);
+            }
+            votes = if equal[row] { votes + 1 } else { votes - 1 };
+        }
+    });
+    let mut start: Option<Vec<u32>> = None;
     let mut lengths: Vec<u32> = vec![1];
     let mut varies = false;
-    entries(0, &mut before);
-    let mut start = before.clone();
-    for row in 1..count {
-        entries(row, &mut here);
-        let follows = step.iter().zip(here.iter().zip(&before)).all(|(step, (h, b))| *step == h.wrapping_sub(*b));
-        match lengths.last_mut().filter(|_| follows) {
-            Some(length) => *length += 1,
-            None => {
-                lengths.push(1);
-                varies |= staying.iter().any(|&k| step[k] == 0 && here[k] != start[k]);
-                start.clone_from(&here);
+    each_block(&mut block, &mut |block, steps| {
+        let start = start.get_or_insert_with(|| staying.iter().map(|&k| block[k][0]).collect());
+        let equal = which_are(&most, block);
+        for row in 0..steps {
+            match lengths.last_mut().filter(|_| equal[row]) {
+                Some(length) => *length += 1,
+                None => {
+                    lengths.push(1);
+                    for (&k, start) in staying.iter().zip(&mut *start) {
+                        varies |= most[k] == 0 && block[k][row + 1] != *start;
+                        *start = block[k][row + 1];
+                    }
+                }
             }
         }
-        std::mem::swap(&mut before, &mut here);
-    }
+    });
     (varies && count >= SHORTEST * lengths.len()).then_some(lengths)
 }
 
 impl Piece {
     /// Makes every segment a block.
-    pub(super) fn put_segments(&mut self, rows: &dyn Rows, lengths: &[u32], entry: &impl Fn(usize, usize) -> u32) {
+    pub(super) fn put_segments(
+        &mut self,
+        rows: &dyn Rows,
+        lengths: &[u32],
+        entries: &impl Fn(usize, usize, &mut [u32]),
+    ) {
         // Numbers slot by slot, each in the order of the rows, with room behind them for the last vector of a loop.
         let table = rows.numbers();
         let numbers: Vec<usize> = (0..self.slots.len()).filter(|&k| self.slots[k].1 == Source::Number).collect();
-        let of_rows = |&k: &usize| (0..rows.count()).map(move |row| (row, k));
-        let all = numbers.iter().flat_map(of_rows).map(|(row, k)| table[entry(row, k) as usize]);
-        self.numbers = all.chain([0.0; SEGMENT_LANES]).collect();
+        let mut places = vec![0; rows.count()];
+        self.numbers = Vec::with_capacity(numbers.len() * rows.count() + SEGMENT_LANES);
+        for &k in &numbers {
+            entries(k, 0, &mut places);
+            self.numbers.extend(places.iter().map(|&place| table[place as usize]));
+        }
+        self.numbers.extend([0.0; SEGMENT_LANES]);
         let place = |row: usize, k: usize| match self.slots.get(k) {
             Some((_, Source::Number)) => (numbers.partition_point(|&n| n < k) * rows.count() + row) as u32,
-            _ => entry(row, k),
+            _ => {
+                let mut entry = [0];
+                entries(k, row, &mut entry);
+                entry[0]
+            }
         };
         let mut first = 0;
         for &length in lengths {

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::simulation::prepare;
 use crate::structured::{MethodSettings, Program, column_places, column_program, straight_places, straight_program};
 use holonome_integrate::method::Method;
-use holonome_integrate::scheme::map::{Blocks, Carry, Outputs, StepMap};
+use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::mechanics::mechanics;
 use std::collections::BTreeMap;
@@ -85,13 +85,16 @@ fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>,
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
     let mut cost = Cost::default();
     for k in 0..steps {
-        map.fixed_step((k as f64 * h, h), &x, &mut [], &mut memory, &mut x1, &mut cost, &mut work)
+        let (memory, cost, work) = (&mut memory, &mut cost, &mut work);
+        let workspace = &mut Workspace { kept: &mut [], memory, cost, work };
+        map.fixed_step(StepFrom { t: k as f64 * h, h, x: &x }, &mut x1, workspace)
             .unwrap_or_else(|failure| panic!("step {k}: {failure:?}"));
         std::mem::swap(&mut x, &mut x1);
     }
     let mut lambda = vec![0.0; map.multiplier_count()];
     if !lambda.is_empty() {
-        map.multipliers(steps as f64 * h, (h, h), &x, &memory, &mut lambda, &mut work);
+        let at = Between { t: steps as f64 * h, before: h, after: h, x: &x, memory: &memory };
+        map.multipliers(at, &mut lambda, &mut work);
     }
     let mut deviations = vec![0.0; map.watched_count()];
     map.deviations(&memory, &mut deviations);
@@ -261,7 +264,8 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     let mut single = |steps: Range<u64>, x: &mut Vec<f64>, memory: &mut [f64]| {
         for k in steps {
             let before = x.clone();
-            program.step((k as f64 * h, h), (&before, x), memory, &mut cost, &mut work, &mut []).unwrap();
+            let workspace = &mut Workspace { kept: &mut [], memory, cost: &mut cost, work: &mut work };
+            program.fixed_step(StepFrom { t: k as f64 * h, h, x: &before }, x, workspace).unwrap();
         }
     };
     single(0..STEPS, &mut x, &mut memory);

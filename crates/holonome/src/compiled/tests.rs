@@ -1,19 +1,23 @@
 //! Rows against the same models written out, and against themselves with other numbers of lanes.
 
-use super::*;
-use crate::compiled::CompiledSystem;
+use super::{CompiledSystem, Quantities, StateVectors, compile_rows};
+use crate::backend::backend;
 use crate::structured::extension;
 use crate::{Problem, Settings};
+use holonome_integrate::system::System;
 use holonome_jit::{BlockInterpreter, Isa, MachineCode};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
 use holonome_model::graph::tape::Tape;
+use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
+use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gauss_newton;
 use holonome_model::treatment::structure::ambient_points;
 use holonome_model::treatment::unrolled::unroll;
 use holonome_model::treatment::{Field, dirac};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Models that both forms can run, with names for messages.
 const MODELS: [(&str, &str); 15] = [
@@ -85,7 +89,7 @@ fn load(text: &str) -> Model {
 }
 
 /// The extended field where there are constraints.
-fn extended(model: &Model) -> Option<Arc<dyn ExtendedField>> {
+fn extended(model: &Model) -> Option<Box<dyn Quantities>> {
     (!model.constraints.is_empty()).then(|| extension(model))
 }
 
@@ -115,7 +119,8 @@ fn rows_agree_with_the_model_written_out() {
         let parameters = &model.parameter_values;
         let field = written_out(&model);
         let straight = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
-        let rows = RowSystem::new(&RowField::new(&model), &StateVectors::of(&model), parameters, extended(&model));
+        let rows =
+            CompiledSystem::of_rows(&RowField::new(&model), &StateVectors::of(&model), parameters, extended(&model));
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
@@ -156,10 +161,10 @@ fn every_form_pulls_alike() {
         let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
         let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
         let all = [&parameters[..], &targets, &[3.0], &weights].concat();
-        let rows = RowSystem::new(&RowField::new(&model), &vectors, parameters, extended(&model));
+        let rows = CompiledSystem::of_rows(&RowField::new(&model), &vectors, parameters, extended(&model));
         let free = evaluated(&straight, 0.1, x)[0].clone();
         let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
-        let rows = rows.rebound(&all).with_pull(&vectors, &all);
+        let rows = rows.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(straight)), ("rows", Box::new(rows))];
         // Straight formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
@@ -280,12 +285,12 @@ fn other_parameters_need_no_other_kernels() {
     let model = load(text);
     let field = RowField::new(&model);
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
-    let mut old = RowSystem::new(&field, &StateVectors::of(&model), &model.parameter_values, extended(&model));
-    let new = RowSystem::new(
+    let mut old = CompiledSystem::of_rows(&field, &StateVectors::of(&model), &model.parameter_values, extended(&model));
+    let new = CompiledSystem::of_rows(
         &field,
         &StateVectors::of(&model),
         &changed,
-        extended(&model).map(|field| field.rebound(&changed)),
+        extended(&model).map(|field| field.boxed(&changed)),
     );
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
