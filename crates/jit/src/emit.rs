@@ -112,19 +112,73 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     e.leave(flags)
 }
 
-/// Code that runs the steps for `count` > 0 times as many rows as are computed side by side: state k and output k of row
-/// r stand at `places.states[k] + r` and `places.outputs[k] + r`. The pointers come without a bias; the table stands where
-/// other code finds the time.
-pub(crate) fn rows(steps: &Steps, shape: Shape, places: &RowPlaces) -> Emitted {
-    let mut e = Emitter::new(steps, shape, false);
-    e.places = Places::Rows(places.clone());
-    let head = e.assembler.label();
-    e.steps(&steps.list);
-    for pointer in [General::Rdi, General::Rsi, General::Rcx] {
-        e.assembler.advance(pointer, 8 * shape.together() as u32);
+/// One loop of [`rows`].
+pub(crate) struct OfRows<'a> {
+    pub steps: Steps,
+    /// As many lanes as are computed side by side, no more than there are rows.
+    pub shape: Shape,
+    pub places: &'a RowPlaces,
+    /// Where its bound values stand, a vector for each.
+    pub bound: usize,
+}
+
+/// Code that runs loops over rows, one behind the other: state k and output k of row r stand at `places.states[k] + r` and
+/// `places.outputs[k] + r`. No pointer has a bias; the table stands where other code finds the time, and instead of a count
+/// comes a pointer to what stays.
+pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
+    let mut all = Emitted { bytes: Vec::new(), spills: 0 };
+    for (number, of) in loops.iter().enumerate() {
+        let OfRows { steps, shape, places, bound } = of;
+        let mut e = Emitter::new(steps, *shape, false);
+        e.places = Places::Rows((*places).clone(), *bound);
+        for (k, first) in places.still() {
+            let from = Memory { base: General::R9, displacement: 8 * first as i32 };
+            match shape.width {
+                Width::One => e.assembler.load(0, from),
+                _ => e.assembler.spread(0, from),
+            }
+            let place = e.address(Home::State((k * shape.vectors) as u32));
+            e.assembler.store(place, 0);
+        }
+        let (rows, together) = (places.rows, shape.together());
+        let (whole, rest) = (rows / together, rows % together);
+        let advance = |e: &mut Emitter, rows: i64| {
+            let bytes = i32::try_from(8 * rows).expect("arrays are within reach");
+            for pointer in [General::Rdi, General::Rsi, General::Rcx] {
+                e.assembler.advance(pointer, bytes);
+            }
+        };
+        // The last rows first, together with some before them that are computed once more: nothing reads what a loop writes.
+        if rest > 0 {
+            advance(&mut e, (rows - together) as i64);
+            e.assembler.set(General::R10, 2);
+        }
+        let first = if rest > 0 { 1 } else { whole };
+        if rows > together {
+            e.assembler.set(General::R11, first as u32);
+        }
+        let head = e.assembler.label();
+        e.steps(&steps.list);
+        if rows > together {
+            advance(&mut e, together as i64);
+            e.assembler.count_down(General::R11, head);
+            advance(&mut e, -(rows as i64));
+        }
+        if rest > 0 {
+            e.assembler.set(General::R11, whole as u32);
+            e.assembler.count_down(General::R10, head);
+            advance(&mut e, rest as i64);
+        }
+        // The next loop begins where decoders like it to.
+        let is_last = number + 1 == loops.len();
+        if !is_last {
+            e.assembler.label();
+        }
+        let Emitted { bytes, spills } = if is_last { e.leave(Vec::new()) } else { e.finish() };
+        all.bytes.extend(bytes);
+        all.spills = all.spills.max((places.still().count() + spills) * shape.width.numbers());
     }
-    e.assembler.count_down(General::R9, head);
-    e.leave(Vec::new())
+    all
 }
 
 /// Code for `count` > 0 times as many rows of a segment as are computed side by side, [`SEGMENT_LANES`]. Pointers are as for
@@ -153,7 +207,7 @@ pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last
     let head = e.assembler.label();
     e.steps(&steps.list);
     for pointer in [General::Rdi, General::Rsi, General::Rcx] {
-        e.assembler.advance(pointer, 8 * shape.together() as u32);
+        e.assembler.advance(pointer, 8 * shape.together() as i32);
     }
     e.assembler.count_down(General::R9, head);
     e.leave(Vec::new())
@@ -174,7 +228,8 @@ pub(crate) fn stays(places: &SegmentPlaces) -> usize {
 enum Places {
     /// In arrays of lanes.
     Lanes,
-    Rows(RowPlaces),
+    /// With the place of the bound values.
+    Rows(RowPlaces, usize),
     /// For the last rows the outputs go into the scratch.
     Segments(SegmentPlaces, bool),
 }
@@ -246,24 +301,11 @@ impl Emitter {
             }
         }
         self.assembler.leave();
-        Emitted { bytes: self.assembler.finish(), spills: self.spills as usize }
+        self.finish()
     }
 
-    /// The array of a state, and the place of a vector of it there if that is not in lanes.
-    fn state(&self, variable: usize) -> (General, Option<usize>) {
-        match &self.places {
-            Places::Lanes => (General::Rdi, None),
-            Places::Rows(rows) => match rows.states[variable] {
-                RowPlace::State(first) => (General::Rdi, Some(first as usize)),
-                RowPlace::Table(first) => (General::Rsi, Some(first as usize)),
-            },
-            Places::Segments(segments, _) => match segments.states[variable] {
-                SegmentPlace::State(first) => (General::Rdi, Some(first as usize)),
-                SegmentPlace::Table(first) => (General::Rsi, Some(first as usize)),
-                // In lanes, at the start of the scratch.
-                SegmentPlace::Still(_) => (General::R8, None),
-            },
-        }
+    fn finish(self) -> Emitted {
+        Emitted { bytes: self.assembler.finish(), spills: self.spills as usize }
     }
 
     fn address(&self, home: Home) -> Memory {
@@ -277,25 +319,36 @@ impl Emitter {
         let (base, number, biased) = match home {
             Home::State(k) => {
                 let (variable, vector) = split(k);
-                match (self.state(variable), &self.places) {
-                    ((base, Some(first)), _) => (base, first + vector, false),
-                    ((base, None), Places::Segments(segments, _)) => {
-                        let SegmentPlace::Still(still) = segments.states[variable] else {
-                            unreachable!("others have a place of their own")
-                        };
-                        (base, still as usize * lanes + vector, true)
-                    }
-                    ((base, None), _) => in_lanes(base, k),
+                match &self.places {
+                    Places::Lanes => in_lanes(General::Rdi, k),
+                    Places::Rows(rows, _) => match rows.states[variable] {
+                        RowPlace::State(first) => (General::Rdi, first as usize + vector, false),
+                        RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
+                        // At the start of the scratch, one vector for all.
+                        RowPlace::Still(_) => {
+                            let before = rows.still().take_while(|&(other, _)| other < variable).count();
+                            (General::R8, before * width, false)
+                        }
+                    },
+                    Places::Segments(segments, _) => match segments.states[variable] {
+                        SegmentPlace::State(first) => (General::Rdi, first as usize + vector, false),
+                        SegmentPlace::Table(first) => (General::Rsi, first as usize + vector, false),
+                        // In lanes, at the start of the scratch.
+                        SegmentPlace::Still(still) => (General::R8, still as usize * lanes + vector, true),
+                    },
                 }
             }
             Home::Time(k) => in_lanes(General::Rsi, k),
-            Home::Bound(k) => in_lanes(General::Rdx, k),
+            Home::Bound(k) => match &self.places {
+                Places::Rows(_, bound) => (General::Rdx, bound + split(k).0 * width, false),
+                _ => in_lanes(General::Rdx, k),
+            },
             Home::Output(k) if self.in_place => in_lanes(General::Rdi, k),
             Home::Output(k) => {
                 let (variable, vector) = split(k);
                 match &self.places {
                     Places::Lanes => in_lanes(General::Rcx, k),
-                    Places::Rows(rows) => (General::Rcx, rows.outputs[variable] as usize + vector, false),
+                    Places::Rows(rows, _) => (General::Rcx, rows.outputs[variable] as usize + vector, false),
                     Places::Segments(segments, last) => match segments.outputs[variable] {
                         Some(first) if !last => (General::Rcx, first as usize + vector, false),
                         _ => {
@@ -306,8 +359,12 @@ impl Emitter {
                 }
             }
             Home::Spilled(k) => {
-                let before = if let Places::Segments(places, _) = &self.places { segment_scratch(places) } else { 0 };
-                (General::R8, before + k as usize * width, true)
+                let (before, biased) = match &self.places {
+                    Places::Lanes => (0, true),
+                    Places::Rows(rows, _) => (rows.still().count() * width, false),
+                    Places::Segments(segments, _) => (segment_scratch(segments), true),
+                };
+                (General::R8, before + k as usize * width, biased)
             }
             Home::Nowhere => unreachable!("a value that is needed is somewhere"),
         };

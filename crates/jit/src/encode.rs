@@ -21,6 +21,8 @@ pub(crate) enum General {
     Rdi = 7,
     R8 = 8,
     R9 = 9,
+    R10 = 10,
+    R11 = 11,
 }
 
 /// A place in memory: a base register and a displacement in bytes.
@@ -340,10 +342,17 @@ impl Assembler {
     }
 
     /// Moves a pointer on by so many bytes.
-    pub(crate) fn advance(&mut self, pointer: General, bytes: u32) {
+    pub(crate) fn advance(&mut self, pointer: General, bytes: i32) {
         let n = pointer as u8;
         self.bytes.extend([0x48 | (n >> 3), 0x81, 0xc0 | (n & 7)]);
-        self.bytes.extend((bytes as i32).to_le_bytes());
+        self.bytes.extend(bytes.to_le_bytes());
+    }
+
+    /// Sets a counter.
+    pub(crate) fn set(&mut self, counter: General, count: u32) {
+        let n = counter as u8;
+        self.bytes.extend([0x40 | (n >> 3), 0xb8 | (n & 7)]);
+        self.bytes.extend(count.to_le_bytes());
     }
 
     /// Counts `counter` down and goes on at `label` until it is 0.

@@ -1,14 +1,14 @@
 //! The backend of machine code.
 
 use crate::block::{BlockInterpreter, Program};
-use crate::emit::{self, Emitted, Shape};
+use crate::emit::{self, Emitted, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
 use holonome_model::graph::interpret::{
-    Backend, Kernel, Prologue, Refused, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace,
-    SegmentPlaces, sum_of_lanes,
+    Backend, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop,
+    SegmentPlace, SegmentPlaces, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
@@ -78,10 +78,10 @@ impl Backend for MachineCode {
         }
     }
 
-    fn compile_rows(&self, tape: &Tape, places: &RowPlaces) -> Result<Box<dyn RowLoop>, Refused> {
+    fn compile_rows(&self, loops: &[(Tape, RowPlaces)]) -> Result<Box<dyn RowLoop>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
-            None => Ok(Box::new(CompiledRows::new(tape, places, self.isa, self.preferred_lanes())?)),
+            None => Ok(Box::new(CompiledRows::new(loops, self.isa, self.preferred_lanes())?)),
         }
     }
 
@@ -325,91 +325,93 @@ impl Kernel for Compiled {
     }
 }
 
-/// A tape as machine code that runs over rows.
+/// Tapes as machine code that runs over rows.
 struct CompiledRows {
-    prologue: Prologue,
-    /// The last places of the first row in the states, the table and the outputs.
-    last: [Option<u32>; 3],
+    /// The prologue of each, where its values stand, and how many numbers a vector of its loop has.
+    prologues: Vec<(Prologue, usize, usize)>,
+    bound_len: usize,
+    /// How many numbers of the states, the table and the outputs the loops reach.
+    reach: [usize; 3],
     memory: Executable,
-    shape: Shape,
-    spills: usize,
+    scratch: usize,
 }
 
 impl CompiledRows {
-    fn new(tape: &Tape, places: &RowPlaces, isa: Isa, lanes: usize) -> Result<CompiledRows, Refused> {
+    fn new(loops: &[(Tape, RowPlaces)], isa: Isa, lanes: usize) -> Result<CompiledRows, Refused> {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
-        assert_eq!(tape.states, places.states.len(), "every state has a place");
-        assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
-        let last = places.last();
-        let farthest = last.iter().flatten().max().map_or(0, |&last| last as usize) + lanes;
-        // No wider than there are rows.
-        let shape = Shape::new(isa, lanes.min(1 << places.rows.max(1).ilog2()), tape.operations());
-        let shape = Shape { lanes: shape.together(), ..shape };
-        let prologue = Prologue::new(tape);
-        let longest = tape.instructions.len().max(prologue.bound().len());
-        if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
+        let (mut prologues, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, [0; 3], Vec::new());
+        for (tape, places) in loops {
+            assert_eq!(tape.states, places.states.len(), "every state has a place");
+            assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
+            assert!(places.rows > 0, "a loop has rows");
+            let of_loop = places.reach();
+            reach = [0, 1, 2].map(|k| of_loop[k].max(reach[k]));
+            // No wider than there are rows.
+            let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape.operations());
+            let shape = Shape { lanes: shape.together(), ..shape };
+            let prologue = Prologue::new(tape);
+            if !shape.reaches(tape.instructions.len()) || reach.into_iter().any(|reach| reach >= i32::MAX as usize / 8)
+            {
+                return Err(refused("the formulas are too long for machine code"));
+            }
+            if tape.reads_time() {
+                return Err(refused("loops over rows are not told the time"));
+            }
+            let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+            if analysis.repairs() {
+                return Err(refused("loops over rows repeat nothing"));
+            }
+            emitted.push(OfRows { steps: analysis.run(), shape, places, bound: bound_len });
+            let (first, numbers) = (bound_len, shape.width.numbers());
+            // Each on a cache line.
+            bound_len += (prologue.bound().len() * numbers).next_multiple_of(LINE);
+            prologues.push((prologue, first, numbers));
+        }
+        if bound_len >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
-        if tape.reads_time() {
-            return Err(refused("loops over rows are not told the time"));
-        }
-        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
-        if analysis.repairs() {
-            return Err(refused("loops over rows repeat nothing"));
-        }
-        let emitted = emit::rows(&analysis.run(), shape, places);
-        let spills = emitted.spills * shape.width.numbers();
+        let emitted = emit::rows(&emitted);
         let memory = Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })?;
-        Ok(CompiledRows { prologue, last, memory, shape, spills })
+        Ok(CompiledRows { prologues, bound_len, reach, memory, scratch: emitted.spills })
     }
 }
 
 impl RowLoop for CompiledRows {
     fn work_len(&self) -> usize {
-        self.spills + LINE
-    }
-
-    fn bound_len(&self) -> usize {
-        self.prologue.bound().len() * self.shape.lanes
+        self.scratch + LINE
     }
 
     fn bind(&self, parameters: &[f64]) -> Aligned {
-        self.prologue.bind(parameters, self.shape.lanes)
+        let mut bound = Aligned::zeros(self.bound_len);
+        for (prologue, first, numbers) in &self.prologues {
+            let values = &prologue.bind(parameters, *numbers)[..prologue.bound().len() * numbers];
+            bound[*first..][..values.len()].copy_from_slice(values);
+        }
+        bound
     }
 
-    fn rebind(&self, bound: &mut [f64], parameters: &[f64], work: &mut [f64]) {
-        self.prologue.rebind_all(bound, self.shape.lanes, parameters, work);
-    }
-
-    fn prologue_len(&self) -> usize {
-        self.prologue.len()
-    }
-
-    fn run(&self, rows: usize, bound: &[f64], [x, table]: [&[f64]; 2], out: &mut [f64], work: &mut [f64]) {
-        let [of_x, of_table, of_out] = self.last.map(|last| last.map_or(0, |last| last as usize + rows));
-        assert!(bound.len() >= self.bound_len(), "bound values are missing");
-        assert!(x.len() >= of_x, "the state is too short");
-        assert!(table.len() >= of_table, "the table is too short");
-        assert!(out.len() >= of_out, "no room for the outputs");
+    fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]) {
+        let [of_x, of_table, of_out] = self.reach;
+        let (x, out, lengths) = match arrays {
+            RowArrays::Apart(x, out) => (x.as_ptr(), out.as_mut_ptr(), [x.len(), out.len()]),
+            RowArrays::Within(all, outputs) => {
+                let (length, start) = (all.len(), all.as_mut_ptr());
+                (start.cast_const(), start.wrapping_add(outputs), [length, length.saturating_sub(outputs)])
+            }
+        };
+        assert!(bound.len() >= self.bound_len, "bound values are missing");
+        assert!(lengths[0] >= first + of_x, "the state is too short");
+        assert!(of_table == 0 || table.len() >= first + of_table, "the table is too short");
+        assert!(lengths[1] >= of_out, "no room for the outputs");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
-        let together = self.shape.together();
-        assert!(rows >= together, "fewer rows than were promised");
         let aligned = first_aligned(work);
         let scratch = work[aligned..].as_mut_ptr();
-        let bias = self.shape.bias() as usize;
-        let whole = rows / together;
-        // The last rows once more with some before them, of which nothing changes: no output is read.
-        let last = (rows > whole * together).then_some((rows - together, 1));
-        for (first, count) in [(0, whole)].into_iter().chain(last) {
-            let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
-            let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
-            let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.wrapping_byte_add(bias)];
-            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
-            // reads and writes elements `place + first` to `place + first + count * together` of the arrays for every
-            // place, and these exist by the lengths checked above; bound values for all lanes and scratch for all spills are
-            // there too.
-            unsafe { self.memory.call(0, inputs, outputs, count as u64) };
-        }
+        let inputs = [x.wrapping_add(first), table.as_ptr().wrapping_add(first), bound.as_ptr()];
+        // SAFETY: the code is what the emitter made for these tapes and places, and its entry is at the start. For every row
+        // of a loop it reads elements `place + first + row` of the states and the table, and of what stays `place`, and
+        // writes elements `place + row` of the outputs; these exist by the lengths checked above, within one array that
+        // nobody else reads or in several. Bound values and scratch for what stays and all spills are there too.
+        unsafe { self.memory.call(0, inputs, [out, scratch], x as u64) };
     }
 }
 

@@ -125,14 +125,10 @@ impl Pivots {
     pub fn of_inverses(inverses: &[f64]) -> Pivots {
         // Several of each side by side, as one alone would wait for itself.
         const SIDE: usize = 8;
-        let (mut most, mut least, mut lowest) = ([0.0; SIDE], [f64::INFINITY; SIDE], [f64::INFINITY; SIDE]);
-        let (mut sign, mut odd) = ([1.0; SIDE], [0.0; SIDE]);
+        let (mut least, mut most, mut odd) = ([f64::INFINITY; SIDE], [f64::NEG_INFINITY; SIDE], [0.0; SIDE]);
         let mut take = |k: usize, inverse: f64| {
-            let size = inverse.abs();
-            most[k] = if size > most[k] { size } else { most[k] };
-            least[k] = if size < least[k] { size } else { least[k] };
-            lowest[k] = if inverse < lowest[k] { inverse } else { lowest[k] };
-            sign[k] *= 1f64.copysign(inverse);
+            least[k] = if inverse < least[k] { inverse } else { least[k] };
+            most[k] = if inverse > most[k] { inverse } else { most[k] };
             odd[k] += 0.0 * inverse;
         };
         let (whole, rest) = inverses.as_chunks::<SIDE>();
@@ -142,16 +138,24 @@ impl Pivots {
         for (k, inverse) in rest.iter().enumerate() {
             take(k, *inverse);
         }
+        let least = least.into_iter().fold(f64::INFINITY, f64::min);
+        let most = most.into_iter().fold(f64::NEG_INFINITY, f64::max);
         // The comparisons lose NaN; 0·∞ is NaN, too.
-        let lost = odd.into_iter().sum::<f64>() != 0.0 && inverses.iter().any(|inverse| inverse.is_nan());
-        let most = if lost { f64::NAN } else { most.into_iter().fold(0.0, f64::max) };
-        Pivots {
-            smallest: 1.0 / most,
-            largest: 1.0 / least.into_iter().fold(f64::INFINITY, f64::min),
-            negative: sign.into_iter().product::<f64>() < 0.0,
-            exchanges: 0,
-            positive: most.is_finite() && lowest.into_iter().fold(f64::INFINITY, f64::min) > 0.0,
+        let finite = odd.into_iter().sum::<f64>() == 0.0;
+        if finite && (least > 0.0 || most < 0.0) {
+            let negative = most < 0.0;
+            let [nearest, farthest] = if negative { [-most, -least] } else { [least, most] };
+            return Pivots {
+                smallest: 1.0 / farthest,
+                largest: 1.0 / nearest,
+                negative: negative && !inverses.len().is_multiple_of(2),
+                exchanges: 0,
+                positive: !negative,
+            };
         }
+        let mut pivots = Pivots::NONE_YET;
+        inverses.iter().for_each(|&inverse| pivots.take(1.0 / inverse));
+        pivots
     }
 
     /// Takes note that rows `k` and `best` were exchanged.
@@ -310,6 +314,8 @@ mod tests {
                     );
                 }
             };
+            check(&pivots);
+            pivots.iter_mut().for_each(|pivot| *pivot = -pivot.abs());
             check(&pivots);
             pivots.iter_mut().for_each(|pivot| *pivot = pivot.abs());
             check(&pivots);

@@ -8,12 +8,19 @@ use holonome_model::graph::interpret::Kernel;
 use holonome_model::graph::tape::Tape;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::treatment::Field;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Some numbers as functions of (t, x), with their parameters. Parameters behind those that they read are left alone.
 pub trait Quantities: Send + Sync {
     /// Evaluates at (t, x).
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]);
+
+    /// Evaluates, at no time, what stands at `out` among numbers; those before are the state.
+    fn run_within(&self, numbers: &mut [f64], out: Range<usize>, work: &mut [f64]) {
+        let (x, behind) = numbers.split_at_mut(out.start);
+        self.run(0.0, x, &mut behind[..out.len()], work);
+    }
 
     /// Scratch needed.
     fn work_len(&self) -> usize;
@@ -149,12 +156,21 @@ impl WideBound {
 
 /// A program compiled for these parameters by the backend of this process.
 pub fn compile_rows(program: &RowProgram, parameters: &[f64]) -> RowKernel {
-    RowKernel::new(program, parameters, backend(), BLOCK)
+    compile_parts(vec![program.clone()], parameters)
+}
+
+/// Programs that are run one after the other within one array.
+pub fn compile_parts(programs: Vec<RowProgram>, parameters: &[f64]) -> RowKernel {
+    RowKernel::of_parts(programs, parameters, backend(), BLOCK)
 }
 
 impl Quantities for RowKernel {
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         RowKernel::run(self, t, x, out, work);
+    }
+
+    fn run_within(&self, numbers: &mut [f64], _: Range<usize>, work: &mut [f64]) {
+        RowKernel::run_within(self, 0.0, numbers, work);
     }
 
     fn work_len(&self) -> usize {

@@ -14,7 +14,7 @@ mod tracing;
 mod vectors;
 mod watching;
 
-pub use bound::{Bound, Quantities, WideBound, compile_rows};
+pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::{CompiledMap, CompiledStep};

@@ -10,7 +10,7 @@ use holonome_model::derived::Derived;
 use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
 use holonome_model::graph::tape::Tape;
-use holonome_model::rows::{RowKernel, RowProgram};
+use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gauss_newton;
 use holonome_model::treatment::structure::ambient_points;
@@ -217,10 +217,44 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
 }
 
 #[test]
+fn parts_of_one_array_are_programs_by_themselves() {
+    let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
+    for (name, text) in MODELS {
+        let model = load(text);
+        let (parameters, field) = (&model.parameter_values, model.row_field());
+        let mut x = vec![0.0; model.dimension()];
+        field.layout.split(&model.initial, &mut x);
+        let programs = [&field.field, &field.invariants, &field.jacobian, &field.field];
+        let programs = programs.map(|program| program.in_columns(&field.layout));
+        let mut expected = x.clone();
+        for program in &programs {
+            expected.extend(program.evaluate(0.7, &model.initial, parameters));
+        }
+        // Everything that stands before the outputs of a part is its state.
+        let mut states = x.len();
+        let parts: Vec<RowProgram> = programs
+            .iter()
+            .map(|program| {
+                let part = RowProgram::new(states, program.outputs, program.pieces.to_vec());
+                states += program.outputs;
+                part
+            })
+            .collect();
+        for backend in [&Interpreter as &dyn Backend].into_iter().chain(machines.iter().map(|m| m as &dyn Backend)) {
+            let kernel = RowKernel::of_parts(parts.clone(), parameters, backend, BLOCK);
+            let mut all = vec![f64::NAN; states];
+            all[..x.len()].copy_from_slice(&x);
+            kernel.run_within(0.7, &mut all, &mut vec![f64::NAN; kernel.work_len()]);
+            assert!(all.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}");
+        }
+    }
+}
+
+#[test]
 fn rows_of_families_are_not_gathered() {
     // Where there is no machine code all are.
     if backend()
-        .compile_rows(&Tape::new(&Graph::new(), &[], 0, 0), &RowPlaces { states: vec![], outputs: vec![], rows: 1 })
+        .compile_rows(&[(Tape::new(&Graph::new(), &[], 0, 0), RowPlaces { states: vec![], outputs: vec![], rows: 1 })])
         .is_err()
     {
         return;

@@ -92,10 +92,10 @@ pub enum Action<L: Lowering> {
     Solve(Box<Solve<L>>),
 }
 
-/// Some registers that do not read each other.
+/// Some registers that are computed together.
 pub struct Stage<K> {
     pub kernel: K,
-    /// Where they stand; all that is read stands before.
+    /// Where they stand; all that is read from elsewhere stands before.
     pub first: usize,
     pub length: usize,
 }
@@ -204,16 +204,17 @@ enum Lost {
     Indefinite(f64),
 }
 
-impl<K: Quantities> Stage<K> {
+impl<K> Stage<K> {
     /// Where they stand.
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.length
     }
+}
 
+impl<K: Quantities> Stage<K> {
     /// Computes them.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
-        let (read, written) = registers.split_at_mut(self.first);
-        self.kernel.run(0.0, read, &mut written[..self.length], work);
+        self.kernel.run_within(registers, self.range(), work);
     }
 
     /// The same for other parameters.

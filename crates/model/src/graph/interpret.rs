@@ -18,11 +18,11 @@ pub trait Backend: Send + Sync {
     /// [`Interpreter`], which never refuses.
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
 
-    /// Compiles `tape` to be run over rows, in place: for what does not gather its states first.
+    /// Compiles tapes to be run over rows, in place, one behind the other: for what does not gather its states first.
     ///
     /// # Errors
-    /// When the backend does not do that, at all or for this tape; the caller gathers then.
-    fn compile_rows(&self, _tape: &Tape, _places: &RowPlaces) -> Result<Box<dyn RowLoop>, Refused> {
+    /// When the backend does not do that, at all or for one of these tapes; the caller gathers then.
+    fn compile_rows(&self, _loops: &[(Tape, RowPlaces)]) -> Result<Box<dyn RowLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 
@@ -95,17 +95,30 @@ pub struct RowPlaces {
     pub states: Vec<RowPlace>,
     /// One for every output.
     pub outputs: Vec<u32>,
-    /// How many rows a run has at least.
+    /// How many rows there are.
     pub rows: usize,
 }
 
 impl RowPlaces {
-    /// The last places of the first row in the states, the table and the outputs, where there are any.
-    pub fn last(&self) -> [Option<u32>; 3] {
-        let of = |pick: fn(RowPlace) -> Option<u32>| self.states.iter().filter_map(|&place| pick(place)).max();
-        let state = of(|place| if let RowPlace::State(first) = place { Some(first) } else { None });
-        let table = of(|place| if let RowPlace::Table(first) = place { Some(first) } else { None });
-        [state, table, self.outputs.iter().copied().max()]
+    /// How many numbers of the states, the table and the outputs are reached.
+    pub fn reach(&self) -> [usize; 3] {
+        let mut reach = [0, 0, self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0)];
+        for &place in &self.states {
+            let (array, end) = match place {
+                RowPlace::State(first) => (0, first as usize + self.rows),
+                RowPlace::Table(first) => (1, first as usize + self.rows),
+                RowPlace::Still(place) => (0, place as usize + 1),
+            };
+            reach[array] = end.max(reach[array]);
+        }
+        reach
+    }
+
+    /// The states that are the same for all rows, each with its place.
+    pub fn still(&self) -> impl Iterator<Item = (usize, u32)> {
+        let still =
+            |(k, &place): (usize, &RowPlace)| if let RowPlace::Still(at) = place { Some((k, at)) } else { None };
+        self.states.iter().enumerate().filter_map(still)
     }
 }
 
@@ -116,27 +129,50 @@ pub enum RowPlace {
     State(u32),
     /// In the table, an array that no run changes.
     Table(u32),
+    /// In the array of states, and the other rows read the same.
+    Still(u32),
 }
 
-/// A tape compiled to be run over rows.
+/// What loops over rows read and write.
+#[derive(Debug)]
+pub enum RowArrays<'a> {
+    /// States and outputs.
+    Apart(&'a [f64], &'a mut [f64]),
+    /// Both in one array, the outputs from this place on: a loop may read what those before it have written.
+    Within(&'a mut [f64], usize),
+}
+
+impl RowArrays<'_> {
+    /// The same for a while.
+    pub fn again(&mut self) -> RowArrays<'_> {
+        match self {
+            RowArrays::Apart(x, out) => RowArrays::Apart(x, out),
+            RowArrays::Within(all, outputs) => RowArrays::Within(all, *outputs),
+        }
+    }
+
+    /// What outputs from number `at` on are computed from, and they.
+    pub fn at(&mut self, at: usize) -> (&[f64], &mut [f64]) {
+        match self {
+            RowArrays::Apart(x, out) => (x, &mut out[at..]),
+            RowArrays::Within(all, outputs) => {
+                let (before, behind) = all.split_at_mut(*outputs + at);
+                (before, behind)
+            }
+        }
+    }
+}
+
+/// Tapes compiled to be run over rows.
 pub trait RowLoop: Send + Sync {
     /// Scratch needed by [`RowLoop::run`], in numbers.
     fn work_len(&self) -> usize;
 
-    /// Length of what [`RowLoop::bind`] gives.
-    fn bound_len(&self) -> usize;
-
-    /// Runs the prologue for these parameters.
+    /// Runs the prologues for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// The same in place; `work` has [`RowLoop::prologue_len`] numbers.
-    fn rebind(&self, bound: &mut [f64], parameters: &[f64], work: &mut [f64]);
-
-    /// Scratch needed by [`RowLoop::rebind`].
-    fn prologue_len(&self) -> usize;
-
-    /// Evaluates the outputs of so many rows, no fewer than [`RowPlaces::rows`], over the states `x` and the table.
-    fn run(&self, rows: usize, bound: &[f64], arrays: [&[f64]; 2], out: &mut [f64], work: &mut [f64]);
+    /// Evaluates the outputs of all rows. The first one reads row `first` of the arrays; what stays does so.
+    fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]);
 }
 
 /// Why a backend does not serve here.
@@ -218,37 +254,23 @@ impl Prologue {
     /// The values of [`Prologue::bound`], the same in every lane. Behind them stand those of all instructions, lane by lane,
     /// for [`Prologue::rebind`].
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
-        let mut result = Aligned::zeros((self.bound.len() + self.len()) * lanes);
-        let mut values = vec![0.0; self.len()];
-        self.rebind_all(&mut result, lanes, parameters, &mut values);
-        let of_lanes = result[self.bound.len() * lanes..].chunks_exact_mut(self.len().max(1));
-        of_lanes.for_each(|lane| lane.copy_from_slice(&values));
-        result
-    }
-
-    /// Scratch needed by [`Prologue::rebind_all`].
-    pub fn len(&self) -> usize {
-        self.instructions.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.instructions.is_empty()
-    }
-
-    /// Puts the values of [`Prologue::bound`] into every lane of `bound`.
-    pub fn rebind_all(&self, bound: &mut [f64], lanes: usize, parameters: &[f64], work: &mut [f64]) {
-        self.values_into(parameters, work);
+        let mut result = Aligned::zeros((self.bound.len() + self.instructions.len()) * lanes);
+        let values = self.values(parameters);
+        let (bound, of_lanes) = result.split_at_mut(self.bound.len() * lanes);
         for (lanes, &register) in bound.chunks_mut(lanes.max(1)).zip(&self.bound) {
-            lanes.fill(work[register as usize]);
+            lanes.fill(values[register as usize]);
         }
+        for lane in of_lanes.chunks_exact_mut(values.len().max(1)) {
+            lane.copy_from_slice(&values);
+        }
+        result
     }
 
     /// Puts the values of [`Prologue::bound`] into one lane of what [`Prologue::bind`] has given. Only what depends on
     /// parameters that have changed is computed: of an ensemble's trajectories many differ in their targets alone.
     pub fn rebind(&self, bound: &mut [f64], lanes: usize, lane: usize, parameters: &[f64]) {
         let (bound, values) = bound.split_at_mut(self.bound.len() * lanes);
-        let values = &mut values[lane * self.len()..][..self.len()];
+        let values = &mut values[lane * self.instructions.len()..][..self.instructions.len()];
         let mut changed = 0;
         for &(i, k) in &self.parameters {
             if values[i].to_bits() != parameters[k].to_bits() {
@@ -269,10 +291,12 @@ impl Prologue {
         }
     }
 
-    fn values_into(&self, parameters: &[f64], values: &mut [f64]) {
-        for i in 0..self.instructions.len() {
-            values[i] = self.value(i, parameters, values);
+    fn values(&self, parameters: &[f64]) -> Vec<f64> {
+        let mut values = vec![0.0; self.instructions.len()];
+        for i in 0..values.len() {
+            values[i] = self.value(i, parameters, &values);
         }
+        values
     }
 
     /// The value of an instruction, of which those before are known.

@@ -5,9 +5,10 @@ use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::Source;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{
-    Backend, Interpreter, Kernel, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, sum_of_lanes,
+    Backend, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, sum_of_lanes,
 };
-use std::ops::Range;
+use crate::graph::tape::Tape;
+use crate::rows::layout::Layout;
 use std::sync::Arc;
 
 /// A cache line: where the arrays of a block start.
@@ -19,25 +20,38 @@ const MOST_NUMBERS: usize = 4096;
 /// Lanes are not reduced below this to fit there.
 const FEWEST_LANES: usize = 16;
 
-/// A compiled [`RowProgram`] with its parameters; scratch comes from the caller.
+/// Compiled [`RowProgram`]s with their parameters; scratch comes from the caller.
 pub struct RowKernel {
-    program: RowProgram,
-    code: Arc<[Code]>,
+    parts: Arc<[Part]>,
+    runs: Arc<[Run]>,
     /// With room behind them for the last vector of a loop.
     parameters: Vec<f64>,
-    /// What each kernel computes from the parameters once; where it reads components of the state that are the same for
-    /// all rows, the parameters, and room for those.
+    /// What each run computes from the parameters once.
     bound: Vec<Aligned>,
+}
+
+/// A program, of which there may be several: what one reads stands before its outputs, those of others among it.
+struct Part {
+    program: RowProgram,
+    /// Where its outputs stand, behind the start of those of the first.
+    at: usize,
     /// Whether all pieces write their outputs where they belong, and whether that is every output.
     straight: bool,
     complete: bool,
+}
+
+/// A piece, or the first of several, and how it is run.
+struct Run {
+    part: usize,
+    piece: usize,
+    code: Code,
 }
 
 /// How a piece is run.
 enum Code {
     /// Over numbers that are gathered.
     Gathered(Box<dyn Kernel>),
-    /// Over rows where they stand, and into the outputs.
+    /// Over rows where they stand, and into the outputs; together with pieces that follow.
     Rows(Box<dyn RowLoop>),
     /// Over rows where they stand, so many at once, into arrays that are added to the outputs.
     Added(Box<dyn RowLoop>, usize),
@@ -49,79 +63,54 @@ impl RowKernel {
     /// Compiles a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
     /// rounded down); what the backend refuses is interpreted.
     pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
-        let code = |(which, piece): (usize, &Piece)| {
-            if let Some(line) = &piece.line {
-                let straight = program.straight(which);
-                let together = rows_together(piece);
-                let apart = || (0..piece.outputs.len()).map(|k| (k * most_together(together)) as u32).collect();
-                let outputs = straight.cloned().unwrap_or_else(apart);
-                let rows = if straight.is_some() { piece.rows } else { piece.rows.min(BLOCK) };
-                let places = RowPlaces { states: line.moving.clone(), outputs, rows };
-                match backend.compile_rows(&line.tape(piece), &places) {
-                    Ok(rows) if straight.is_some() => return Code::Rows(rows),
-                    Ok(rows) => return Code::Added(rows, together),
-                    Err(_) => {}
-                }
-            }
-            // Columns have room for the last vector.
-            let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
-            let (tape, lanes) = (piece.tape(parameters.len()), suitable_lanes(piece, lanes));
-            if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
-                && let Ok(rows) = backend.compile_segments(&tape, &segments.places)
-            {
-                return Code::Segments(rows, segments);
-            }
-            let kernel = backend.compile(&tape, lanes);
-            Code::Gathered(
-                kernel.or_else(|_| Interpreter.compile(&tape, lanes)).expect("the interpreter never refuses"),
-            )
-        };
-        let code = program.pieces.iter().enumerate().map(code).collect();
-        RowKernel::bind(program.clone(), code, parameters)
+        RowKernel::of_parts(vec![program.clone()], parameters, backend, lanes)
     }
 
-    fn bind(program: RowProgram, code: Arc<[Code]>, parameters: &[f64]) -> RowKernel {
-        let bound = program.pieces.iter().zip(code.iter()).map(|(piece, code)| match code {
+    /// The same of several programs to be run one after the other by [`RowKernel::run_within`]: the state of each is all that
+    /// stands before its outputs.
+    pub fn of_parts(programs: Vec<RowProgram>, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
+        let runs = Compiler { programs: &programs, parameters: parameters.len(), backend, lanes }.runs();
+        let first = programs.first().map_or(0, |program| program.states);
+        let part = |(part, program): (usize, RowProgram)| {
+            let straight = runs.iter().all(|run| run.part != part || matches!(run.code, Code::Rows(_)));
+            let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
+            let complete = straight && written == program.outputs;
+            Part { at: program.states - first, program, straight, complete }
+        };
+        let parts = programs.into_iter().enumerate().map(part).collect();
+        RowKernel::bind(parts, runs.into(), parameters)
+    }
+
+    fn bind(parts: Arc<[Part]>, runs: Arc<[Run]>, parameters: &[f64]) -> RowKernel {
+        let bound = runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => kernel.bind(parameters),
             Code::Segments(rows, _) => rows.bind(parameters),
-            Code::Rows(rows) | Code::Added(rows, _) => {
-                let line = piece.line.as_ref().expect("it was compiled for one");
-                let mut known: Vec<f64> = line.parameters.iter().map(|&p| parameters[p as usize]).collect();
-                match line.still[..] {
-                    [] => rows.bind(&known),
-                    // Bound anew in every run: behind the parameters stands what is the same for all rows.
-                    _ => {
-                        known.resize(known.len() + line.still.len(), 0.0);
-                        let mut values = Aligned::zeros(known.len());
-                        values.copy_from_slice(&known);
-                        values
-                    }
-                }
-            }
+            Code::Rows(rows) | Code::Added(rows, _) => rows.bind(parameters),
         });
         let bound = bound.collect();
-        let straight = code.iter().all(|code| matches!(code, Code::Rows(_)));
-        let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
-        let complete = straight && written == program.outputs;
         let parameters = [parameters, &[0.0; SEGMENT_LANES]].concat();
-        RowKernel { program, code, parameters, bound, straight, complete }
+        RowKernel { parts, runs, parameters, bound }
+    }
+
+    fn piece(&self, run: &Run) -> &Piece {
+        &self.parts[run.part].program.pieces[run.piece]
     }
 
     /// How many rows are gathered, rather than read where they stand.
     #[doc(hidden)]
     pub fn gathered(&self) -> usize {
-        let both = self.program.pieces.iter().zip(self.code.iter());
-        both.filter(|(_, code)| matches!(code, Code::Gathered(_))).map(|(piece, _)| piece.rows).sum()
+        let gathered = self.runs.iter().filter(|run| matches!(run.code, Code::Gathered(_)));
+        gathered.map(|run| self.piece(run).rows).sum()
     }
 
     /// Operations of one evaluation.
     pub fn operations(&self) -> usize {
-        self.program.operations(self.parameters.len())
+        self.parts.iter().map(|part| part.program.operations(self.parameters.len())).sum()
     }
 
     /// The same kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::bind(self.program.clone(), Arc::clone(&self.code), parameters)
+        RowKernel::bind(Arc::clone(&self.parts), Arc::clone(&self.runs), parameters)
     }
 
     /// Gives this one other parameters.
@@ -131,29 +120,33 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let both = self.program.pieces.iter().zip(self.code.iter());
-        let of_piece = both.map(|(piece, code)| match code {
+        let of_run = self.runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => {
-                let [slots, results] = lengths(piece, kernel.lanes());
+                let [slots, results] = lengths(self.piece(run), kernel.lanes());
                 LINE + BLOCK + slots + results + kernel.work_len()
             }
-            Code::Rows(rows) => loop_len(piece, &**rows),
-            Code::Added(rows, together) => piece.outputs.len() * most_together(*together) + loop_len(piece, &**rows),
+            Code::Rows(rows) => rows.work_len(),
+            Code::Added(rows, together) => self.piece(run).outputs.len() * together + rows.work_len(),
             Code::Segments(rows, segments) => {
-                segments.still.len() + piece.outputs.len() + segments.order.len() + rows.work_len()
+                segments.still.len() + self.piece(run).outputs.len() + segments.order.len() + rows.work_len()
             }
         });
-        self.columns() + of_piece.max().unwrap_or(0)
+        self.columns() + of_run.max().unwrap_or(0)
+    }
+
+    /// How the state is split into columns.
+    fn layout(&self) -> Option<&Layout> {
+        self.parts.first()?.program.layout.as_deref()
     }
 
     /// Length of the columns into which the state is split.
     fn columns(&self) -> usize {
-        self.program.layout.as_ref().map_or(0, |layout| layout.len() + SEGMENT_LANES)
+        self.layout().map_or(0, |layout| layout.len() + SEGMENT_LANES)
     }
 
     /// Evaluates the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        if self.straight && !self.complete {
+        if self.parts.iter().any(|part| part.straight && !part.complete) {
             out.fill(0.0);
         }
         self.overwrite(t, x, out, work);
@@ -161,78 +154,61 @@ impl RowKernel {
 
     /// The same, but outputs that no row adds to may be left as they are.
     pub fn overwrite(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        if !self.straight {
-            out.fill(0.0);
-        }
         let (columns, work) = work.split_at_mut(self.columns());
-        let x = match &self.program.layout {
+        let x = match self.layout() {
             Some(layout) => {
                 layout.split(x, columns);
                 &*columns
             }
             None => x,
         };
-        let all = self.program.pieces.iter().zip(self.code.iter()).zip(&self.bound);
-        for (which, ((piece, code), bound)) in all.enumerate() {
-            match code {
+        self.evaluate(t, RowArrays::Apart(x, out), |part| !part.straight, work);
+    }
+
+    /// Evaluates outputs that stand behind what they are computed from.
+    pub fn run_within(&self, t: f64, all: &mut [f64], work: &mut [f64]) {
+        let Some(first) = self.parts.first() else { return };
+        self.evaluate(t, RowArrays::Within(all, first.program.states), |part| !part.complete, work);
+    }
+
+    fn evaluate(&self, t: f64, mut arrays: RowArrays, clears: impl Fn(&Part) -> bool, work: &mut [f64]) {
+        for part in self.parts.iter().filter(|part| clears(part)) {
+            arrays.at(part.at).1[..part.program.outputs].fill(0.0);
+        }
+        for (run, bound) in self.runs.iter().zip(&self.bound) {
+            let (Part { program, at, .. }, piece) = (&self.parts[run.part], self.piece(run));
+            match &run.code {
                 Code::Gathered(kernel) => {
-                    for &first in self.program.straight(which).into_iter().flatten() {
+                    let (x, out) = arrays.at(*at);
+                    for &first in program.straight(run.piece).into_iter().flatten() {
                         // Adding to this gives the bits of what is added, as loops put them there.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
                     self.add(piece, &**kernel, bound, (t, x), out, work);
                 }
-                Code::Rows(rows) => {
-                    self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
-                        rows.run(piece.rows, bound, arrays, out, work);
-                    });
-                }
+                Code::Rows(rows) => rows.run(0, bound, self.table(piece), arrays.again(), work),
                 Code::Added(rows, together) => {
-                    let (results, work) = work.split_at_mut(piece.outputs.len() * most_together(*together));
-                    self.looped(piece, &**rows, bound, x, work, |bound, arrays, work| {
-                        let mut first = 0;
-                        while first < piece.rows {
-                            // Rows of less than a block join those before them, so that no loop is too short for vectors.
-                            let rest = piece.rows - first;
-                            let count = if rest < *together + BLOCK { rest } else { *together };
-                            let arrays = arrays.map(|array| array.get(first..).unwrap_or(&[]));
-                            rows.run(count, bound, arrays, results, work);
-                            piece.add_results(results, most_together(*together), first..first + count, out);
-                            first += count;
-                        }
-                    });
+                    let (x, out) = arrays.at(*at);
+                    let (results, work) = work.split_at_mut(piece.outputs.len() * together);
+                    for first in (0..piece.rows).step_by(*together) {
+                        // The last ones together with some that are known.
+                        let from = first.min(piece.rows - together);
+                        rows.run(from, bound, self.table(piece), RowArrays::Apart(x, results), work);
+                        piece.add_results((results, from), *together, first, out);
+                    }
                 }
                 Code::Segments(rows, segments) => {
+                    let (x, out) = arrays.at(*at);
                     self.add_segments(piece, (&**rows, segments), bound, x, out, work);
                 }
             }
         }
     }
 
-    /// Calls `run` with what the rows of a piece in a line are computed from: bound values, the state and the table.
-    fn looped(
-        &self,
-        piece: &Piece,
-        rows: &dyn RowLoop,
-        bound: &[f64],
-        x: &[f64],
-        work: &mut [f64],
-        mut run: impl FnMut(&[f64], [&[f64]; 2], &mut [f64]),
-    ) {
-        let line = piece.line.as_ref().expect("it was compiled for one");
-        let arrays = [x, if line.table == Source::Number { &piece.numbers } else { &self.parameters }];
-        if line.still.is_empty() {
-            return run(bound, arrays, work);
-        }
-        let (known, work) = work.split_at_mut(bound.len());
-        known.copy_from_slice(bound);
-        for (known, &place) in known[line.parameters.len()..].iter_mut().zip(&line.still) {
-            *known = x[place as usize];
-        }
-        let start = first_aligned(work);
-        let (bound, work) = work[start..].split_at_mut(rows.bound_len());
-        rows.rebind(bound, known, work);
-        run(bound, arrays, work);
+    /// What the rows of a piece in a line read beside the state.
+    fn table<'a>(&'a self, piece: &'a Piece) -> &'a [f64] {
+        let reads_numbers = piece.line.as_ref().is_some_and(|line| line.table == Source::Number);
+        if reads_numbers { &piece.numbers } else { &self.parameters }
     }
 
     /// Adds what the segments of a piece contribute.
@@ -313,11 +289,84 @@ impl RowKernel {
     }
 }
 
-/// Scratch of a loop over the rows of a piece.
-fn loop_len(piece: &Piece, rows: &dyn RowLoop) -> usize {
-    let line = piece.line.as_ref().expect("it was compiled for one");
-    let known = line.parameters.len() + line.still.len();
-    known + LINE + rows.bound_len() + rows.prologue_len().max(rows.work_len())
+/// Makes programs into code.
+struct Compiler<'a> {
+    programs: &'a [RowProgram],
+    parameters: usize,
+    backend: &'a dyn Backend,
+    lanes: usize,
+}
+
+impl Compiler<'_> {
+    fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let first = self.programs.first().map_or(0, |program| program.states);
+        // Loops that follow each other and read one table are one function.
+        let (mut pieces, mut loops, mut open) = (Vec::new(), Vec::new(), false);
+        for (part, program) in self.programs.iter().enumerate() {
+            // Single rows first: a vector that is read soon after a part of it was stored waits for that.
+            let mut order: Vec<usize> = (0..program.pieces.len()).collect();
+            order.sort_by_key(|&which| program.straight(which).is_none() || program.pieces[which].rows > 1);
+            for which in order {
+                let (piece, straight) = (&program.pieces[which], program.straight(which));
+                let joins = straight.is_some() && piece.line.as_ref().is_some_and(|line| line.table != Source::Number);
+                if !(joins && open) {
+                    self.compile(&pieces, &loops, &mut runs);
+                    (pieces, loops) = (Vec::new(), Vec::new());
+                }
+                open = joins;
+                let tape = piece.tape(self.parameters);
+                let Some(line) = &piece.line else {
+                    runs.push(self.apart((part, which), &tape));
+                    continue;
+                };
+                let rows = if straight.is_some() { piece.rows } else { piece.rows.min(rows_together(piece)) };
+                let outputs = match straight {
+                    Some(outputs) => outputs.iter().map(|&place| place + (program.states - first) as u32).collect(),
+                    None => (0..piece.outputs.len()).map(|k| (k * rows) as u32).collect(),
+                };
+                pieces.push((part, which));
+                loops.push((tape, RowPlaces { states: line.slots.clone(), outputs, rows }));
+            }
+        }
+        self.compile(&pieces, &loops, &mut runs);
+        runs
+    }
+
+    /// Loops over rows, as far as the backend makes them.
+    fn compile(&self, pieces: &[(usize, usize)], loops: &[(Tape, RowPlaces)], runs: &mut Vec<Run>) {
+        let [(part, piece), ..] = *pieces else { return };
+        match self.backend.compile_rows(loops) {
+            Ok(rows) => {
+                let is_straight = self.programs[part].straight(piece).is_some();
+                let code = if is_straight { Code::Rows(rows) } else { Code::Added(rows, loops[0].1.rows) };
+                runs.push(Run { part, piece, code });
+            }
+            Err(_) if pieces.len() == 1 => runs.push(self.apart((part, piece), &loops[0].0)),
+            Err(_) => {
+                let ((first, second), (of_first, of_second)) =
+                    (pieces.split_at(pieces.len() / 2), loops.split_at(pieces.len() / 2));
+                self.compile(first, of_first, runs);
+                self.compile(second, of_second, runs);
+            }
+        }
+    }
+
+    /// A piece that is no loop over rows.
+    fn apart(&self, (part, which): (usize, usize), tape: &Tape) -> Run {
+        let program = &self.programs[part];
+        let piece = &program.pieces[which];
+        // Columns have room for the last vector.
+        let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
+        let lanes = suitable_lanes(piece, self.lanes);
+        if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
+            && let Ok(rows) = self.backend.compile_segments(tape, &segments.places)
+        {
+            return Run { part, piece: which, code: Code::Segments(rows, segments) };
+        }
+        let kernel = self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
+        Run { part, piece: which, code: Code::Gathered(kernel.expect("the interpreter never refuses")) }
+    }
 }
 
 /// How many rows of a piece run in one loop before they are added up: whole blocks whose results stay in the cache.
@@ -325,20 +374,16 @@ fn rows_together(piece: &Piece) -> usize {
     BLOCK * (MOST_NUMBERS / (BLOCK * piece.outputs.len())).max(1)
 }
 
-/// How many they are at most, with the rows of a last block that is not whole.
-fn most_together(together: usize) -> usize {
-    together + BLOCK
-}
-
 impl Piece {
-    /// Adds the results of these rows, whole blocks of a piece whose rows stand in a line, to the outputs.
-    fn add_results(&self, results: &[f64], together: usize, rows: Range<usize>, out: &mut [f64]) {
+    /// Adds the results of the rows from `first` on, the start of a block of a piece whose rows stand in a line, to the
+    /// outputs. The results are those of so many rows `together` from another one on.
+    fn add_results(&self, (results, from): (&[f64], usize), together: usize, first: usize, out: &mut [f64]) {
         let width = self.slots.len() + self.outputs.len();
-        for first in rows.clone().step_by(BLOCK) {
-            let count = BLOCK.min(rows.end - first);
+        for first in (first..from + together).step_by(BLOCK) {
+            let count = BLOCK.min(from + together - first);
             let places = &self.places[first / BLOCK * width..][self.slots.len()..width];
             for (to, results) in places.iter().zip(results.chunks_exact(together)) {
-                to.add(&self.listed, [(0, &results[first - rows.start..][..count])].into_iter(), out);
+                to.add(&self.listed, [(0, &results[first - from..][..count])].into_iter(), out);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! what is combined member by member on the way is computed where it is used.
 
 use super::symbols::{ColumnSymbols, Reduced};
-use crate::compiled::compile_rows;
+use crate::compiled::{compile_parts, compile_rows};
 use crate::component_names::component_name;
 use crate::structured::first_same::FirstSame;
 use crate::structured::multipliers::Multipliers;
@@ -54,7 +54,7 @@ pub struct RowEquations {
     /// What cancels in them.
     sizes: Stage<RowKernel>,
     /// What the residuals are computed from, and they.
-    stages: Vec<Stage<RowKernel>>,
+    before: Stage<RowKernel>,
     residuals: Stage<RowKernel>,
     jacobian: RowKernel,
     solver: Unpivoted,
@@ -90,24 +90,21 @@ impl Equations for RowEquations {
     }
 
     fn finish(&self, registers: &mut [f64], work: &mut [f64]) {
-        for stage in &self.stages {
-            stage.run(registers, work);
-        }
+        self.before.run(registers, work);
     }
 }
 
 impl LoweredEquations for RowEquations {
     fn work_len(&self) -> usize {
-        let stages = self.stages.iter().chain([&self.sizes, &self.residuals]);
-        let kernels = stages.map(|stage| stage.kernel.work_len());
+        let kernels = [&self.before, &self.sizes, &self.residuals].map(|stage| stage.kernel.work_len());
         let beside = self.jacobian.work_len().max(self.solver.work_len());
-        kernels.fold(self.solver.values() + beside, usize::max)
+        kernels.into_iter().fold(self.solver.values() + beside, usize::max)
     }
 
     fn rebound(&self, parameters: &[f64]) -> RowEquations {
         RowEquations {
             sizes: self.sizes.rebound(parameters),
-            stages: self.stages.iter().map(|stage| stage.rebound(parameters)).collect(),
+            before: self.before.rebound(parameters),
             residuals: self.residuals.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
             solver: self.solver.clone(),
@@ -116,13 +113,15 @@ impl LoweredEquations for RowEquations {
     }
 
     fn rebind(&mut self, parameters: &[f64]) {
-        let stages = self.stages.iter_mut().chain([&mut self.sizes, &mut self.residuals]);
-        stages.map(|stage| &mut stage.kernel).chain([&mut self.jacobian]).for_each(|kernel| kernel.rebind(parameters));
+        for stage in [&mut self.before, &mut self.sizes, &mut self.residuals] {
+            stage.kernel.rebind(parameters);
+        }
+        self.jacobian.rebind(parameters);
     }
 
     fn operations(&self) -> (usize, usize) {
-        let residuals = self.stages.iter().chain([&self.residuals]).map(|stage| stage.kernel.operations());
-        let (sweep, jacobian) = (residuals.sum::<usize>(), self.jacobian.operations());
+        let sweep = self.before.kernel.operations() + self.residuals.kernel.operations();
+        let jacobian = self.jacobian.operations();
         (sweep, sweep + jacobian + SIDE_BY_SIDE * self.solver.operations())
     }
 
@@ -222,13 +221,13 @@ impl Planner<'_> {
     }
 
     /// A stage that computes columns of these lengths one behind the other.
-    fn stage(&mut self, outputs: &[(Column, usize)]) -> Stage<RowKernel> {
+    fn stage(&mut self, outputs: &[(Column, usize)]) -> Stage<RowProgram> {
         let length = outputs.iter().map(|(_, length)| length).sum();
         let first = self.room(length);
         self.stage_at(first, outputs)
     }
 
-    fn stage_at(&self, first: usize, outputs: &[(Column, usize)]) -> Stage<RowKernel> {
+    fn stage_at(&self, first: usize, outputs: &[(Column, usize)]) -> Stage<RowProgram> {
         let (mut all, mut behind): (Vec<Piece>, usize) = (Vec::new(), 0);
         let mut rest = outputs;
         // Columns of one length share their formulas.
@@ -241,13 +240,20 @@ impl Planner<'_> {
             behind += together * length;
             rest = others;
         }
-        let program = RowProgram::new(first, behind, all);
-        Stage { kernel: compile_rows(&program, self.parameters), first, length: behind }
+        Stage { kernel: RowProgram::new(first, behind, all), first, length: behind }
     }
 
-    /// Actions that compute the planned columns of `level` for which `wanted` holds.
-    fn compute(&mut self, level: usize, wanted: impl Fn(&Planner, Column) -> bool) -> Vec<Action<Rows>> {
-        let mut actions = Vec::new();
+    /// Compiles stages that are computed one after the other.
+    fn compile(&self, stages: impl IntoIterator<Item = Stage<RowProgram>>) -> Stage<RowKernel> {
+        let stages: Vec<_> = stages.into_iter().collect();
+        let first = stages.first().map_or(0, |stage| stage.first);
+        let length = stages.last().map_or(0, |stage| stage.range().end - first);
+        let programs = stages.into_iter().map(|stage| stage.kernel).collect();
+        Stage { kernel: compile_parts(programs, self.parameters), first, length }
+    }
+
+    /// Adds what computes the planned columns of `level` for which `wanted` holds.
+    fn compute(&mut self, actions: &mut Actions, level: usize, wanted: impl Fn(&Planner, Column) -> bool) {
         let mut due: Vec<Column> =
             self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
         due.retain(|&column| self.columns.stored(column).is_none() && wanted(self, column));
@@ -259,7 +265,7 @@ impl Planner<'_> {
                 });
                 let of = of.collect();
                 let to = self.place(first);
-                actions.push(Action::Reduce { how, of, to });
+                actions.push(self, Action::Reduce { how, of, to });
                 due.remove(0);
                 continue;
             }
@@ -285,9 +291,8 @@ impl Planner<'_> {
                 self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
             }
             due.retain(|column| !group.contains(column));
-            actions.push(Action::Compute(stage));
+            actions.compute(stage);
         }
-        actions
     }
 
     /// The call whose rows are added up to a column, if it is made like that.
@@ -299,18 +304,43 @@ impl Planner<'_> {
     }
 
     /// A stage that adds up columns of one call and length over the rows of its templates.
-    fn accumulated_stage(&mut self, columns: &[Column], length: u32) -> Stage<RowKernel> {
+    fn accumulated_stage(&mut self, columns: &[Column], length: u32) -> Stage<RowProgram> {
         let all = columns.len() * length as usize;
         // Behind what is read there is room for the last vector of a loop.
         self.room(SEGMENT_LANES);
         let first = self.room(all);
         let place = |k: usize, member: u32| k as u32 * length + member;
-        let program = RowProgram::new(first, all, accumulated(&self.columns, columns, &place));
-        Stage { kernel: compile_rows(&program, self.parameters), first, length: all }
+        Stage { kernel: RowProgram::new(first, all, accumulated(&self.columns, columns, &place)), first, length: all }
     }
 
     fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {
         columns.iter().zip(like).map(|(&column, &like)| (column, self.columns.length(like) as usize)).collect()
+    }
+}
+
+/// Actions in the making.
+#[derive(Default)]
+struct Actions {
+    done: Vec<Action<Rows>>,
+    /// Stages that come next, one after the other.
+    stages: Vec<Stage<RowProgram>>,
+}
+
+impl Actions {
+    fn compute(&mut self, stage: Stage<RowProgram>) {
+        self.stages.push(stage);
+    }
+
+    fn push(&mut self, planner: &Planner, action: Action<Rows>) {
+        self.finish(planner);
+        self.done.push(action);
+    }
+
+    /// Makes one action of the stages.
+    fn finish(&mut self, planner: &Planner) {
+        if !self.stages.is_empty() {
+            self.done.push(Action::Compute(planner.compile(self.stages.drain(..))));
+        }
     }
 }
 
@@ -353,18 +383,18 @@ pub fn lower(
     for &column in trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0) {
         planner.need(column);
     }
-    let (mut actions, mut watched) = (Vec::new(), 0);
+    let (mut actions, mut watched) = (Actions::default(), 0);
     for (level, system) in trace.systems.iter().enumerate() {
-        actions.extend(planner.compute(level, |_, _| true));
+        planner.compute(&mut actions, level, |_, _| true);
         let watch = watching(system).map(|what| Watch { number: watched, what });
         watched += usize::from(watch.is_some());
-        actions.extend(planner.solve(level, system, watch));
+        planner.solve(&mut actions, level, system, watch);
     }
-    actions.extend(planner.compute(trace.systems.len(), |_, _| true));
+    planner.compute(&mut actions, trace.systems.len(), |_, _| true);
     let wanted: Vec<_> = trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
     let stage = planner.stage(&wanted);
     let result = stage.range();
-    actions.push(Action::Compute(stage));
+    actions.compute(stage);
     let mut carried = Vec::new();
     for &(input, next) in &trace.carried {
         let length = planner.columns.length(input) as usize;
@@ -376,6 +406,7 @@ pub fn lower(
         let length = planner.columns.length(column) as usize;
         registers.push(planner.kept(&mut actions, column, length));
     }
+    actions.finish(&planner);
     let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
     let places: Vec<_> = end.iter().map(|&k| number(k)..number(k) + carried[k].len()).collect();
     let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
@@ -384,7 +415,7 @@ pub fn lower(
         dimension: mechanics.dimension,
         layout: Some(Arc::clone(&mechanics.layout)),
         registers: planner.registers,
-        actions,
+        actions: actions.done,
         result,
         multipliers: Multipliers::new(names.scalars(&registers), names.scalars(&places), model),
         carried,
@@ -414,19 +445,19 @@ fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
 
 impl Planner<'_> {
     /// Where a column stands, which an action computes now if it is not stored.
-    fn kept(&mut self, actions: &mut Vec<Action<Rows>>, column: Column, length: usize) -> Range<usize> {
+    fn kept(&mut self, actions: &mut Actions, column: Column, length: usize) -> Range<usize> {
         if self.columns.stored(column).is_none() {
             let stage = self.stage(&[(column, length)]);
             let at = Stored { first: stage.first as u32, stride: u32::from(length > 1) };
             self.columns.store(column, at);
-            actions.push(Action::Compute(stage));
+            actions.compute(stage);
         }
         let first = self.columns.stored(column).expect("stored above").first as usize;
         first..first + length
     }
 
-    /// The actions that make the guesses of a system, and solve it.
-    fn solve(&mut self, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) -> Vec<Action<Rows>> {
+    /// Adds what makes the guesses of a system, and solves it.
+    fn solve(&mut self, actions: &mut Actions, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) {
         let lengths = self.lengths(&system.sizes, &system.unknowns);
         let sizes = self.stage(&lengths);
         let m = sizes.length;
@@ -444,13 +475,13 @@ impl Planner<'_> {
         let needed = |planner: &Planner, column: Column| {
             system.residuals.iter().any(|&residual| planner.columns.depends(residual, &[column]))
         };
-        let stages = self.compute(level + 1, needed).into_iter().filter_map(|action| match action {
-            Action::Compute(stage) => Some(stage),
-            _ => None,
-        });
-        let stages = stages.collect();
+        let mut before = Actions::default();
+        self.compute(&mut before, level + 1, needed);
+        debug_assert!(before.done.is_empty(), "no number stands for many within a system");
         let residuals = self.lengths(&system.residuals, &system.unknowns);
         let residual_stage = self.stage(&residuals);
+        let [sizes, before, residual_stage] =
+            [vec![sizes], before.stages, vec![residual_stage]].map(|stages| self.compile(stages));
         let jacobians: Vec<Jacobian> = residuals
             .iter()
             .zip(&system.residuals)
@@ -477,15 +508,13 @@ impl Planner<'_> {
         let equations = RowEquations {
             count: m,
             sizes,
-            stages,
+            before,
             residuals: residual_stage,
             jacobian: compile_rows(&program, self.parameters),
             solver,
         };
-        vec![
-            Action::Compute(guess),
-            Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })),
-        ]
+        actions.compute(guess);
+        actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })));
     }
 }
 
