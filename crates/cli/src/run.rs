@@ -54,15 +54,15 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
             start(*simulation, output)
         }
         Resumed::Finished { summary } => {
-            let (t, steps) = (&summary["t"], summary["steps"].as_u64().unwrap_or_default());
             let text = format!(
-                "{} is finished (t = {t} after {} steps): there is nothing to resume\n",
+                "{} is finished (t = {:?} after {} steps): there is nothing to resume\n",
                 arguments.run.display(),
-                count(steps)
+                summary.t(),
+                count(summary.steps())
             );
             note(&text, output);
             if output.json {
-                print_json(&summary);
+                print_json(summary.to_json());
             }
             Ok(ExitCode::SUCCESS)
         }

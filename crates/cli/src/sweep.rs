@@ -31,11 +31,11 @@ pub fn resume(opened: Resumed<Sweep>, path: &Path, output: OutputArguments) -> R
             start(*sweep, output)
         }
         Resumed::Finished { summary } => {
-            let done = count(summary["trajectories"].as_u64().unwrap_or_default());
+            let done = count(summary.trajectories());
             let text = format!("{} is finished ({done} trajectories): there is nothing to resume\n", path.display());
             note(&text, output);
             if output.json {
-                print_json(&summary);
+                print_json(summary.to_json());
             }
             Ok(ExitCode::SUCCESS)
         }

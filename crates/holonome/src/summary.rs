@@ -178,6 +178,37 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
+/// The summary that a finished run or ensemble has stored: a [`Summary`], or that of an ensemble, as it was written by the
+/// version that made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary(pub(crate) Value);
+
+impl StoredSummary {
+    fn count(&self, key: &str) -> u64 {
+        self.0[key].as_u64().unwrap_or_default()
+    }
+
+    /// Time at which it ended; NaN if it does not say.
+    pub fn t(&self) -> f64 {
+        self.0["t"].as_f64().unwrap_or(f64::NAN)
+    }
+
+    /// Accepted steps.
+    pub fn steps(&self) -> u64 {
+        self.count("steps")
+    }
+
+    /// Trajectories of an ensemble.
+    pub fn trajectories(&self) -> u64 {
+        self.count("trajectories")
+    }
+
+    /// The object that was printed when it ended.
+    pub fn to_json(&self) -> &Value {
+        &self.0
+    }
+}
+
 /// Whether a group is one of the claims that the motion does not keep.
 pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
     group.watched

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::store::{Resumed as Reopened, Status, Store, StoreError, StoredRun};
+use crate::summary::StoredSummary;
 use holonome_integrate::state::StepState;
 use holonome_words::option;
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ pub enum Resumed<T> {
     /// Not at all: it had reached its end, and nothing was touched.
     Finished {
         /// The summary that it stored then.
-        summary: Value,
+        summary: StoredSummary,
     },
 }
 
@@ -29,7 +30,9 @@ impl Simulation {
     /// When the folder is no run, or is damaged.
     pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            Reopened::Finished { summary } => return Ok(Resumed::Finished { summary }),
+            Reopened::Finished { summary } => {
+                return Ok(Resumed::Finished { summary: StoredSummary(summary) });
+            }
             Reopened::Continues { store, state } => (*store, state),
         };
         let (problem, options) = stored_problem(path, store.attributes())?;

@@ -26,7 +26,7 @@ use crate::simulation::{Resumed, Simulation, failed_names, open_run, prepare, re
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Layout, Resumed as Reopened, Status, Store, StoreError};
 use crate::structured::Start;
-use crate::summary::{Drift, Relative, drift_json, is_varying, large_drifts};
+use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{Batch, Met, Seen, compute};
 use holonome_integrate::exact;
 use holonome_integrate::method::Treatment;
@@ -310,7 +310,9 @@ impl Sweep {
             return Ok(None);
         }
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            Reopened::Finished { summary } => return Ok(Some(Resumed::Finished { summary })),
+            Reopened::Finished { summary } => {
+                return Ok(Some(Resumed::Finished { summary: StoredSummary(summary) }));
+            }
             Reopened::Continues { store, state } => (*store, state),
         };
         let damaged = |what: &str| {
