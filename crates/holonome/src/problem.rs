@@ -7,6 +7,7 @@ use crate::options::Settings;
 use crate::source::Source;
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, Projected};
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Role};
 use holonome_model::elaborate::{Environment, Variations, elaborate};
@@ -39,8 +40,8 @@ pub struct Problem {
     pub tables: BTreeMap<String, String>,
     /// What was chosen about it.
     pub settings: Settings,
-    /// The model.
-    pub model: Model,
+    /// The model, with what methods derive of it.
+    pub model: Derived,
     /// What is known of it.
     pub examined: Examined,
     /// How far `--project-initial` moved the start.
@@ -217,6 +218,7 @@ impl Problem {
             model.initial.clone_from(&moved.initial);
             projected = Some(moved);
         }
+        let model = Derived::new(model);
         let mut examined = consistency::examine_by(backend(), &model, settings.span());
         if settings.allow_unverified {
             examined.leave_out_unverified();

@@ -9,6 +9,7 @@ use crate::structured::{self, survey};
 use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -685,7 +686,9 @@ fn advice(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let model = &problem.model;
-    let penalised = || penalise(model, 1.0).is_ok_and(|model| suited(&structured::survey(&model), "stormer-verlet-a"));
+    let penalised = || {
+        penalise(model, 1.0).is_ok_and(|model| suited(&structured::survey(&Derived::new(model)), "stormer-verlet-a"))
+    };
     if !problem.examined.redundant.is_empty() {
         let leave_out = "leave out those that say what others say";
         return match penalised() {

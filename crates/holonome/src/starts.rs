@@ -22,6 +22,7 @@ use crate::penalty::SlowManifold;
 use crate::problem::{Checked, Problem, farthest_move};
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Constraints, HiddenConstraints, Miss, Projection};
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::start::CompiledStart;
 use holonome_model::scales::Scales;
@@ -97,12 +98,12 @@ impl Problem {
         let mut tested = vec![last / 2, last];
         tested.dedup();
         for i in tested.into_iter().filter(|&i| i > 0) {
-            let mut model = self.model.clone();
+            let mut model = Model::clone(&self.model);
             // Where a trajectory cannot start, the ensemble says so when it comes to it.
             if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
                 continue;
             }
-            let examined = consistency::examine_by(backend(), &model, self.settings.span());
+            let examined = consistency::examine_by(backend(), &Derived::new(model), self.settings.span());
             for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
                 if !self.examined.varying.contains(&name) {
                     let message = format!("in trajectory {i}, {}", finding.message);
@@ -131,7 +132,7 @@ impl Checked {
 impl Starts {
     /// The starts of an ensemble: of trajectory 0 the problem, and the initial state before it was projected.
     pub(crate) fn new(problem: &Problem, initial: Vec<f64>, ensemble: &Ensemble) -> Result<Starts, Error> {
-        let mut model = problem.model.clone();
+        let mut model = Model::clone(&problem.model);
         let (mut projection, mut checks) = (None, None);
         // Where all start alike, they start like trajectory 0, which has been projected and checked.
         if !model.start.is_same() {

@@ -10,6 +10,7 @@
 
 pub mod columns;
 pub mod consistency;
+pub mod derived;
 pub mod elaborate;
 pub mod functional;
 pub mod graph;

@@ -4,16 +4,17 @@ mod support;
 
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_model::consistency;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::points::Points;
+use holonome_model::treatment::Field;
 use holonome_model::treatment::correction;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
-use holonome_model::treatment::{Field, dirac, unrolled::unroll};
 
 fn extend(model: &Model) -> Field {
-    dirac::extend(model, unroll(model).unwrap()).unwrap().0
+    Derived::new(model.clone()).field().unwrap().0
 }
 
 #[test]
@@ -420,4 +421,24 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
         assert!(off.is_empty(), "{name}: {off:?}");
         assert!(moved.position + moved.momentum < 0.05 * size, "{name}: {} {}", moved.position, moved.momentum);
     }
+}
+
+/// Copies of a model share what is derived of one of them, also without its observables; what is let go of is made anew.
+#[test]
+fn what_is_derived_is_made_once() {
+    let model = support::model(
+        "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2 + q.y\n\
+         constraint rod : dot(q, q) = 1\nobserve height = q.y\n",
+    );
+    let one = Derived::new(model);
+    let (copy, bare) = (one.clone(), one.without_observables());
+    let made = one.mechanics().unwrap();
+    assert!(std::ptr::eq(made, copy.mechanics().unwrap()));
+    assert!(std::ptr::eq(made, bare.mechanics().unwrap()));
+    assert!(bare.observables.is_empty() && !one.observables.is_empty());
+    let mut alone = one.clone();
+    alone.forget();
+    assert!(!std::ptr::eq(made, alone.mechanics().unwrap()));
+    assert!(std::ptr::eq(made, one.mechanics().unwrap()));
+    assert_eq!(made.constraints.len(), 1);
 }

@@ -3,15 +3,16 @@
 
 mod support;
 
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::{operations, optimise};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::points::Points;
+use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::ambient_points;
-use holonome_model::treatment::{Field, dirac, unrolled::unroll};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -298,7 +299,7 @@ proptest! {
 
 /// Plain and with one gain for each group of invariants.
 fn fields(model: &Model) -> [Field; 2] {
-    let extended = |model: &Model| dirac::extend(model, unroll(model).unwrap());
+    let extended = |model: &Model| Derived::new(model.clone()).field();
     // Redundant constraints have no Dirac bracket; a penalty takes their place.
     let plain = extended(model).or_else(|_| extended(&penalise(model, 20.0).unwrap())).unwrap().0;
     let treated = feedback::literal(&plain, &Potential::Gains, &Transport::Identity).0;

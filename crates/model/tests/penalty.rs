@@ -2,14 +2,13 @@
 
 mod support;
 
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::TIME;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::functional::Functional;
-use holonome_model::templated::RowField;
+use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{NotPenalised, penalise};
 use holonome_model::treatment::structure::{ambient_points, evaluate};
-use holonome_model::treatment::unrolled::unroll;
-use holonome_model::treatment::{InvariantKind, dirac};
 
 const OMEGA: f64 = 7.0;
 
@@ -97,8 +96,8 @@ fn the_penalty_sums_the_squares_of_all_entries_and_rates_are_derivatives_along_t
 fn both_forms_watch_the_same_and_hold_what_is_left() {
     for (name, model) in models() {
         let penalised = penalise(&model, OMEGA).unwrap();
-        let (field, _) = dirac::extend(&penalised, unroll(&penalised).unwrap()).unwrap();
-        let rows = RowField::new(&penalised);
+        let (field, _) = Derived::new(penalised.clone()).field().unwrap();
+        let rows = Derived::new(penalised.clone()).row_field();
         assert_eq!((field.constraints, field.groups.len()), (rows.constraints, rows.groups.len()), "{name}");
         let count = field.invariants.len();
         assert_eq!(count, rows.count(), "{name}");

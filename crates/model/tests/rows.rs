@@ -2,10 +2,10 @@
 
 mod support;
 
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::policy::{LARGEST_STRAIGHT, Way};
 use holonome_model::rows::BLOCK;
-use holonome_model::templated::RowField;
 use holonome_model::treatment::structure::ambient_points;
 
 /// H of a lattice with everything that a row may read, and integrals that are none.
@@ -42,7 +42,7 @@ fn derivatives_are_those_of_finite_differences() {
     // Blocks of one size, a last one that is shorter, and one that is all.
     for n in [6, BLOCK, BLOCK + 1, 2 * BLOCK + 13] {
         let model = support::model(&lattice(n));
-        let field = RowField::new(&model);
+        let field = Derived::new(model.clone()).row_field();
         let degrees = model.degrees();
         let x = &ambient_points(&model, 1, 0xd1ff)[0];
         let at =
@@ -78,7 +78,7 @@ fn families_are_read_backwards_and_in_steps() {
          sum(i in 1..n, j in 1..n if i*j == 96 or i*i + j == 130 : q[i]*q[j]) + sum(i in 1..n : q[1]*p[2]*q[i])\n"
     );
     let model = support::model(&text);
-    let field = RowField::new(&model);
+    let field = Derived::new(model.clone()).row_field();
     let x = &model.initial;
     let dx = field.field.evaluate(0.0, x, &model.parameter_values);
     for i in 0..2 * n {

@@ -205,7 +205,7 @@ pub fn compare(
     let cases = cases::cases(options)?;
     // Observables are no part of a comparison, and those that use multipliers suit not every method.
     let mut problem = problem.clone();
-    problem.model.observables.clear();
+    problem.model = problem.model.without_observables();
     let problem = &problem;
     let common = common(problem, options, cases.len());
     let penalised = cases.iter().filter(|case| extrapolation::suits(problem, &common, case)).count();

@@ -520,8 +520,6 @@ mod tests {
     use holonome_integrate::system::System;
     use holonome_integrate::treatment::projection::Projection;
     use holonome_model::elaborate::model::Model;
-    use holonome_model::treatment::dirac;
-    use holonome_model::treatment::unrolled::unroll;
 
     /// A state on the way, where nothing rests.
     fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
@@ -550,7 +548,7 @@ mod tests {
             let path = format!("{folder}{name}.holo");
             let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
             let model = &problem.model;
-            let field = Arc::new(dirac::extend(model, unroll(model).unwrap()).unwrap().0);
+            let field = Arc::new(model.field().unwrap().0);
             let vectors = StateVectors::of(model);
             let x0 = &moving(&field, &vectors, model);
             for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {

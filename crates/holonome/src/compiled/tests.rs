@@ -6,16 +6,14 @@ use crate::structured::extension;
 use crate::{Problem, Settings};
 use holonome_integrate::system::System;
 use holonome_jit::{BlockInterpreter, Isa, MachineCode};
-use holonome_model::elaborate::model::Model;
+use holonome_model::derived::Derived;
 use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
 use holonome_model::graph::tape::Tape;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
-use holonome_model::templated::RowField;
+use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gauss_newton;
 use holonome_model::treatment::structure::ambient_points;
-use holonome_model::treatment::unrolled::unroll;
-use holonome_model::treatment::{Field, dirac};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,18 +81,18 @@ const MODELS: [(&str, &str); 15] = [
     ),
 ];
 
-fn load(text: &str) -> Model {
+fn load(text: &str) -> Derived {
     let problem = Problem::from_text("rows", text, &BTreeMap::new(), &Settings::default());
     problem.unwrap_or_else(|e| panic!("{e}\n{text}")).model
 }
 
 /// The extended field where there are constraints.
-fn extended(model: &Model) -> Option<Box<dyn Quantities>> {
+fn extended(model: &Derived) -> Option<Box<dyn Quantities>> {
     (!model.constraints.is_empty()).then(|| extension(model))
 }
 
-fn written_out(model: &Model) -> Field {
-    dirac::extend(model, unroll(model).expect("small enough")).expect("no constraints").0
+fn written_out(model: &Derived) -> Field {
+    model.field().expect("it is small, without constraints").0
 }
 
 /// Field, F and DF of a system.
@@ -119,8 +117,7 @@ fn rows_agree_with_the_model_written_out() {
         let parameters = &model.parameter_values;
         let field = written_out(&model);
         let straight = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
-        let rows =
-            CompiledSystem::of_rows(&RowField::new(&model), &StateVectors::of(&model), parameters, extended(&model));
+        let rows = CompiledSystem::of_rows(&model.row_field(), &StateVectors::of(&model), parameters, extended(&model));
         let (a, b) = (straight.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
@@ -161,7 +158,7 @@ fn every_form_pulls_alike() {
         let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
         let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
         let all = [&parameters[..], &targets, &[3.0], &weights].concat();
-        let rows = CompiledSystem::of_rows(&RowField::new(&model), &vectors, parameters, extended(&model));
+        let rows = CompiledSystem::of_rows(&model.row_field(), &vectors, parameters, extended(&model));
         let free = evaluated(&straight, 0.1, x)[0].clone();
         let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let rows = rows.rebound(&all).with_pull(&vectors, parameters.len(), &all);
@@ -198,7 +195,7 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
     for (name, text) in MODELS {
         let model = load(text);
         let (parameters, x) = (&model.parameter_values, &model.initial);
-        let field = RowField::new(&model);
+        let field = model.row_field();
         for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
             let in_columns = program.in_columns(&field.layout);
             let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
@@ -224,7 +221,7 @@ fn parts_of_one_array_are_programs_by_themselves() {
     let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
     for (name, text) in MODELS {
         let model = load(text);
-        let (parameters, field) = (&model.parameter_values, RowField::new(&model));
+        let (parameters, field) = (&model.parameter_values, model.row_field());
         let mut x = vec![0.0; model.dimension()];
         field.layout.split(&model.initial, &mut x);
         let programs = [&field.field, &field.invariants, &field.jacobian, &field.field];
@@ -271,7 +268,7 @@ fn rows_of_families_are_not_gathered() {
     assert_eq!(pairs.clone().count(), 3);
     for text in [masses, chain].into_iter().chain(pairs) {
         let model = load(text);
-        let field = RowField::new(&model);
+        let field = model.row_field();
         for program in [&field.field, &field.invariants] {
             let kernel = compile_rows(&program.in_columns(&field.layout), &model.parameter_values);
             assert_eq!(kernel.gathered(), 0, "{text}");
@@ -283,7 +280,7 @@ fn rows_of_families_are_not_gathered() {
 fn other_parameters_need_no_other_kernels() {
     let (_, text) = MODELS[1];
     let model = load(text);
-    let field = RowField::new(&model);
+    let field = model.row_field();
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
     let mut old = CompiledSystem::of_rows(&field, &StateVectors::of(&model), &model.parameter_values, extended(&model));
     let new = CompiledSystem::of_rows(

@@ -194,7 +194,7 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Res
     let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // What is observed may need multipliers, which a pilot run has none of.
-        motion.model.observables.clear();
+        motion.model = motion.model.without_observables();
         let until = options.until.min(problem.model.t0 + steps * h);
         let options =
             RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
@@ -236,7 +236,7 @@ fn for_tolerance(
 ) -> Result<Choice, Error> {
     let end = |omega: f64| -> Result<Vec<f64>, Error> {
         let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
-        penalised.model.observables.clear();
+        penalised.model = penalised.model.without_observables();
         let degrees = penalised.model.degrees();
         let accurate =
             RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };

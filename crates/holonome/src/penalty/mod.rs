@@ -9,11 +9,13 @@ pub(crate) use choice::{Follow, Followed};
 pub use multipliers::MeanMultipliers;
 pub use slow::{Moved, SlowManifold};
 
+use crate::backend::backend;
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use holonome_integrate::method::{Method, Needs};
 use holonome_model::consistency;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::syntax::diagnostic::Severity;
 use holonome_model::treatment::penalty::penalise;
@@ -112,7 +114,8 @@ pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(P
         })?),
         false => None,
     };
-    let mut examined = consistency::examine_during(&model, problem.settings.span());
+    let model = Derived::new(model);
+    let mut examined = consistency::examine_by(backend(), &model, problem.settings.span());
     if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
         let remedy = match slow {
             true => format!(

@@ -11,7 +11,7 @@ use holonome_linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::scales::Scales;
-use holonome_model::templated::Derived;
+use holonome_model::templated::Differentiated;
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{Penalty, Watched};
 use rustc_hash::FxHashMap;
@@ -58,7 +58,7 @@ struct Rows {
 type Row<'a> = (&'a [u32], &'a [f64]);
 
 impl Rows {
-    fn new(derived: Derived, parameters: &[f64]) -> Rows {
+    fn new(derived: Differentiated, parameters: &[f64]) -> Rows {
         Rows {
             values: compile(&derived.values, parameters),
             jacobian: compile(&derived.jacobian, parameters),
@@ -123,7 +123,7 @@ impl SlowManifold {
         let of = |kind: InvariantKind| penalty.watched().filter(move |watched| watched.group.kind == kind);
         let derived = |kind| {
             let list = of(kind).map(|Watched { functional, kept, .. }| (functional, kept)).collect();
-            Rows::new(Derived::of(model.dimension(), list), parameters)
+            Rows::new(Differentiated::of(model.dimension(), list), parameters)
         };
         let (constraints, rates) = (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
         let mut pieces = Vec::new();
@@ -415,7 +415,7 @@ impl Speed {
     /// For a penalised model.
     pub fn new(model: &Model, penalty: &Penalty) -> Speed {
         let list = penalty.constraints.iter().map(|q| (&q.functional, (0..q.functional.outputs).collect())).collect();
-        let values = Derived::of(model.dimension(), list).values;
+        let values = Differentiated::of(model.dimension(), list).values;
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { unreachable!("a penalty is added to one") };
         let field = RowProgram::hamiltonian_field(hamiltonian, model.degrees());
         let field = RowProgram::new(model.dimension(), model.dimension(), field);

@@ -19,8 +19,9 @@ use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::{Potential, Transport};
-use holonome_model::treatment::unrolled::unroll;
-use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, dirac};
+use holonome_model::treatment::mechanics::NoMechanics;
+use holonome_model::treatment::unrolled::TooLarge;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_words::option;
 use std::sync::Arc;
 
@@ -182,6 +183,7 @@ impl Simulation {
         });
         let initial = initial_values(&problem.model, &groups, &state.initial, modified);
         let field = form.into_field();
+        problem.model.forget();
         Ok(Simulation {
             problem,
             options,
@@ -228,17 +230,22 @@ impl Form<'_> {
         if (method.treatment != Treatment::Feedback || automatic) && !extends {
             return Ok(Form::Rows(rows));
         }
-        let unrolled = unroll(&problem.model).map_err(|too_large| {
+        let too_large = |too_large: &TooLarge| {
             Error::option(match extends {
-                true => format!("`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"),
+                true => format!(
+                    "`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"
+                ),
                 false => format!(
                     "`{method}` writes out a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
-                    method.scheme.name, gain_auto = option("gain").of("auto")
+                    method.scheme.name,
+                    gain_auto = option("gain").of("auto")
                 ),
             })
+        };
+        let (mut field, _) = problem.model.field().map_err(|reason| match &reason {
+            NoMechanics::TooLarge(reason) => too_large(reason),
+            NoMechanics::Irregular(_) => Error::option(reason.to_string()),
         })?;
-        let (mut field, _) =
-            dirac::extend(&problem.model, unrolled).map_err(|reason| Error::option(reason.to_string()))?;
         field.watch_only(&problem.examined.varying);
         Ok(Form::Straight(Arc::new(field)))
     }

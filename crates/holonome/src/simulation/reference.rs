@@ -38,7 +38,7 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
             }
             error
         })?;
-    Ok(Some(other.model.initial))
+    Ok(Some(other.model.initial.clone()))
 }
 
 /// Splits `q=(0,1,0),p=(1,0,-1)` at the commas outside brackets.

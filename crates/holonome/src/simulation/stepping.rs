@@ -132,7 +132,7 @@ impl Running<'_> {
         let Problem { name, source, tables, settings, model, .. } = self.problem;
         let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
         if model.observables.is_empty() {
-            problem.model.observables.clear();
+            problem.model = problem.model.without_observables();
         }
         Simulation::without(problem, self.options.clone(), &failed_names(self.groups, state))
     }

@@ -7,8 +7,7 @@ use crate::compiled::Quantities;
 use holonome_integrate::dirac::extended_field;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
-use holonome_model::elaborate::model::Model;
-use holonome_model::templated::RowMechanics;
+use holonome_model::derived::Derived;
 
 /// The program that computes it.
 struct Extension(Program<Rows>);
@@ -17,8 +16,8 @@ struct Extension(Program<Rows>);
 ///
 /// # Panics
 /// If the model is another one.
-pub fn extension(model: &Model) -> Box<dyn Quantities> {
-    let mut mechanics = RowMechanics::new(model).expect("a large model with constraints has some on positions only");
+pub fn extension(model: &Derived) -> Box<dyn Quantities> {
+    let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
     mechanics.know_extension(model);
     let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
     let given = Given { follows: false, handing: Handing::Nothing, guesses: false };

@@ -33,11 +33,12 @@ use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::policy::Way;
 use holonome_model::templated::RowMechanics;
 use holonome_model::treatment::Field;
-use holonome_model::treatment::mechanics::{Mechanics, mechanics};
+use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::Kind;
 use holonome_words::option;
 pub use lanes::{ProgramBound, ProgramLanes};
@@ -154,7 +155,7 @@ impl MethodSettings {
 /// When the method does not suit the model; says why, and what does.
 pub fn program(
     method: &Method,
-    model: &Model,
+    model: &Derived,
     extension: Option<&Field>,
     settings: &MethodSettings,
     h: Option<f64>,
@@ -172,9 +173,9 @@ pub fn program(
         }
         return Ok(Some(Program::Columns(Box::new(program))));
     }
-    let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    suits(method, &Facts::of(&mechanics)).map_err(unsuitable)?;
-    let lowered = |guesses: bool| straight_program(method, &mechanics, model, extension, (settings, guesses));
+    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    suits(method, &Facts::of(mechanics)).map_err(unsuitable)?;
+    let lowered = |guesses: bool| straight_program(method, mechanics, model, extension, (settings, guesses));
     let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
     if !chooses_sweeps(&mut program, model, h) {
         (program, trace) = lowered(false).map_err(unsuitable)?;
@@ -276,7 +277,7 @@ fn functions(
 /// As [`program`].
 pub fn force_places(
     method: &Method,
-    model: &Model,
+    model: &Derived,
     h: f64,
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, Error> {
@@ -287,8 +288,8 @@ pub fn force_places(
     if by_columns(method, model).is_some() {
         return column_places(method, model, h, settings).map_err(unsuitable);
     }
-    let mechanics = mechanics(model).map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    straight_places(method, &mechanics, model, h, settings).map_err(unsuitable)
+    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    straight_places(method, mechanics, model, h, settings).map_err(unsuitable)
 }
 
 fn straight_places(
@@ -310,11 +311,13 @@ fn straight_places(
 
 fn column_places(
     method: &Method,
-    model: &Model,
+    model: &Derived,
     h: f64,
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
-    let trace = column_trace(method, model, settings, (Handing::ForcePlaces, false))?;
+    let mechanics = column_mechanics(method, model, settings)?;
+    let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
+    let trace = recorded(method, symbols, (Handing::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -329,12 +332,14 @@ fn column_places(
 /// When the model is not of the form that the method needs.
 fn column_program(
     method: &Method,
-    model: &Model,
+    model: &Derived,
     settings: &MethodSettings,
     guesses: bool,
 ) -> Result<LoweredProgram<Rows>, String> {
     knows_stiff_part(method.scheme, model)?;
-    let (trace, find) = with_find(method, |handing| column_trace(method, model, settings, (handing, guesses)))?;
+    let (mechanics, beta) = (column_mechanics(method, model, settings)?, model.parameter_values.len());
+    let symbols = || ColumnSymbols::new(mechanics.clone(), beta);
+    let (trace, find) = with_find(method, |handing| recorded(method, symbols(), (handing, guesses)))?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     Ok(columns::lower(trace, find, model, method.substeps(), settings.own(method), tolerance))
 }
@@ -364,22 +369,16 @@ fn with_find<S: Symbols>(
     Ok((trace, find))
 }
 
-/// A step over columns, recorded.
+/// The mechanics of a model for recordings of a step over columns.
 ///
 /// # Errors
 /// When the model is not of the form that the method needs.
-fn column_trace(
-    method: &Method,
-    model: &Model,
-    settings: &MethodSettings,
-    given: (Handing, bool),
-) -> Result<Trace<ColumnSymbols>, String> {
-    let mut mechanics = RowMechanics::new(model).ok_or("its constraints hold momenta")?;
+fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
+    let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
     if !settings.own(method).is_empty() {
         mechanics.know_curvature(model).map_err(natural::not)?;
     }
-    let beta = model.parameter_values.len();
-    recorded(method, ColumnSymbols::new(mechanics, beta), given)
+    Ok(mechanics)
 }
 
 /// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.
@@ -417,10 +416,10 @@ impl Facts<'_> {
 }
 
 /// Every scheme that is no Runge–Kutta one, and why it does not suit the model, if it does not.
-pub fn survey(model: &Model) -> Vec<(&'static Scheme, Option<String>)> {
-    let mechanics = mechanics(model);
+pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
+    let mechanics = model.mechanics();
     let schemes = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none());
-    let why = |scheme: &&'static Scheme| match &mechanics {
+    let why = |scheme: &&'static Scheme| match mechanics {
         _ if let Some(facts) = by_columns(&Method::plain(scheme), model) => suits(&Method::plain(scheme), &facts).err(),
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
@@ -439,9 +438,9 @@ pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Re
     if !method.scheme.needs.recognised() || model.parameter_values == parameters {
         return Ok(());
     }
-    let model = Model { parameter_values: parameters.to_vec(), ..model.clone() };
-    let mechanics = mechanics(&model).map_err(|reason| reason.to_string())?;
-    recognised(method.scheme, &mechanics, &model).map(drop)
+    let model = Derived::new(Model { parameter_values: parameters.to_vec(), ..model.clone() });
+    let mechanics = model.mechanics().map_err(|reason| reason.to_string())?;
+    recognised(method.scheme, mechanics, &model).map(drop)
 }
 
 /// What a scheme looks for in a model.

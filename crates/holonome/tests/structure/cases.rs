@@ -34,7 +34,7 @@ impl Case {
     }
 
     pub fn start(&self) -> Vec<f64> {
-        self.problem().model.initial
+        self.problem().model.initial.clone()
     }
 
     /// The simulation of a method; the time is none of the map's.

@@ -233,7 +233,7 @@ fn a_step_takes_one_solve() {
 #[test]
 fn one_newton_iteration_is_not_enough() {
     let chain = || load_with(&repository().join("models/fpu-stiff.holo"), &[], Some("stiff")).unwrap();
-    let start = chain().model.initial;
+    let start = chain().model.initial.clone();
     let end = |method: &str| simulation(chain(), method, BETA).steps((0.0, 0.1), 10_000, &start);
     for method in ["newmark", "pushforward-newmark", "zhang-skeel", "zhang-skeel-stiff"] {
         let x = end(method).unwrap();
@@ -247,7 +247,7 @@ fn one_newton_iteration_is_not_enough() {
 #[test]
 fn a_shorter_last_step_takes_nothing_over() {
     let problem = || common::model("henon-heiles", &[]);
-    let start = problem().model.initial;
+    let start = problem().model.initial.clone();
     for method in ["zhang-skeel", "zhang-skeel-simplified", "pushforward-newmark", "newmark"] {
         let text = format!("--method {method} --step 0.25 --until 5.125 --beta {BETA} --samples 2");
         let finished = run(problem(), options(&text)).unwrap();

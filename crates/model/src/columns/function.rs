@@ -3,15 +3,18 @@
 use crate::functional::{Evened, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::policy::PILE;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A vector-valued function of a model.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Function {
     parts: Vec<Part>,
     strands: Vec<Strand>,
     outputs: usize,
+    /// What adds to families of outputs that have been asked for: first output, distance, number of outputs.
+    known: Mutex<FxHashMap<[u32; 3], Arc<Members>>>,
 }
 
 /// What a formula adds to outputs in the rows of a stretch: to `output` in the first, to `output + step` in the next.
@@ -225,6 +228,10 @@ impl Part {
 }
 
 impl Function {
+    fn without_parts(outputs: usize) -> Function {
+        Function { parts: Vec::new(), strands: Vec::new(), outputs, known: Mutex::default() }
+    }
+
     /// The values of a functional.
     pub fn value(functional: &Evened) -> Function {
         Function::values(functional, true)
@@ -236,7 +243,7 @@ impl Function {
     }
 
     fn values(functional: &Evened, smooth: bool) -> Function {
-        let mut function = Function { parts: Vec::new(), strands: Vec::new(), outputs: functional.kept.outputs };
+        let mut function = Function::without_parts(functional.kept.outputs);
         for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
             let part = Part::new(term.graph.clone(), &term.roots, Arc::new(term.clone()), smooth);
             for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
@@ -249,7 +256,7 @@ impl Function {
 
     /// The gradient of a functional with one output with respect to its first `inputs` inputs.
     pub fn gradient(functional: &Evened, inputs: usize) -> Function {
-        let mut function = Function { parts: Vec::new(), strands: Vec::new(), outputs: inputs };
+        let mut function = Function::without_parts(inputs);
         for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
             let (graph, gradients) = term.gradients();
             let gradient = &gradients[0];
@@ -279,7 +286,13 @@ impl Function {
     }
 
     /// What adds to outputs `first + i * stride` for i below `length`.
-    pub(super) fn members(&self, first: u32, stride: u32, length: u32) -> Members {
+    pub(super) fn members(&self, first: u32, stride: u32, length: u32) -> Arc<Members> {
+        // What is put there is put whole, also by a thread that panics later.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry([first, stride, length]).or_insert_with(|| Arc::new(self.found(first, stride, length))))
+    }
+
+    fn found(&self, first: u32, stride: u32, length: u32) -> Members {
         let (first, stride) = (i64::from(first), i64::from(stride.max(1)));
         let member = |output: i64| {
             let offset = output - first;

@@ -150,14 +150,12 @@ struct Facts {
 }
 
 /// Columns, and the functions that they use.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Columns {
-    functions: Vec<Function>,
+    functions: Vec<Arc<Function>>,
     calls: Vec<Call>,
     list: Vec<Facts>,
     known: FxHashMap<Definition, Column>,
-    /// What adds to outputs of functions: by function, first output, distance, number of outputs.
-    members: FxHashMap<[u32; 4], Arc<Members>>,
 }
 
 impl Columns {
@@ -168,7 +166,7 @@ impl Columns {
 
     /// Makes a function callable; gives its number.
     pub fn function(&mut self, function: Function) -> usize {
-        self.functions.push(function);
+        self.functions.push(Arc::new(function));
         self.functions.len() - 1
     }
 
@@ -275,9 +273,8 @@ impl Columns {
     }
 
     /// What adds to a family of outputs: first, distance, length.
-    fn members(&mut self, function: usize, (first, stride, length): (u32, u32, u32)) -> Arc<Members> {
-        let known = self.members.entry([function as u32, first, stride, length]);
-        Arc::clone(known.or_insert_with(|| Arc::new(self.functions[function].members(first, stride, length))))
+    fn members(&self, function: usize, (first, stride, length): (u32, u32, u32)) -> Arc<Members> {
+        self.functions[function].members(first, stride, length)
     }
 
     /// One family of outputs of a call that reads only `used`. What is read decides which calls are the same: H_q of a

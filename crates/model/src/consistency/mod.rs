@@ -11,6 +11,7 @@ mod ranks;
 pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
 pub use projection::{Projected, Projection, project_initial};
 
+use crate::derived::{Derived, Written};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
@@ -19,9 +20,9 @@ use crate::rows::RowProgram;
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::templated::RowField;
-use crate::treatment::dirac;
+use crate::treatment::mechanics::NoMechanics;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
-use crate::treatment::unrolled::{TooLarge, unroll};
+use crate::treatment::unrolled::TooLarge;
 use crate::treatment::{Field, watch_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
@@ -92,11 +93,12 @@ pub fn examine(model: &Model) -> Examined {
 /// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
 /// from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
-    examine_by(&Interpreter, model, span)
+    examine_by(&Interpreter, &Derived::new(model.clone()), span)
 }
 
 /// [`examine_during`] with a backend, which runs the rows of a large model.
-pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Examined {
+pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) -> Examined {
+    let model: &Model = derived;
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
@@ -116,17 +118,17 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
         found.is_sound().then_some(off)
     };
     if Way::of_field(model).by_rows {
-        let (field, off) = beside(|| RowField::new(model), values);
+        let (field, off) = beside(|| derived.row_field(), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);
         }
         return found;
     }
     let Some(off) = values() else { return found };
-    let unrolled = match unroll(model) {
-        Ok(unrolled) => unrolled,
+    let Written { unrolled, .. } = match derived.written() {
+        Ok(written) => written,
         Err(too_large) => {
-            found.too_large = Some(too_large);
+            found.too_large = Some(too_large.clone());
             return found;
         }
     };
@@ -142,9 +144,13 @@ pub fn examine_by(backend: &dyn Backend, model: &Model, span: (f64, f64)) -> Exa
     if model.is_hamiltonian() && off.is_empty() && !rows.is_empty() {
         redundancy(model, &in_units(&rows, &scales.units(&model.initial)), &mut found.redundant);
     }
-    let extended = match dirac::extend(model, unrolled) {
+    let extended = match derived.field() {
         Ok(extended) => extended,
-        Err(reason) => {
+        Err(NoMechanics::TooLarge(too_large)) => {
+            found.too_large = Some(too_large);
+            return found;
+        }
+        Err(NoMechanics::Irregular(reason)) => {
             // Redundant constraints make the brackets singular: one mistake, one finding.
             if found.redundant.is_empty() && off.is_empty() {
                 found.diagnostics.push(irregular(model, &reason));

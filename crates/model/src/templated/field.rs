@@ -47,16 +47,17 @@ struct Part<'a> {
 
 impl RowField {
     /// The field of a model that [`Way::of_field`](crate::policy::Way::of_field) runs over rows.
-    pub fn new(model: &Model) -> RowField {
+    pub fn new(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> RowField {
         let dimension = model.dimension();
         let pieces = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => RowProgram::hamiltonian_field(h, model.degrees()),
             Dynamics::Field(f) => RowProgram::values(f, &|output| Some(output as u32)),
         };
         let field = RowProgram::new(dimension, dimension, pieces);
-        let hidden = Hidden::new(model);
+        let hidden = if model.constraints.is_empty() { None } else { mechanics().map(|m| Hidden::new(model, m)) };
         let Parts { parts, groups, constraints, count } = parts(model);
-        let Derived { values, jacobian, row_start, column } = Derived::new(dimension, &parts, hidden.as_ref(), count);
+        let Differentiated { values, jacobian, row_start, column } =
+            Differentiated::new(dimension, &parts, hidden.as_ref(), count);
         RowField {
             dimension,
             parameters: model.parameter_values.len(),
@@ -86,7 +87,7 @@ impl RowField {
 
 /// Functions of (t, x) with their Jacobian.
 #[derive(Clone, Debug)]
-pub struct Derived {
+pub struct Differentiated {
     /// Their values.
     pub values: RowProgram,
     /// The nonzeros of the Jacobian.
@@ -97,19 +98,19 @@ pub struct Derived {
     pub column: Vec<u32>,
 }
 
-impl Derived {
+impl Differentiated {
     /// Of some functionals over a state of this length, one after the other; the outputs that are kept ascend.
-    pub fn of(dimension: usize, list: Vec<(&Functional, Vec<usize>)>) -> Derived {
+    pub fn of(dimension: usize, list: Vec<(&Functional, Vec<usize>)>) -> Differentiated {
         let (mut parts, mut count) = (Vec::new(), 0);
         for (functional, kept) in list {
             let first = count;
             count += kept.len();
             parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: false });
         }
-        Derived::new(dimension, &parts, None, count)
+        Differentiated::new(dimension, &parts, None, count)
     }
 
-    fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Derived {
+    fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Differentiated {
         let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
         let (row_start, column) = pattern(dimension, parts, &derivatives, count);
         let position = |row: u32, component: u32| {
@@ -129,7 +130,7 @@ impl Derived {
         for ((first, step), derivatives) in &derivatives {
             entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
         }
-        Derived {
+        Differentiated {
             values: RowProgram::new(dimension, count, values),
             jacobian: RowProgram::new(dimension, column.len(), entries),
             row_start,
@@ -153,11 +154,7 @@ struct Hidden {
 }
 
 impl Hidden {
-    fn new(model: &Model) -> Option<Hidden> {
-        if model.constraints.is_empty() {
-            return None;
-        }
-        let mut mechanics = RowMechanics::new(model)?;
+    fn new(model: &Model, mut mechanics: RowMechanics) -> Hidden {
         let families = mechanics.state.clone();
         let mut x = Vec::with_capacity(families.len());
         for family in families {
@@ -175,7 +172,7 @@ impl Hidden {
             rows.extend((0..width).map(|k| ((first + k) as u32, width as u32)));
             first += scalars(quantity);
         }
-        Some(Hidden { mechanics, x, columns, rows })
+        Hidden { mechanics, x, columns, rows }
     }
 
     fn values(&self) -> Vec<Piece> {

@@ -10,6 +10,7 @@ use crate::rows::{Family, Layout};
 use std::sync::Arc;
 
 /// The functions of a Hamiltonian model with constraints on its positions, if it has any.
+#[derive(Clone, Debug)]
 pub struct RowMechanics {
     /// The functions' columns.
     pub columns: Columns,
@@ -28,7 +29,7 @@ pub struct RowMechanics {
     /// Number of outputs of g.
     outputs: usize,
     /// g.
-    all: Evened,
+    all: Arc<Evened>,
     gradient: usize,
     g: usize,
     forces: usize,
@@ -94,7 +95,7 @@ impl RowMechanics {
             variables,
             quantities,
             outputs,
-            all,
+            all: Arc::new(all),
             gradient,
             g,
             forces,

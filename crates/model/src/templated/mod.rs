@@ -3,5 +3,5 @@
 mod field;
 mod mechanics;
 
-pub use field::{Derived, RowField};
+pub use field::{Differentiated, RowField};
 pub use mechanics::RowMechanics;

@@ -5,7 +5,7 @@
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
-use super::structure::{Hidden, Irregular, Kind, Probe, Structure, ambient_points, bracket_size, structure};
+use super::structure::{Hidden, Irregular, Kind, Probe, Structure, ambient_points, bracket_size};
 use super::unrolled::{Scalar, Unrolled};
 use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
@@ -14,19 +14,18 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Node};
 use holonome_linear::rank;
 
-/// The field of `model` with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
+/// The field of `model`, which is `unrolled` and has this structure, with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
 /// free one, the given right-hand side of a state model.
 ///
 /// # Errors
 /// When the constraints have no Dirac bracket.
-pub fn extend(model: &Model, mut unrolled: Unrolled) -> Result<(Field, Structure), Irregular> {
-    let structure = structure(model, &mut unrolled)?;
+pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
     let field = match structure.kind {
         Kind::Free if !model.is_hamiltonian() => unrolled.field.clone(),
         Kind::Free => hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()),
-        _ => constrained_field(model, &mut unrolled, &structure)?,
+        _ => constrained_field(model, &mut unrolled, structure)?,
     };
-    Ok((with_invariants(model, unrolled, &structure, field), structure))
+    Ok(with_invariants(model, unrolled, structure, field))
 }
 
 /// X_H = (H_p, −H_q).

@@ -1,7 +1,7 @@
 //! A model as the methods see it that keep its structure: H with its derivatives, the constraints and their fibres.
 
-use super::structure::{Irregular, Kind, structure};
-use super::unrolled::{TooLarge, unroll};
+use super::structure::{Irregular, Kind, Structure};
+use super::unrolled::{TooLarge, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Node};
@@ -55,61 +55,58 @@ pub enum NoMechanics {
     Irregular(#[from] Irregular),
 }
 
-/// The mechanics of `model`.
-///
-/// # Errors
-/// When it is too large to be written out, or its constraints are of mixed class.
-pub fn mechanics(model: &Model) -> Result<Mechanics, NoMechanics> {
-    let mut unrolled = unroll(model)?;
-    let structure = structure(model, &mut unrolled)?;
-    let hamiltonian = model.is_hamiltonian();
-    let degrees = if hamiltonian { model.degrees() } else { 0 };
-    let g = &mut unrolled.graph;
-    let full = |g: &mut Graph, sparse: &Gradient| {
-        let mut gradient = vec![g.zero(); 2 * degrees];
-        sparse.iter().for_each(|&(i, d)| gradient[i as usize] = d);
-        gradient
-    };
-    let gradient = full(g, &unrolled.hamiltonian_gradient);
-    let stiff = model.stiff.as_ref().map(|stiff| {
-        let node = stiff.unroll(g)[0];
-        let sparse = g.gradient(node);
-        full(g, &sparse)[..degrees].to_vec()
-    });
-    let field = if hamiltonian {
-        let forces: Vec<Node> = gradient[..degrees].iter().map(|&d| g.neg(d)).collect();
-        [&gradient[degrees..], &forces].concat()
-    } else {
-        unrolled.field.clone()
-    };
-    let mut constraints = Vec::new();
-    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-        for scalar in scalars {
-            let (name, gradient) = (quantity.member_name(scalar.member), scalar.gradient.clone());
-            constraints.push(Restriction { name, node: scalar.node, gradient });
+impl Mechanics {
+    /// The mechanics of `model`, which is `unrolled` and has this structure.
+    pub fn new(model: &Model, mut unrolled: Unrolled, structure: Structure) -> Mechanics {
+        let hamiltonian = model.is_hamiltonian();
+        let degrees = if hamiltonian { model.degrees() } else { 0 };
+        let g = &mut unrolled.graph;
+        let full = |g: &mut Graph, sparse: &Gradient| {
+            let mut gradient = vec![g.zero(); 2 * degrees];
+            sparse.iter().for_each(|&(i, d)| gradient[i as usize] = d);
+            gradient
+        };
+        let gradient = full(g, &unrolled.hamiltonian_gradient);
+        let stiff = model.stiff.as_ref().map(|stiff| {
+            let node = stiff.unroll(g)[0];
+            let sparse = g.gradient(node);
+            full(g, &sparse)[..degrees].to_vec()
+        });
+        let field = if hamiltonian {
+            let forces: Vec<Node> = gradient[..degrees].iter().map(|&d| g.neg(d)).collect();
+            [&gradient[degrees..], &forces].concat()
+        } else {
+            unrolled.field.clone()
+        };
+        let mut constraints = Vec::new();
+        for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
+            for scalar in scalars {
+                let (name, gradient) = (quantity.member_name(scalar.member), scalar.gradient.clone());
+                constraints.push(Restriction { name, node: scalar.node, gradient });
+            }
+        }
+        let tangent = structure.hidden.iter().position(|hidden| hidden.tangency);
+        let degenerate = tangent.map(|k| constraints[k].name.clone());
+        let hidden = constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
+            name: constraint.name.clone(),
+            node: hidden.node,
+            gradient: hidden.gradient,
+        });
+        let hidden = hidden.collect();
+        let (dimension, kind) = (model.dimension(), structure.kind);
+        let hamiltonian = unrolled.hamiltonian;
+        Mechanics {
+            graph: unrolled.graph,
+            dimension,
+            degrees,
+            field,
+            hamiltonian,
+            gradient,
+            stiff,
+            kind,
+            constraints,
+            hidden,
+            degenerate,
         }
     }
-    let tangent = structure.hidden.iter().position(|hidden| hidden.tangency);
-    let degenerate = tangent.map(|k| constraints[k].name.clone());
-    let hidden = constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
-        name: constraint.name.clone(),
-        node: hidden.node,
-        gradient: hidden.gradient,
-    });
-    let hidden = hidden.collect();
-    let (dimension, kind) = (model.dimension(), structure.kind);
-    let hamiltonian = unrolled.hamiltonian;
-    Ok(Mechanics {
-        graph: unrolled.graph,
-        dimension,
-        degrees,
-        field,
-        hamiltonian,
-        gradient,
-        stiff,
-        kind,
-        constraints,
-        hidden,
-        degenerate,
-    })
 }

@@ -50,8 +50,6 @@ pub struct Unrolled {
     pub constraints: Vec<Vec<Scalar>>,
     /// The scalars of each integral.
     pub integrals: Vec<Vec<Scalar>>,
-    /// Every component of each observable.
-    pub observables: Vec<Vec<Node>>,
 }
 
 /// Whether `model` can be written out.
@@ -89,8 +87,7 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
     }
     let constraints = model.constraints.iter().map(|q| scalars_of(g, q)).collect();
     let integrals = model.integrals.iter().map(|q| scalars_of(g, q)).collect();
-    let observables = model.observables.iter().map(|q| q.functional.unroll(g)).collect();
-    Ok(Unrolled { graph, hamiltonian, hamiltonian_gradient, field, constraints, integrals, observables })
+    Ok(Unrolled { graph, hamiltonian, hamiltonian_gradient, field, constraints, integrals })
 }
 
 fn scalars_of(g: &mut Graph, quantity: &Quantity) -> Vec<Scalar> {

@@ -7,7 +7,6 @@ use crate::structured::{MethodSettings, Program, column_places, column_program, 
 use holonome_integrate::method::Method;
 use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
-use holonome_model::treatment::mechanics::mechanics;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -110,9 +109,9 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
     for name in names {
         let method: Method = name.parse().unwrap();
         let model = &problem.model;
-        let mechanics = mechanics(model).unwrap();
+        let mechanics = model.mechanics().unwrap();
         let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
-        let (straight, _) = straight_program(&method, &mechanics, model, None, (&settings, true)).unwrap();
+        let (straight, _) = straight_program(&method, mechanics, model, None, (&settings, true)).unwrap();
         let columns = column_program(&method, model, &settings, true).unwrap();
         assert_eq!(columns.iterates(), straight.iterates(), "{name}");
         let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
@@ -144,7 +143,7 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         a.iter().zip(&b).for_each(energy);
         if method.scheme.needs.has_beta() {
             let places = [
-                straight_places(&method, &mechanics, model, h, &settings).unwrap(),
+                straight_places(&method, mechanics, model, h, &settings).unwrap(),
                 column_places(&method, model, h, &settings).unwrap(),
             ];
             let [straight, columns] = places.map(|places| {

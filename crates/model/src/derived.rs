@@ -1,0 +1,108 @@
+//! A model with what is derived of it: each once, when it is first asked for.
+
+use crate::elaborate::model::Model;
+use crate::templated::{RowField, RowMechanics};
+use crate::treatment::mechanics::{Mechanics, NoMechanics};
+use crate::treatment::structure::{Irregular, Structure, structure};
+use crate::treatment::unrolled::{TooLarge, Unrolled, unroll};
+use crate::treatment::{Field, dirac};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+/// A model that nobody changes any more. Its copies share what is derived of it.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    model: Arc<Model>,
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    unrolled: OnceLock<Result<Written, TooLarge>>,
+    mechanics: OnceLock<Result<Mechanics, NoMechanics>>,
+    templated: OnceLock<Option<RowMechanics>>,
+}
+
+/// A model written out, with its hidden constraints where it has a structure.
+#[derive(Debug)]
+pub struct Written {
+    /// Its graph, in which the hidden constraints are formulas too.
+    pub unrolled: Unrolled,
+    /// The class of its constraints.
+    pub structure: Result<Structure, Irregular>,
+}
+
+impl Deref for Derived {
+    type Target = Model;
+
+    fn deref(&self) -> &Model {
+        &self.model
+    }
+}
+
+impl Derived {
+    /// `model`, of which nothing is derived yet.
+    pub fn new(model: Model) -> Derived {
+        Derived { model: Arc::new(model), parts: Arc::default() }
+    }
+
+    /// The model without its observables, of which nothing is derived.
+    pub fn without_observables(&self) -> Derived {
+        if self.model.observables.is_empty() {
+            return self.clone();
+        }
+        let model = Model { observables: Vec::new(), ..Model::clone(&self.model) };
+        Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
+    }
+
+    /// Lets go of what has been derived: it takes memory, and a run that is compiled needs it no more.
+    pub fn forget(&mut self) {
+        self.parts = Arc::default();
+    }
+
+    /// The model written out.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn written(&self) -> Result<&Written, &TooLarge> {
+        let write = || {
+            let mut unrolled = unroll(&self.model)?;
+            let structure = structure(&self.model, &mut unrolled);
+            Ok(Written { unrolled, structure })
+        };
+        self.parts.unrolled.get_or_init(write).as_ref()
+    }
+
+    /// Its field with the constraints in it, written out.
+    ///
+    /// # Errors
+    /// When it is too large, or its constraints have no Dirac bracket.
+    pub fn field(&self) -> Result<(Field, Structure), NoMechanics> {
+        let Written { unrolled, structure } = self.written().map_err(Clone::clone)?;
+        let structure = structure.clone()?;
+        let field = dirac::extend(&self.model, unrolled.clone(), &structure)?;
+        Ok((field, structure))
+    }
+
+    /// Its mechanics, written out.
+    ///
+    /// # Errors
+    /// When it is too large, or its constraints are of mixed class.
+    pub fn mechanics(&self) -> Result<&Mechanics, &NoMechanics> {
+        let derive = || {
+            let Written { unrolled, structure } = self.written().map_err(Clone::clone)?;
+            Ok(Mechanics::new(&self.model, unrolled.clone(), structure.clone()?))
+        };
+        self.parts.mechanics.get_or_init(derive).as_ref()
+    }
+
+    /// A copy of its mechanics over columns, to which formulas can be added; none where it is not of that kind.
+    pub fn row_mechanics(&self) -> Option<RowMechanics> {
+        self.parts.templated.get_or_init(|| RowMechanics::new(&self.model)).clone()
+    }
+
+    /// Its field over rows.
+    pub fn row_field(&self) -> RowField {
+        RowField::new(&self.model, || self.row_mechanics())
+    }
+}
