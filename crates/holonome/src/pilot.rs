@@ -62,10 +62,6 @@ struct Walk<F> {
 impl<F: FnMut(f64, &[f64]) -> f64> Observer for Walk<F> {
     type Error = Infallible;
 
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
         let now = (self.ratio)(state.t, &state.x);
         self.integral += 0.5 * (state.t - self.t) * (self.last + now);

@@ -225,18 +225,6 @@ mod tests {
             fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
                 masses.fill(2.0);
             }
-            fn invariants(&self) -> &Invariants {
-                const NONE: &Invariants = &Invariants {
-                    count: 0,
-                    row_start: Vec::new(),
-                    column: Vec::new(),
-                    constraints: 0,
-                    groups: Vec::new(),
-                };
-                NONE
-            }
-            fn invariant_values(&self, _t: f64, _x: &[f64], _f: &mut [f64], _work: &mut [f64]) {}
-            fn invariant_jacobian(&self, _t: f64, _x: &[f64], _values: &mut [f64], _work: &mut [f64]) {}
             fn field_derivative(&self, _t: f64, _x: &[f64], _v: &[f64], _out: &mut [f64], _work: &mut [f64]) {}
         }
         let mut vectors = Vectors::default();

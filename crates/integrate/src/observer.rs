@@ -18,7 +18,12 @@ pub trait Observer {
 
     /// Output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows them.
     /// Outputs come in order, each once unless the run goes back.
-    fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Self::Error>;
+    ///
+    /// # Errors
+    /// The observer's own.
+    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Outputs `index`, `index + 1`, … at the times `t`: their states in `x` one after the other, each as in
     /// [`Observer::sample`]. At least one, all of one block of steps.

@@ -107,10 +107,6 @@ struct Watcher<F>(F);
 impl<F: FnMut(&StepState) -> Control> Observer for Watcher<F> {
     type Error = Infallible;
 
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
         Ok((self.0)(state))
     }

@@ -240,23 +240,12 @@ impl<'a> Engine<'a> {
                 self.state.keep_before_end();
             }
             self.check_limit()?;
-            if let Some(blocks) = self.map.blocks().filter(|_| !self.needs_stages()) {
-                let count = self.block_length(fixed);
-                if count > 0 {
-                    if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
-                        return Ok(outcome);
-                    }
-                    let at_end = self.state.step == fixed.count();
-                    if let Some(outcome) = self.watch_claims(at_end, observer)? {
-                        return Ok(outcome);
-                    }
-                    if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
-                        return Ok(Outcome::Stopped);
-                    }
-                    continue;
-                }
-            }
-            if let Some(outcome) = self.single(fixed, observer)? {
+            let blocks = self.map.blocks().filter(|_| !self.needs_stages());
+            let ended = match blocks.map(|blocks| (blocks, self.block_length(fixed))) {
+                Some((blocks, count)) if count > 0 => self.block(fixed, blocks, count, observer)?,
+                _ => self.single(fixed, observer)?,
+            };
+            if let Some(outcome) = ended {
                 return Ok(outcome);
             }
             let at_end = self.state.step == fixed.count();

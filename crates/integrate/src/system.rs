@@ -10,6 +10,7 @@ pub use closures::FnSystem;
 use crate::scales::Vectors;
 use crate::vector::max_or_nan;
 use holonome_linear::lists::Lists;
+use std::sync::LazyLock;
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
@@ -47,11 +48,16 @@ pub trait System: Sync {
         masses.fill(0.0);
     }
 
-    /// Static description of the invariants F; it may describe none.
-    fn invariants(&self) -> &Invariants;
+    /// Static description of the invariants F. By default there are none, and then F and DF are never asked for.
+    fn invariants(&self) -> &Invariants {
+        static NONE: LazyLock<Invariants> = LazyLock::new(Invariants::none);
+        &NONE
+    }
 
     /// F(t, x), of length m.
-    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]);
+    fn invariant_values(&self, _t: f64, _x: &[f64], f: &mut [f64], _work: &mut [f64]) {
+        assert!(f.is_empty(), "a system with invariants evaluates them");
+    }
 
     /// F(t, x) and the deviation of every group from `target`, for watching a run.
     fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
@@ -77,7 +83,9 @@ pub trait System: Sync {
     }
 
     /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
-    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]);
+    fn invariant_jacobian(&self, _t: f64, _x: &[f64], values: &mut [f64], _work: &mut [f64]) {
+        assert!(values.is_empty(), "a system with invariants evaluates their Jacobian");
+    }
 
     /// The derivative of the field along `v`: DX(t, x)·v.
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]);

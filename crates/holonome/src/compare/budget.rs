@@ -107,10 +107,6 @@ struct Pilot<'a> {
 impl Observer for Pilot<'_> {
     type Error = Infallible;
 
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
         (self.steps, self.spent) = (state.step, budget_of(&state.cost));
         Ok(if self.spent > self.most { Control::Stop } else { self.monitor.look() })

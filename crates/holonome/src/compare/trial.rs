@@ -147,10 +147,6 @@ struct Clocked<'a> {
 impl Observer for Clocked<'_> {
     type Error = Infallible;
 
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
         look_now_and_then(&mut self.steps, state, self.monitor)
     }

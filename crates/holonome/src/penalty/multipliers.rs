@@ -17,7 +17,7 @@ use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, TableauMap, Workspace};
 use holonome_integrate::scheme::rk4;
 use holonome_integrate::state::Cost;
-use holonome_integrate::system::{Invariants, System};
+use holonome_integrate::system::System;
 use holonome_model::elaborate::model::{Model, multipliers};
 use holonome_model::graph::tape::Tape;
 use holonome_model::rows::{RowKernel, RowProgram};
@@ -77,7 +77,6 @@ enum Flow {
 struct RowFlow {
     constraints: RowKernel,
     field: RowKernel,
-    none: Invariants,
     vectors: Vectors,
 }
 
@@ -98,14 +97,6 @@ impl System for RowFlow {
         self.field.run(t, x, dx, work);
     }
 
-    fn invariants(&self) -> &Invariants {
-        &self.none
-    }
-
-    fn invariant_values(&self, _: f64, _: &[f64], _: &mut [f64], _: &mut [f64]) {}
-
-    fn invariant_jacobian(&self, _: f64, _: &[f64], _: &mut [f64], _: &mut [f64]) {}
-
     fn field_derivative(&self, _: f64, _: &[f64], _: &[f64], out: &mut [f64], _: &mut [f64]) {
         out.fill(f64::NAN);
     }
@@ -118,7 +109,6 @@ impl Flow {
             Flow::Rows(rows) => Flow::Rows(Box::new(RowFlow {
                 constraints: rows.constraints.rebound(parameters),
                 field: rows.field.rebound(parameters),
-                none: Invariants::none(),
                 vectors: rows.vectors.clone(),
             })),
         }
@@ -229,7 +219,6 @@ impl MeanMultipliers {
                 Flow::Rows(Box::new(RowFlow {
                     constraints: compile_rows(&program, parameters),
                     field: compile_rows(&rows.field, parameters),
-                    none: Invariants::none(),
                     vectors: Vectors::components(model.dimension()),
                 }))
             }

@@ -57,10 +57,6 @@ struct Unwatched;
 
 impl Observer for Unwatched {
     type Error = StoreError;
-
-    fn sample(&mut self, _index: usize, _t: f64, _x: &[f64]) -> Result<(), StoreError> {
-        Ok(())
-    }
 }
 
 /// Follows the motion of a problem in a run of its own.

@@ -82,18 +82,17 @@ impl SymmetricProjection {
     ///
     /// # Errors
     /// The base map's own; and when the iteration gets no nearer.
-    #[allow(clippy::ptr_arg)] // vectors of the slice space are `Vec<f64>`
     pub fn step<E>(
         &mut self,
         system: &dyn System,
         (t0, t1): (f64, f64),
         (target, scales): (&[f64], &Scales),
         x0: &[f64],
-        x1: &mut Vec<f64>,
+        x1: &mut [f64],
         values: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
-        mut base: impl FnMut(&Vec<f64>, &mut Vec<f64>, &mut [f64], &mut Cost) -> Result<(), E>,
+        mut base: impl FnMut(&[f64], &mut [f64], &mut [f64], &mut Cost) -> Result<(), E>,
     ) -> Result<(), StepFailure<E>> {
         self.mu.fill(0.0);
         self.lack.fill(0.0);
@@ -216,7 +215,7 @@ mod tests {
         let (h, mut x0, mut target, mut work) = (0.5, [1.0, 0.0, 0.0, 1.8f64.sqrt()], [0.0; 3], [0.0; 8]);
         system.invariant_values(0.0, &x0, &mut target, &mut work);
         let mut projection = SymmetricProjection::new(system.invariants(), 4, tolerance);
-        let euler = |x: &Vec<f64>, x1: &mut Vec<f64>, work: &mut [f64], _: &mut Cost| -> Result<(), ()> {
+        let euler = |x: &[f64], x1: &mut [f64], work: &mut [f64], _: &mut Cost| -> Result<(), ()> {
             system.field(0.0, x, x1, work);
             for (x1, x) in x1.iter_mut().zip(x) {
                 *x1 = x + h * *x1;

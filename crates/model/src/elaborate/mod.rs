@@ -215,6 +215,12 @@ impl<'a> Elaborator<'a> {
         }
     }
 
+    /// Reports, for whoever has no value then.
+    fn refuse<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
+        self.report(diagnostic);
+        None
+    }
+
     fn is_full(&self) -> bool {
         self.diagnostics.len() > MAX_DIAGNOSTICS
     }

@@ -28,12 +28,11 @@ impl Elaborator<'_> {
             {
                 return self.apply(statement, parameters, arguments, span, scope);
             }
-            self.report(
+            return self.refuse(
                 Diagnostic::error(format!("'{name}' is not a function"), function.span, "called here")
                     .help("for a product write *; a function is defined by `let f(x) = …`")
                     .related(declared.span, "declared here"),
             );
-            return None;
         }
         match name {
             "if" => {
@@ -43,7 +42,7 @@ impl Elaborator<'_> {
                 let (c, a, b) = (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
                 let (c, a, b) = (c?, a?, b?);
                 if a.shape != b.shape {
-                    self.report(
+                    return self.refuse(
                         Diagnostic::error(
                             format!("the branches of if have the shapes {} and {}", a.shape, b.shape),
                             span,
@@ -52,7 +51,6 @@ impl Elaborator<'_> {
                         .related(a.span, format!("{}", a.shape))
                         .related(b.span, format!("{}", b.shape)),
                     );
-                    return None;
                 }
                 let shape = a.shape;
                 Some(Expression::new(Kind::Select(c, a, b), shape, span))
@@ -62,7 +60,7 @@ impl Elaborator<'_> {
                     return self.wrong_count(name, &format!("{name}()"), arguments.len(), span);
                 }
                 if scope.allowed & expression::DRAW == 0 {
-                    self.report(
+                    return self.refuse(
                         Diagnostic::error(
                             format!("{name}() stands only in initial values and in {vary}", vary = option("vary")),
                             span,
@@ -70,7 +68,6 @@ impl Elaborator<'_> {
                         )
                         .help("a random number is drawn once, before the run starts"),
                     );
-                    return None;
                 }
                 let draw = if name == "normal" { Draw::Normal } else { Draw::Uniform };
                 Some(Expression::new(Kind::Draw(draw), Shape::Scalar, span))
@@ -82,33 +79,28 @@ impl Elaborator<'_> {
                     Some(v) if (1.0..=64.0).contains(&v) => {
                         Some(Expression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span))
                     }
-                    _ => {
-                        self.report(Diagnostic::error(
-                            "the dimension of identity must be a constant from 1 to 64",
-                            n.span,
-                            "not such a constant",
-                        ));
-                        None
-                    }
+                    _ => self.refuse(Diagnostic::error(
+                        "the dimension of identity must be a constant from 1 to 64",
+                        n.span,
+                        "not such a constant",
+                    )),
                 }
             }
             "matrix" => {
                 let rows: Vec<Option<Ex>> = arguments.iter().map(|a| self.value(a, scope)).collect();
                 let rows: Vec<Ex> = rows.into_iter().collect::<Option<_>>()?;
                 let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
-                    self.report(
+                    return self.refuse(
                         Diagnostic::error("matrix(…) takes the rows, each a vector", span, "rows are vectors")
                             .help("write matrix((1, 0), (0, 1))"),
                     );
-                    return None;
                 };
                 if let Some(odd) = rows.iter().find(|r| r.shape != Shape::Vector(columns)) {
-                    self.report(Diagnostic::error(
+                    return self.refuse(Diagnostic::error(
                         format!("the rows of a matrix have the shapes R^{columns} and {}", odd.shape),
                         odd.span,
                         "a row of another length",
                     ));
-                    return None;
                 }
                 let shape = Shape::Matrix(rows.len(), columns);
                 Some(Expression::new(Kind::Stack(rows), shape, span))
@@ -145,11 +137,10 @@ impl Elaborator<'_> {
             }
             let known = names::function_names();
             if let Some((_, ours)) = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
-                self.report(
+                return self.refuse(
                     Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function")
                         .help(format!("did you mean '{ours}'?")),
                 );
-                return None;
             }
             let own = self.symbols.keys().map(String::as_str);
             let diagnostic = Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function");
@@ -157,8 +148,7 @@ impl Elaborator<'_> {
                 Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
                 None => diagnostic.help(format!("define it with `let {name}(x) = …`")),
             };
-            self.report(diagnostic);
-            return None;
+            return self.refuse(diagnostic);
         };
         let values: Vec<Option<Ex>> = arguments.iter().map(|a| self.value_for(a, scope, name)).collect();
         let values: Vec<Ex> = values.into_iter().collect::<Option<_>>()?;
@@ -175,11 +165,10 @@ impl Elaborator<'_> {
             } else {
                 format!("{name} does not take {}", given.join(" and "))
             };
-            self.report(
+            return self.refuse(
                 Diagnostic::error(message, span, "the arguments do not fit")
                     .help(format!("{}: {}", row.usage, row.doc)),
             );
-            return None;
         };
         Some(Expression::new(Kind::Linear(row.function, values), shape, span))
     }
@@ -187,14 +176,13 @@ impl Elaborator<'_> {
     pub(super) fn wrong_count(&mut self, name: &str, usage: &str, given: usize, span: Span) -> Option<Ex> {
         let needed = if usage.ends_with("()") { 0 } else { usage.matches(',').count() + 1 };
         let arguments = if needed == 1 { "argument" } else { "arguments" };
-        self.report(
+        self.refuse(
             Diagnostic::error(
                 format!("{name} takes {needed} {arguments}, not {given}"),
                 span,
                 "wrong number of arguments",
             )
             .help(format!("write {usage}")),
-        );
-        None
+        )
     }
 }

@@ -66,17 +66,15 @@ impl Elaborator<'_> {
             };
         if !parameters.is_empty() {
             let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
-            self.report(
+            return self.refuse(
                 Diagnostic::error(format!("'{name}' is a function"), span, "without arguments")
                     .help(format!("write {name}({})", list.join(", "))),
             );
-            return None;
         }
         let need = family.ranges.len();
         if indices.len() < need {
             let list: Vec<&str> = family.ranges.iter().map(|r| r.name.text.as_str()).collect();
-            self.report(which_member(name, name, &list, span));
-            return None;
+            return self.refuse(which_member(name, name, &list, span));
         }
         if need == 0 {
             let known = match self.defined.get(&statement) {
@@ -191,7 +189,7 @@ impl Elaborator<'_> {
             return Some(());
         }
         if excess & expression::DRAW != 0 {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!(
                     "'{name}' draws a random number: normal() and uniform() stand only in initial values and in {vary}",
                     vary = option("vary")
@@ -199,7 +197,6 @@ impl Elaborator<'_> {
                 span,
                 format!("not in {}", scope.place),
             ));
-            return None;
         }
         let what = if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
         self.allow(excess, &format!("'{name}', which depends on {what},"), span, scope)

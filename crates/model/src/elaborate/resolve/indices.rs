@@ -25,20 +25,18 @@ impl Elaborator<'_> {
                     "all trajectories have the same indices; if(condition, a, b) may choose a value",
                 ),
             };
-            self.report(
+            return self.refuse(
                 Diagnostic::error("an index is made of numbers, sizes and other indices", e.span, label).help(help),
             );
-            return None;
         }
         if let Some(v) = checked.value()
             && (v.fract() != 0.0 || v.abs() > LARGEST_INDEX)
         {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!("an index must be an integer, and this is {v}"),
                 e.span,
                 "not an integer",
             ));
-            return None;
         }
         Some(checked)
     }
@@ -111,12 +109,11 @@ impl Elaborator<'_> {
                 Some(ExprKind::Number(k)) => k.to_string(),
                 _ => "k".to_string(),
             };
-            self.report(
+            return self.refuse(
                 Diagnostic::error(message, span, "which member?")
                     .help(format!("write {usage}; components come after: {usage}[{component}]"))
                     .related(family.span, "declared here"),
             );
-            return None;
         }
         let mut checked = Vec::with_capacity(need);
         for (k, index) in indices[..need].iter().enumerate() {
@@ -126,10 +123,9 @@ impl Elaborator<'_> {
                 && (v < low as f64 || v > high as f64)
             {
                 let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
-                self.report(
+                return self.refuse(
                     Diagnostic::error(message, index.span, "no such member").related(family.span, "declared here"),
                 );
-                return None;
             }
             checked.push(e);
         }
@@ -149,7 +145,7 @@ impl Elaborator<'_> {
                 Shape::Matrix(k, l) => format!("a matrix takes two indices, [1..{k}, 1..{l}]"),
                 _ => "a scalar has no components".to_string(),
             };
-            self.report(
+            return self.refuse(
                 Diagnostic::error(
                     format!(
                         "{} cannot take {} {}",
@@ -162,7 +158,6 @@ impl Elaborator<'_> {
                 )
                 .help(help),
             );
-            return None;
         }
         let mut checked = Vec::new();
         for (index, &size) in indices.iter().zip(&dimensions) {
@@ -170,7 +165,7 @@ impl Elaborator<'_> {
             if let Some(v) = i.value()
                 && (v < 1.0 || v > size as f64)
             {
-                self.report(
+                return self.refuse(
                     Diagnostic::error(
                         format!("index {v} is outside 1..{size}"),
                         index.span,
@@ -178,7 +173,6 @@ impl Elaborator<'_> {
                     )
                     .help("components count from 1"),
                 );
-                return None;
             }
             checked.push(i);
         }
@@ -212,24 +206,25 @@ impl Elaborator<'_> {
                         Some(meant) => format!("did you mean '{meant}'? its columns are {}", names.join(", ")),
                         None => format!("its columns are {}", names.join(", ")),
                     });
-                    self.report(diagnostic);
-                    return None;
+                    return self.refuse(diagnostic);
                 };
                 let [row] = indices else {
-                    self.report(Diagnostic::error("a column of a table takes one index, its row", span, "which row?"));
-                    return None;
+                    return self.refuse(Diagnostic::error(
+                        "a column of a table takes one index, its row",
+                        span,
+                        "which row?",
+                    ));
                 };
                 let row = self.index_value(row, scope)?;
                 let rows = self.tables[number].rows;
                 if let Some(v) = row.value()
                     && (v < 1.0 || v > rows as f64)
                 {
-                    self.report(Diagnostic::error(
+                    return self.refuse(Diagnostic::error(
                         format!("row {v} of table '{name}' is outside 1..{rows}"),
                         row.span,
                         "no such row",
                     ));
-                    return None;
                 }
                 Some(Expression::new(Kind::Table(number, at, row), Shape::Scalar, span))
             }
@@ -262,11 +257,10 @@ impl Elaborator<'_> {
             return self.multiplier(member, &[], span, scope);
         }
         if self.table_of(base, scope).is_some() {
-            self.report(
+            return self.refuse(
                 Diagnostic::error("a column of a table needs a row", span, "which row?")
                     .help(format!("write .{}[i]", member.text)),
             );
-            return None;
         }
         let base = self.value(base, scope)?;
         let position = match member.text.as_str() {
@@ -274,11 +268,10 @@ impl Elaborator<'_> {
             "y" => 2,
             "z" => 3,
             other => {
-                self.report(
+                return self.refuse(
                     Diagnostic::error(format!("there is no component '{other}'"), member.span, "unknown component")
                         .help("components are .x .y .z, or [k] counted from 1"),
                 );
-                return None;
             }
         };
         match base.shape {
@@ -286,22 +279,16 @@ impl Elaborator<'_> {
                 let index = Expression::number(position as f64, member.span);
                 Some(Expression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
             }
-            Shape::Vector(k) => {
-                self.report(Diagnostic::error(
-                    format!("a vector in R^{k} has no component '{}'", member.text),
-                    member.span,
-                    format!("the shape is R^{k}"),
-                ));
-                None
-            }
-            shape => {
-                self.report(Diagnostic::error(
-                    format!("'.{}' needs a vector", member.text),
-                    member.span,
-                    format!("the shape is {shape}"),
-                ));
-                None
-            }
+            Shape::Vector(k) => self.refuse(Diagnostic::error(
+                format!("a vector in R^{k} has no component '{}'", member.text),
+                member.span,
+                format!("the shape is R^{k}"),
+            )),
+            shape => self.refuse(Diagnostic::error(
+                format!("'.{}' needs a vector", member.text),
+                member.span,
+                format!("the shape is {shape}"),
+            )),
         }
     }
 }

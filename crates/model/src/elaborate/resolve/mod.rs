@@ -145,7 +145,7 @@ impl Elaborator<'_> {
     fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape == Shape::Condition {
-            self.report(
+            return self.refuse(
                 Diagnostic::error(
                     format!("{whom} needs a number, and this is a condition"),
                     e.span,
@@ -153,7 +153,6 @@ impl Elaborator<'_> {
                 )
                 .help("write if(condition, a, b) to choose between two values"),
             );
-            return None;
         }
         Some(checked)
     }
@@ -161,12 +160,11 @@ impl Elaborator<'_> {
     pub(super) fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
         let checked = self.value_for(e, scope, what)?;
         if checked.shape != Shape::Scalar {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!("{what} must be a scalar"),
                 e.span,
                 format!("this has the shape {}", checked.shape),
             ));
-            return None;
         }
         Some(checked)
     }
@@ -175,7 +173,7 @@ impl Elaborator<'_> {
     fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape != Shape::Condition {
-            self.report(
+            return self.refuse(
                 Diagnostic::error(
                     format!("{whom} needs a condition"),
                     e.span,
@@ -183,7 +181,6 @@ impl Elaborator<'_> {
                 )
                 .help("compare with <, <=, >, >=, == or !="),
             );
-            return None;
         }
         Some(checked)
     }

@@ -36,11 +36,10 @@ impl Elaborator<'_> {
             return None;
         };
         if self.variables.iter().any(|v| v.role == VariableRole::State) {
-            self.report(
+            return self.refuse(
                 Diagnostic::error("the constraints of a vector field have no multipliers", span, "no force acts here")
                     .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
             );
-            return None;
         }
         if !self.variables_known {
             self.premature |= expression::MULTIPLIER;
@@ -52,8 +51,7 @@ impl Elaborator<'_> {
             let list: Vec<&str> =
                 checked.ranges.ranges.iter().map(|r| self.index_names[r.index as usize].as_str()).collect();
             let diagnostic = which_member(name, &format!("lambda.{name}"), &list, span);
-            self.report(diagnostic.related(checked.name.span, "declared here"));
-            return None;
+            return self.refuse(diagnostic.related(checked.name.span, "declared here"));
         }
         let (own, rest) = indices.split_at(need);
         let own = own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;

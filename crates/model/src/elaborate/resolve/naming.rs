@@ -79,10 +79,9 @@ impl Elaborator<'_> {
                     Some(c) => format!("write {name}.{c}[i]; its columns are {}", columns.join(", ")),
                     None => format!("write {name}.column[i]"),
                 };
-                self.report(
+                self.refuse(
                     Diagnostic::error(format!("'{name}' is a table"), span, "a column and a row are needed").help(help),
-                );
-                None
+                )
             }
             Symbol::Velocity => {
                 let momentum = self.file.statements.iter().find_map(|s| match &s.kind {
@@ -91,7 +90,7 @@ impl Elaborator<'_> {
                     }
                     _ => None,
                 });
-                self.report(
+                self.refuse(
                     Diagnostic::error(
                         format!("'{name}' is only the label of an initial velocity"),
                         span,
@@ -102,16 +101,12 @@ impl Elaborator<'_> {
                         momentum.as_deref().unwrap_or("p_ and the coordinate's name")
                     ))
                     .related(declared.span, "declared here"),
-                );
-                None
+                )
             }
-            Symbol::Constraint(_) => {
-                self.report(
-                    Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
-                        .related(declared.span, "declared here"),
-                );
-                None
-            }
+            Symbol::Constraint(_) => self.refuse(
+                Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
+                    .related(declared.span, "declared here"),
+            ),
         }
     }
 
@@ -157,17 +152,15 @@ impl Elaborator<'_> {
         }
         let message = format!("{} cannot be used in {}", name, scope.place);
         if what & !scope.allowed == expression::MULTIPLIER {
-            self.report(
+            return self.refuse(
                 Diagnostic::error(message, span, "not known here")
                     .help("a method finds the multipliers on its way: only observables may use them"),
             );
-            return None;
         }
-        self.report(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
+        self.refuse(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
             "a size" => "a size is made of numbers and other sizes",
             "a parameter" => "a parameter is made of numbers, sizes and other parameters",
             _ => "only numbers, sizes and parameters are known before the run starts",
-        }));
-        None
+        }))
     }
 }

@@ -30,7 +30,7 @@ impl Elaborator<'_> {
                 let (x, y) = (self.value(a, scope), self.value(b, scope));
                 let (x, y) = (x?, y?);
                 if y.shape != Shape::Scalar {
-                    self.report(
+                    return self.refuse(
                         Diagnostic::error(format!("cannot divide by {}", y.shape), b.span, "only scalars divide").help(
                             match y.shape {
                                 Shape::Matrix(..) => "multiply with inverse(A)",
@@ -38,11 +38,9 @@ impl Elaborator<'_> {
                             },
                         ),
                     );
-                    return None;
                 }
                 if y.value() == Some(0.0) {
-                    self.report(Diagnostic::error("division by zero", b.span, "this is 0"));
-                    return None;
+                    return self.refuse(Diagnostic::error("division by zero", b.span, "this is 0"));
                 }
                 if let (Some(u), Some(v)) = (x.value(), y.value()) {
                     return Some(Expression::number(u / v, span));
@@ -59,7 +57,7 @@ impl Elaborator<'_> {
                 let (x, y) = (x?, y?);
                 for (side, e, what) in [(a, &x, "base"), (b, &y, "exponent")] {
                     if e.shape != Shape::Scalar {
-                        self.report(
+                        return self.refuse(
                             Diagnostic::error(
                                 format!("the {what} of ^ must be a scalar"),
                                 side.span,
@@ -71,13 +69,11 @@ impl Elaborator<'_> {
                                 "an exponent is one number"
                             }),
                         );
-                        return None;
                     }
                 }
                 if let (Some(u), Some(v)) = (x.value(), y.value()) {
                     if u == 0.0 && v < 0.0 {
-                        self.report(Diagnostic::error("division by zero", span, "0 to a negative power"));
-                        return None;
+                        return self.refuse(Diagnostic::error("division by zero", span, "0 to a negative power"));
                     }
                     return Some(Expression::number(u.powf(v), span));
                 }
@@ -93,12 +89,11 @@ impl Elaborator<'_> {
                 let (x, y) = (self.value(a, scope), self.value(b, scope));
                 let (x, y) = (x?, y?);
                 if x.shape != Shape::Scalar || y.shape != Shape::Scalar {
-                    self.report(Diagnostic::error(
+                    return self.refuse(Diagnostic::error(
                         format!("cannot compare {} with {}", x.shape, y.shape),
                         span,
                         "only scalars are compared",
                     ));
-                    return None;
                 }
                 let (op, x, y) = match operator {
                     Less => (Binary::Less, x, y),
@@ -200,13 +195,12 @@ impl Elaborator<'_> {
                     (Vector(_), Matrix(..)) => "a row vector times a matrix is transpose(A)*v",
                     _ => "the inner dimensions must agree",
                 };
-                self.report(
+                return self.refuse(
                     Diagnostic::error(format!("cannot multiply {left} by {right}"), place, "the shapes do not fit")
                         .help(help)
                         .related(a.span, format!("this has the shape {left}"))
                         .related(b.span, format!("this has the shape {right}")),
                 );
-                return None;
             }
         };
         Some(Expression::new(kind.0, kind.1, span))

@@ -148,8 +148,7 @@ impl Elaborator<'_> {
             parameters.push(Parameter { family, first: values });
             values += len;
             if values > MOST_NUMBERS {
-                self.report(lower::too_many_numbers(values, span));
-                return None;
+                return self.refuse(lower::too_many_numbers(values, span));
             }
         }
         let order = self.model_order();
@@ -160,14 +159,16 @@ impl Elaborator<'_> {
             let family = self.variables[v].family.as_ref()?;
             dimension += family.len();
             if dimension > MOST_NUMBERS {
-                self.report(lower::too_many_numbers(dimension, family.span));
-                return None;
+                return self.refuse(lower::too_many_numbers(dimension, family.span));
             }
         }
         if dimension == 0 {
             let span = self.variables[order[0]].span;
-            self.report(Diagnostic::error("the model has no variables: every family is empty", span, "an empty range"));
-            return None;
+            return self.refuse(Diagnostic::error(
+                "the model has no variables: every family is empty",
+                span,
+                "an empty range",
+            ));
         }
         let families = self.variables.iter().map(|v| v.family.clone()).collect::<Option<_>>()?;
         Some(Places { parameters, values, families, order, place, dimension })

@@ -38,14 +38,11 @@ impl Elaborator<'_> {
         self.sizes_entered.pop();
         let result = checked.and_then(|e| match e.value() {
             Some(v) if v.fract() == 0.0 && v.abs() <= LARGEST_INDEX => Some(v as i64),
-            Some(v) => {
-                self.report(Diagnostic::error(
-                    format!("size '{}' must be an integer, and this is {v}", name.text),
-                    value.span,
-                    "not an integer",
-                ));
-                None
-            }
+            Some(v) => self.refuse(Diagnostic::error(
+                format!("size '{}' must be an integer, and this is {v}", name.text),
+                value.span,
+                "not an integer",
+            )),
             None => {
                 if self.diagnostics.len() == before {
                     self.report(
@@ -87,25 +84,23 @@ impl Elaborator<'_> {
         let mut scope = Scope::new(0, "a range");
         let checked = self.ranges(ranges, &mut scope);
         if let Some(filter) = &ranges.filter {
-            self.report(
+            return self.refuse(
                 Diagnostic::error("the family of a variable or parameter has no condition", filter.span, "not here")
                     .help("leave rows out in the sums that use it"),
             );
-            return None;
         }
         if ranges.ranges.len() > MOST_INDICES {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!("'{}' has {} indices, and three are the most", name.text, ranges.ranges.len()),
                 name.span,
                 "too many indices",
             ));
-            return None;
         }
         let checked = checked?;
         let mut bounds = Vec::new();
         for (range, written) in checked.ranges.iter().zip(&ranges.ranges) {
             let (Some(low), Some(high)) = (range.low.value(), range.high.value()) else {
-                self.report(
+                return self.refuse(
                     Diagnostic::error(
                         format!("the range of '{}' depends on another index", written.name.text),
                         range.span,
@@ -113,18 +108,16 @@ impl Elaborator<'_> {
                     )
                     .help("variables and parameters are boxes; constraints and lets may have dependent ranges"),
                 );
-                return None;
             };
             bounds.push((low as i64, high as i64));
         }
         let rows: f64 = bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as f64).product();
         if rows > MOST_ROWS as f64 {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!("'{}' has {rows} members, and the limit is {MOST_ROWS}", name.text),
                 name.span,
                 "too many",
             ));
-            return None;
         }
         let indices = ranges.ranges.iter().map(|r| r.name.text.clone()).collect();
         Some((Family { name: name.text.clone(), span: name.span, indices, bounds, shape: shape? }, checked))
@@ -146,14 +139,11 @@ impl Elaborator<'_> {
         let checked = self.index_value(e, &mut scope)?;
         match checked.value() {
             Some(v) if v >= 1.0 && v <= LARGEST_DIMENSION as f64 => Some(v as usize),
-            Some(v) => {
-                self.report(Diagnostic::error(
-                    format!("a dimension of {v}"),
-                    e.span,
-                    format!("dimensions are integers from 1 to {LARGEST_DIMENSION}"),
-                ));
-                None
-            }
+            Some(v) => self.refuse(Diagnostic::error(
+                format!("a dimension of {v}"),
+                e.span,
+                format!("dimensions are integers from 1 to {LARGEST_DIMENSION}"),
+            )),
             None => None,
         }
     }

@@ -20,12 +20,11 @@ impl Elaborator<'_> {
         self.defined.insert(statement, e.clone());
         let e = e?;
         if e.shape != Shape::Scalar {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 "the Hamiltonian must be a scalar",
                 value.span,
                 format!("this has the shape {}", e.shape),
             ));
-            return None;
         }
         Some(e)
     }
@@ -54,8 +53,7 @@ impl Elaborator<'_> {
             false => format!("these are: {}", able.join(", ")),
         };
         let label = "a `let` that the Hamiltonian adds is wanted";
-        self.report(Diagnostic::error(message, name.span, label).help(help));
-        None
+        self.refuse(Diagnostic::error(message, name.span, label).help(help))
     }
 
     /// The right-hand sides of a state model: variable, ranges, expression.
@@ -172,7 +170,7 @@ impl Elaborator<'_> {
         if l.shape != r.shape {
             // A vector or matrix equal to 0 means every component.
             if r.value() != Some(0.0) {
-                self.report(
+                return self.refuse(
                     Diagnostic::error(
                         format!("the sides of constraint '{}' have the shapes {} and {}", name.text, l.shape, r.shape),
                         name.span,
@@ -181,16 +179,14 @@ impl Elaborator<'_> {
                     .related(left.span, format!("{}", l.shape))
                     .related(right.span, format!("{}", r.shape)),
                 );
-                return None;
             }
         }
         if (l.depends | r.depends) & (expression::POSITION | expression::MOMENTUM | expression::STATE) == 0 {
-            self.report(Diagnostic::error(
+            return self.refuse(Diagnostic::error(
                 format!("constraint '{}' holds no variable", name.text),
                 left.span.to(right.span),
                 "nothing here moves",
             ));
-            return None;
         }
         let shape = l.shape;
         let span = left.span.to(right.span);

@@ -60,7 +60,7 @@ impl Elaborator<'_> {
             let checked = self.value(value, &mut scope);
             all.push(checked.and_then(|e| {
                 if e.shape != family.shape {
-                    self.report(
+                    return self.refuse(
                         Diagnostic::error(
                             format!(
                                 "the initial value of '{name}' has the shape {}, and '{name}' is in {}",
@@ -71,7 +71,6 @@ impl Elaborator<'_> {
                         )
                         .related(family.span, format!("declared in {}", family.shape)),
                     );
-                    return None;
                 }
                 Some((ranges, e))
             }));
