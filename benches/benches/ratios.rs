@@ -306,6 +306,11 @@ const ROWS: &[Row] = &[
         measure: |_| chain(30, 0.001),
     },
     Row {
+        name: "rattle on a chain of 100 links, watched, over C whose watching does not count",
+        target: 1.6,
+        measure: |_| chain(100, 0.001),
+    },
+    Row {
         name: "rattle on a chain of 1000 links, watched, over C whose watching does not count",
         target: 1.5,
         measure: |_| chain(1000, 0.01),
