@@ -27,6 +27,8 @@ pub struct Case {
 }
 
 const LANES: [usize; 12] = [1, 8, 4, 1, 8, 4, 2, 3, 16, 12, 7, 70];
+/// More lanes are never mixed.
+const MOST_MIXED: usize = 16;
 const SPECIAL: [u64; 20] = [
     0,                     // 0
     0x8000_0000_0000_0000, // −0, the sign
@@ -114,6 +116,7 @@ struct Builder {
     /// Whether numbers stay near 1. Otherwise a tape soon has infinities and NaNs everywhere, which tests them but
     /// hides mistakes elsewhere.
     tame: bool,
+    lanes: usize,
 }
 
 impl Builder {
@@ -216,6 +219,11 @@ impl Builder {
                 let (a, b) = (self.any(bytes), self.any(bytes));
                 self.put(Instruction::Two(op, a, b), Bits);
             }
+            236..238 if self.lanes <= MOST_MIXED => {
+                let a = self.any(bytes);
+                let (lane, kind) = (bytes.below(self.lanes) as u8, self.kinds[a as usize]);
+                self.put(Instruction::One(One::Spread(lane), a), kind);
+            }
             236..242 => {
                 let count = bytes.byte() % 64;
                 let op = if choice.is_multiple_of(2) { One::ShiftLeft(count) } else { One::ShiftRight(count) };
@@ -265,7 +273,7 @@ pub fn case(bytes: &[u8]) -> Case {
     let repairs = if tame && repairs == Repairs::Any { Repairs::None } else { repairs };
     let count = u64::from(bytes.byte() % 5);
 
-    let mut b = Builder { code: Vec::new(), kinds: Vec::new(), tame };
+    let mut b = Builder { code: Vec::new(), kinds: Vec::new(), tame, lanes };
     for bits in [FALSE, TRUE] {
         b.put(Instruction::Constant(bits), Kind::Mask);
     }
@@ -324,7 +332,9 @@ pub fn case(bytes: &[u8]) -> Case {
 fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters: usize) -> Tape {
     let mut uniform = vec![true; code.len()];
     for (i, instruction) in code.iter().enumerate() {
-        uniform[i] = !matches!(instruction, Instruction::State(_) | Instruction::Time)
+        let mixed = matches!(instruction, Instruction::One(One::Spread(_), _));
+        uniform[i] = !mixed
+            && !matches!(instruction, Instruction::State(_) | Instruction::Time)
             && instruction.arguments().all(|a| uniform[a as usize]);
     }
     let (prologue, body): (Vec<usize>, Vec<usize>) = (0..code.len()).partition(|&i| uniform[i]);
@@ -438,38 +448,42 @@ fn three(op: Three, a: Known, b: Known, c: Known) -> Known {
     }
 }
 
-/// What the outputs are, one lane at a time, and whether every repair's mask is certainly true.
-fn expected(tape: &Tape, parameters: &[Known], t: Known, x: &[Known]) -> (Vec<Known>, bool) {
+/// What each instruction gives, by lane, and whether every repair's mask is certainly true.
+fn expected(tape: &Tape, parameters: &[Vec<Known>], t: &[Known], x: &[Vec<Known>]) -> (Vec<Vec<Known>>, bool) {
     let mut valid_throughout = true;
-    let mut values: Vec<Known> = Vec::with_capacity(tape.instructions.len());
+    let mut values: Vec<Vec<Known>> = Vec::with_capacity(tape.instructions.len());
     for &instruction in &tape.instructions {
-        let at = |r: Register| values[r as usize];
-        let value = match instruction {
-            Instruction::Constant(bits) => Known::Exactly(bits),
-            Instruction::State(k) => x[k as usize],
-            Instruction::Parameter(k) => parameters[k as usize],
-            Instruction::Time => t,
-            Instruction::One(op, a) => one(op, at(a)),
-            Instruction::Two(op, a, b) => two(op, at(a), at(b)),
-            Instruction::Three(op, a, b, c) => three(op, at(a), at(b), at(c)),
-            Instruction::Repair(_, [_, _, fast, valid]) if at(valid) == Known::Exactly(TRUE) => at(fast),
-            Instruction::Repair(function, [a, b, _, valid]) => match (at(valid), at(a).value(), at(b).value()) {
-                (Known::Exactly(_), Some(a), Some(b)) => Known::number(function.exact(a, b)),
-                _ => Known::Nothing,
-            },
+        let of_lane = |lane: usize| {
+            let at = |r: Register| values[r as usize][lane];
+            match instruction {
+                Instruction::Constant(bits) => Known::Exactly(bits),
+                Instruction::State(k) => x[k as usize][lane],
+                Instruction::Parameter(k) => parameters[k as usize][lane],
+                Instruction::Time => t[lane],
+                Instruction::One(One::Spread(from), a) => values[a as usize][usize::from(from)],
+                Instruction::One(op, a) => one(op, at(a)),
+                Instruction::Two(op, a, b) => two(op, at(a), at(b)),
+                Instruction::Three(op, a, b, c) => three(op, at(a), at(b), at(c)),
+                Instruction::Repair(_, [_, _, fast, valid]) if at(valid) == Known::Exactly(TRUE) => at(fast),
+                Instruction::Repair(function, [a, b, _, valid]) => match (at(valid), at(a).value(), at(b).value()) {
+                    (Known::Exactly(_), Some(a), Some(b)) => Known::number(function.exact(a, b)),
+                    _ => Known::Nothing,
+                },
+            }
         };
         if let Instruction::Repair(_, [.., valid]) = instruction {
-            valid_throughout &= at(valid) == Known::Exactly(TRUE);
+            valid_throughout &= values[valid as usize].iter().all(|&valid| valid == Known::Exactly(TRUE));
         }
-        values.push(value);
+        values.push((0..t.len()).map(of_lane).collect());
     }
-    (tape.outputs.iter().map(|&o| values[o as usize]).collect(), valid_throughout)
+    (tape.outputs.iter().map(|&o| values[o as usize].clone()).collect(), valid_throughout)
 }
 
 impl Case {
-    /// Number k of `lane`.
-    fn lane(&self, numbers: &[f64], count: usize, lane: usize) -> Vec<Known> {
-        (0..count).map(|k| Known::Exactly(numbers[k * self.lanes + lane].to_bits())).collect()
+    /// Each number by lane.
+    fn by_lane(&self, numbers: &[f64]) -> Vec<Vec<Known>> {
+        let known = |lanes: &[f64]| lanes.iter().map(|x| Known::Exactly(x.to_bits())).collect();
+        numbers.chunks(self.lanes).map(known).collect()
     }
 
     /// The parameters of one lane.
@@ -482,17 +496,16 @@ impl Case {
         self.tape.outputs.len() <= self.tape.states && !self.tape.reads_time()
     }
 
-    /// The states and outputs of one lane after `count` turns, and whether nothing certainly had to be repaired.
-    fn turns(&self, lane: usize, count: u64) -> (Vec<Known>, Vec<Known>, bool) {
-        let parameters = self.lane(&self.parameters, self.tape.parameters, lane);
-        let mut x = self.lane(&self.x, self.tape.states, lane);
-        let t = Known::Exactly(self.t[lane].to_bits());
+    /// The states and outputs after `count` turns, and whether nothing certainly had to be repaired.
+    fn turns(&self, count: u64) -> (Vec<Vec<Known>>, Vec<Vec<Known>>, bool) {
+        let (parameters, mut x) = (self.by_lane(&self.parameters), self.by_lane(&self.x));
+        let t = self.by_lane(&self.t).concat();
         let (mut out, mut valid) = (Vec::new(), true);
         for turn in 0..count {
             if turn > 0 {
-                x[..out.len()].copy_from_slice(&out);
+                x[..out.len()].clone_from_slice(&out);
             }
-            let (next, throughout) = expected(&self.tape, &parameters, t, &x);
+            let (next, throughout) = expected(&self.tape, &parameters, &t, &x);
             out = next;
             valid &= throughout;
         }
@@ -501,23 +514,19 @@ impl Case {
 
     /// Whether straight-line code may say that something has to be repaired within `count` turns.
     pub fn may_repair(&self, count: u64) -> bool {
-        (0..self.lanes).any(|lane| !self.turns(lane, count).2)
+        !self.turns(count).2
     }
 
     /// What one evaluation gives: by output, then by lane.
     pub fn expected_run(&self) -> Vec<Known> {
-        let by_lane = (0..self.lanes).map(|lane| self.turns(lane, 1).1);
-        transposed(by_lane.collect(), self.tape.outputs.len())
+        self.turns(1).1.concat()
     }
 
     /// What the states are after the iterations: by state, then by lane.
     pub fn expected_iterate(&self) -> Vec<Known> {
-        let by_lane = (0..self.lanes).map(|lane| {
-            let (mut x, out, _) = self.turns(lane, self.count);
-            x[..out.len()].copy_from_slice(&out);
-            x
-        });
-        transposed(by_lane.collect(), self.tape.states)
+        let (mut x, out, _) = self.turns(self.count);
+        x[..out.len()].clone_from_slice(&out);
+        x.concat()
     }
 
     /// Runs a kernel of this case.
@@ -576,8 +585,4 @@ impl Case {
             );
         }
     }
-}
-
-fn transposed(by_lane: Vec<Vec<Known>>, count: usize) -> Vec<Known> {
-    (0..count).flat_map(|k| by_lane.iter().map(move |lane| lane[k])).collect()
 }

@@ -112,6 +112,7 @@ fn lines(graph: &Graph, roots: &[Node]) -> String {
             Expression::Select(c, a, b) => format!("if {} then {} else {}", n(c), n(a), n(b)),
             Expression::Largest(a, b) => format!("largest |{}| {}", n(a), n(b)),
             Expression::RoughPower(a, b) => format!("about {}^{}", n(a), n(b)),
+            Expression::Spread(a, lane) => format!("lane {lane} of {}", n(a)),
             Expression::Fused(op, a, b, c) => format!("{op:?} {} {} {}", n(a), n(b), n(c)),
         };
         let _ = writeln!(out, "n{} = {text}", node.0);

@@ -159,6 +159,11 @@ impl Program {
             });
             steps.push(Step { operation, destination: slot[i], arguments });
         }
+        let spreads = |i: &Instruction| match i {
+            Instruction::One(One::Spread(lane), _) => usize::from(*lane) < lanes && lanes <= BLOCK,
+            _ => true,
+        };
+        assert!(code.iter().all(spreads), "a lane that there is not, or too many of them");
         let width = match lanes {
             1 => 1,
             2..=4 => 4,
@@ -295,6 +300,14 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
             Operation::Three(Three::Fnma) => each!(|a, b, c| Three::Fnma.evaluate(a, b, c)),
             Operation::Three(Three::Select) => each!(|a, b, c| Three::Select.evaluate(a, b, c)),
             Operation::One(One::Sqrt) => each!(|a| One::Sqrt.evaluate(a)),
+            Operation::One(One::Spread(lane)) => {
+                // SAFETY: the lane is one of the block's, which all lanes share where there are such steps.
+                let value = unsafe { a.add(usize::from(lane)).read() };
+                for group in 0..block / W {
+                    // SAFETY: as below.
+                    unsafe { result.add(group).write([value; W]) };
+                }
+            }
             Operation::One(One::ShiftLeft(count)) => each!(|a| One::ShiftLeft(count).evaluate(a)),
             Operation::One(One::ShiftRight(count)) => each!(|a| One::ShiftRight(count).evaluate(a)),
             Operation::Repair(function) => {

@@ -10,6 +10,7 @@ use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
 use holonome_model::graph::interpret::{RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces};
 use holonome_model::graph::primitive::{One, Three, Two};
+use holonome_model::graph::tape::Tape;
 
 /// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
 const NEAR: u32 = 12;
@@ -40,11 +41,17 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// For a tape with this many operations.
-    pub(crate) fn new(isa: Isa, lanes: usize, operations: usize) -> Shape {
+    /// For `tape`.
+    pub(crate) fn new(isa: Isa, lanes: usize, tape: &Tape) -> Shape {
         let width = isa.width(lanes);
-        let pairs = lanes.is_multiple_of(2 * width.numbers()) && operations <= LONGEST_PAIR;
-        Shape { isa, width, vectors: if pairs { 2 } else { 1 }, lanes }
+        let pairs = lanes.is_multiple_of(2 * width.numbers()) && tape.operations() <= LONGEST_PAIR;
+        let vectors = if tape.mixes_lanes() { lanes / width.numbers() } else { 1 + usize::from(pairs) };
+        Shape { isa, width, vectors, lanes }
+    }
+
+    /// How many vectors are computed side by side, and how many lanes each has.
+    pub(crate) fn side_by_side(self) -> (u32, u32) {
+        (self.vectors as u32, self.width.numbers() as u32)
     }
 
     /// Lanes that are computed side by side.
@@ -391,6 +398,7 @@ impl Emitter {
                     }
                     self.forget(step);
                 }
+                Action::One(One::Spread(lane)) => self.spread(step, lane, now),
                 Action::Three(op @ (Three::Fma | Three::Fms | Three::Fnma)) => self.fused(step, op, now),
                 Action::Three(Three::Select) if self.shape.isa == Isa::Avx512 => self.ternary(step, now),
                 _ => self.plain(step, now),
@@ -401,6 +409,14 @@ impl Emitter {
 
     // Registers and memory.
 
+    /// Scratch for a value.
+    fn spill(&mut self) -> Home {
+        Home::Spilled(self.free_spills.pop().unwrap_or_else(|| {
+            self.spills += 1;
+            self.spills - 1
+        }))
+    }
+
     /// A free register, for which another value may have to leave.
     fn vacate(&mut self, now: u32) -> Vector {
         self.registers.vacant().unwrap_or_else(|| {
@@ -408,11 +424,7 @@ impl Emitter {
             let victim = self.registers.victim(now, |v| homes[v as usize] != Home::Nowhere);
             let value = self.registers.take(victim) as usize;
             if self.homes[value] == Home::Nowhere {
-                let slot = self.free_spills.pop().unwrap_or_else(|| {
-                    self.spills += 1;
-                    self.spills - 1
-                });
-                self.homes[value] = Home::Spilled(slot);
+                self.homes[value] = self.spill();
                 self.assembler.store(self.address(self.homes[value]), victim);
             }
             victim
@@ -518,6 +530,29 @@ impl Emitter {
         self.forget(step);
     }
 
+    /// One number of a vector, everywhere: it is read from memory, which costs no more than moving it about.
+    fn spread(&mut self, step: &Step, lane: u8, now: u32) {
+        let value = step.arguments[0];
+        if self.homes[value as usize] == Home::Nowhere {
+            let r = self.in_register(value, step.next[0], now);
+            self.homes[value as usize] = self.spill();
+            self.assembler.store(self.address(self.homes[value as usize]), r);
+        } else if let Some(r) = self.registers.place(value) {
+            self.registers.read_next(r, step.next[0]);
+        }
+        let Memory { base, displacement } = self.address(self.homes[value as usize]);
+        self.release(step);
+        let d = self.destination(step.result, now);
+        let number = Memory { base, displacement: displacement + 8 * i32::from(lane) };
+        match self.shape.width {
+            Width::One => self.assembler.load(d, number),
+            _ => self.assembler.spread(d, number),
+        }
+        self.forget(step);
+        self.registers.put(d, step.result, step.first);
+        self.drop_if_dead(d, step);
+    }
+
     /// Steps whose result may go anywhere.
     fn plain(&mut self, step: &Step, now: u32) {
         let bits = self.assembler.bits_fold_memory();
@@ -548,6 +583,7 @@ impl Emitter {
                 let a = places[0].operand();
                 match op {
                     One::Sqrt => self.assembler.sqrt(d, a),
+                    One::Spread(_) => unreachable!("handled elsewhere"),
                     One::ShiftLeft(count) => self.assembler.shift(Direction::Left, d, a, count),
                     One::ShiftRight(count) => self.assembler.shift(Direction::Right, d, a, count),
                 }

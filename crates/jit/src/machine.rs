@@ -139,13 +139,13 @@ impl Parts {
     fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Parts, Refused> {
         assert!(lanes > 0, "a kernel has at least one lane");
         let prologue = Prologue::new(tape);
-        let shape = Shape::new(isa, lanes, tape.operations());
+        let shape = Shape::new(isa, lanes, tape);
         // No more values are spilled than there are.
         let longest = tape.states.max(tape.outputs.len()).max(prologue.bound().len()).max(tape.instructions.len());
         if !shape.reaches(longest) {
             return Err(Refused { reason: "the formulas are too long for machine code".to_string() });
         }
-        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+        let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
         let run = emit::run(&analysis.run(), shape);
         // Single evaluations do not know when to stop.
         let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
@@ -347,7 +347,7 @@ impl CompiledRows {
             let of_loop = places.reach();
             reach = [0, 1, 2].map(|k| of_loop[k].max(reach[k]));
             // No wider than there are rows.
-            let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape.operations());
+            let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape);
             let shape = Shape { lanes: shape.together(), ..shape };
             let prologue = Prologue::new(tape);
             if !shape.reaches(tape.instructions.len()) || reach.into_iter().any(|reach| reach >= i32::MAX as usize / 8)
@@ -357,7 +357,7 @@ impl CompiledRows {
             if tape.reads_time() {
                 return Err(refused("loops over rows are not told the time"));
             }
-            let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+            let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
             if analysis.repairs() {
                 return Err(refused("loops over rows repeat nothing"));
             }
@@ -452,7 +452,7 @@ impl CompiledSegments {
         if tape.reads_time() {
             return Err(refused("loops over rows are not told the time"));
         }
-        let analysis = Analysis::new(tape, &prologue, shape.vectors as u32);
+        let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
         if analysis.repairs() {
             return Err(refused("loops over rows repeat nothing"));
         }

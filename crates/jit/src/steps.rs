@@ -113,15 +113,17 @@ pub(crate) struct Analysis<'a> {
     order: Vec<u32>,
     homes: Vec<Home>,
     repairs: bool,
-    /// How many are computed side by side.
+    /// How many vectors are computed side by side.
     vectors: u32,
+    /// How many lanes each has.
+    width: u32,
 }
 
 impl<'a> Analysis<'a> {
     /// # Panics
     /// If the tape is not in order: an instruction reads a later one, a state that is none, or numbers and
     /// parameters stand behind the prologue. What the emitted code reads depends on it.
-    pub(crate) fn new(tape: &'a Tape, prologue: &Prologue, vectors: u32) -> Analysis<'a> {
+    pub(crate) fn new(tape: &'a Tape, prologue: &Prologue, (vectors, width): (u32, u32)) -> Analysis<'a> {
         let n = tape.instructions.len();
         let mut value: Vec<Value> = (0..n as Value).collect();
         let mut homes = vec![Home::Nowhere; n];
@@ -165,7 +167,7 @@ impl<'a> Analysis<'a> {
             }
         }
         let order = ordered(tape, &value, &needed, vectors);
-        Analysis { tape, value, order, homes, repairs, vectors }
+        Analysis { tape, value, order, homes, repairs, vectors, width }
     }
 
     /// Whether anything may have to be repeated by something that can branch.
@@ -213,6 +215,7 @@ impl<'a> Analysis<'a> {
         finish(side_by_side(
             Steps { list, homes, carried: Vec::new(), flags: flag.into_iter().collect(), goes_on: None },
             self.vectors,
+            self.width,
         ))
     }
 
@@ -305,7 +308,7 @@ impl<'a> Analysis<'a> {
         let list = with_stores(list, stores, homes.len());
         let goes_on = self.tape.goes_on.map(|mask| self.value[mask as usize]);
         let flags = flag.into_iter().collect();
-        finish(side_by_side(Steps { list, homes, carried, flags, goes_on }, self.vectors))
+        finish(side_by_side(Steps { list, homes, carried, flags, goes_on }, self.vectors, self.width))
     }
 }
 
@@ -319,6 +322,8 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
                 continue;
             }
             Instruction::One(One::Sqrt, _) => 20,
+            // Through memory.
+            Instruction::One(One::Spread(_), _) => 10,
             Instruction::Two(Two::Div, ..) => 13,
             Instruction::Two(Two::Add | Two::Sub | Two::Mul, ..) => 4,
             Instruction::Three(Three::Fma | Three::Fms | Three::Fnma, ..) => 4,
@@ -371,14 +376,19 @@ fn with_stores(computing: Vec<Step>, mut stores: Vec<(u32, u32, Value)>, values:
     list
 }
 
-/// The same steps for several vectors, in turn.
-fn side_by_side(steps: Steps, vectors: u32) -> Steps {
+/// The same steps for several vectors of so many lanes, in turn.
+fn side_by_side(steps: Steps, vectors: u32, width: u32) -> Steps {
     let mut list = Vec::with_capacity(steps.list.len() * vectors as usize);
     for step in &steps.list {
         for v in 0..vectors {
             let mut copy = *step;
+            let mut from = v;
+            if let Action::One(One::Spread(lane)) = &mut copy.action {
+                let lane_in = (u32::from(*lane) / width, u32::from(*lane) % width);
+                (from, *lane) = (lane_in.0, lane_in.1 as u8);
+            }
             for argument in &mut copy.arguments[..step.count as usize] {
-                *argument = *argument * vectors + v;
+                *argument = *argument * vectors + from;
             }
             if let Action::Store(k) = &mut copy.action {
                 *k = *k * vectors + v;

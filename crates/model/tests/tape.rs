@@ -55,7 +55,7 @@ fn direct(
             };
             (y, e + rounding * y.abs())
         }
-        Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) => {
+        Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
             unreachable!("only steps have these")
         }
         Expression::Select(c, a, b) => {

@@ -4,7 +4,7 @@
 use crate::{cases, tapes};
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, assemble};
 use holonome_model::graph::interpret::{Backend, Interpreter};
-use holonome_model::graph::primitive::{Three, Two};
+use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Instruction;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -80,6 +80,7 @@ fn the_cases_reach_everything() {
         }
         for instruction in &case.tape.instructions[case.tape.prologue..] {
             operations.insert(match instruction {
+                Instruction::One(One::Spread(_), _) => "spread".to_string(),
                 Instruction::One(op, _) => op.name().chars().take(2).collect(),
                 Instruction::Two(op, ..) => op.name().to_string(),
                 Instruction::Three(op, ..) => format!("{op:?}"),
@@ -95,7 +96,7 @@ fn the_cases_reach_everything() {
     println!(
         "{exactly} numbers known exactly, {unknown} not; {spilling} cases spill, {iterated} iterate, {repeated} repeat"
     );
-    assert_eq!(operations.len(), 3 + Two::ALL.len() + Three::ALL.len() + 1, "{operations:?}");
+    assert_eq!(operations.len(), 4 + Two::ALL.len() + Three::ALL.len() + 1, "{operations:?}");
     assert!(exactly > 5 * unknown);
     for count in [spilling, iterated, repeated] {
         assert!(count > CASES / 10);

@@ -255,6 +255,10 @@ impl Processor {
             Vfnmadd132sd => self.fused(i, true, [0, 2, 1], |a, b, c| (-a).mul_add(b, c)),
             Vfnmadd213sd => self.fused(i, true, [1, 0, 2], |a, b, c| (-a).mul_add(b, c)),
             Vfnmadd231sd => self.fused(i, true, [1, 2, 0], |a, b, c| (-a).mul_add(b, c)),
+            Vbroadcastsd => {
+                let [number, ..] = self.read(i, 1, 1);
+                self.write(i, [number; 8], self.length(i));
+            }
             Vcmppd => self.compare(i, false),
             Vcmpsd => self.compare(i, true),
             Vpmovm2q => {

@@ -77,7 +77,7 @@ impl Graph {
                     contribute(self, a, to_a, Some(in_a));
                     contribute(self, b, to_b, Some(in_b));
                 }
-                Expression::Largest(..) | Expression::RoughPower(..) => {
+                Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
                     unreachable!("what a run remembers is not differentiated")
                 }
                 Expression::Fused(op, a, b, c) => {
@@ -188,7 +188,7 @@ impl Graph {
                         Some(self.select(c, da.unwrap_or(zero), db.unwrap_or(zero)))
                     }
                 }
-                Expression::Largest(..) | Expression::RoughPower(..) => {
+                Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
                     unreachable!("what a run remembers is not differentiated")
                 }
                 Expression::Fused(op, a, b, c) => {

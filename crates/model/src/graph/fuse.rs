@@ -19,6 +19,7 @@ pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
             Expression::Fused(op, a, b, c) => Expression::Fused(op, at(a), at(b), at(c)),
             Expression::Largest(a, b) => Expression::Largest(at(a), at(b)),
             Expression::RoughPower(a, b) => Expression::RoughPower(at(a), at(b)),
+            Expression::Spread(a, lane) => Expression::Spread(at(a), lane),
         };
         image.push(result.put(copy));
     }

@@ -384,6 +384,8 @@ pub struct Program {
     states: usize,
     lanes: usize,
     slots: usize,
+    /// Lanes that are evaluated together, slot by slot: one, or all where they are mixed.
+    together: usize,
 }
 
 impl Program {
@@ -442,24 +444,45 @@ impl Program {
             states: tape.states,
             lanes,
             slots: top as usize,
+            together: if tape.mixes_lanes() { lanes } else { 1 },
         }
     }
 
-    /// Evaluates lane `lane` with t and x already in the scratch; the outputs are then in their slots.
+    /// Evaluates with t and x already in the scratch; the outputs are then in their slots.
     fn evaluate(&self, work: &mut [f64]) {
+        if self.together == 1 {
+            for step in &self.steps {
+                let arguments = step.arguments.map(|s| work[s as usize]);
+                work[step.destination as usize] = step.operation.evaluate(arguments);
+            }
+            return;
+        }
         for step in &self.steps {
-            let arguments = step.arguments.map(|s| work[s as usize]);
-            work[step.destination as usize] = step.operation.evaluate(arguments);
+            let at = |slot: u32, lane: usize| slot as usize * self.together + lane;
+            if let Operation::One(One::Spread(lane)) = step.operation {
+                let value = work[at(step.arguments[0], usize::from(lane))];
+                work[at(step.destination, 0)..][..self.together].fill(value);
+                continue;
+            }
+            for lane in 0..self.together {
+                let arguments = step.arguments.map(|s| work[at(s, lane)]);
+                work[at(step.destination, lane)] = step.operation.evaluate(arguments);
+            }
         }
     }
 
-    fn load(&self, bound: &[f64], x: &[f64], lane: usize, work: &mut [f64]) {
-        let (n, lanes) = (self.states, self.lanes);
-        for k in 0..n {
-            work[k] = x[k * lanes + lane];
+    /// Puts number k of the array `from` into slot `slot` + k, of the lanes from `first` on that are evaluated together.
+    fn load(&self, from: &[f64], count: usize, first: usize, slot: usize, work: &mut [f64]) {
+        for (k, into) in work[slot * self.together..].chunks_exact_mut(self.together).take(count).enumerate() {
+            into.copy_from_slice(&from[k * self.lanes + first..][..self.together]);
         }
-        for (k, value) in work[n + 1..].iter_mut().take(self.prologue.bound().len()).enumerate() {
-            *value = bound[k * lanes + lane];
+    }
+
+    /// The same backwards, of these slots.
+    fn take(&self, slots: &[u32], into: &mut [f64], first: usize, work: &[f64]) {
+        for (k, &slot) in slots.iter().enumerate() {
+            into[k * self.lanes + first..][..self.together]
+                .copy_from_slice(&work[slot as usize * self.together..][..self.together]);
         }
     }
 }
@@ -470,7 +493,7 @@ impl Kernel for Program {
     }
 
     fn work_len(&self) -> usize {
-        self.slots + self.outputs.len()
+        (self.slots + self.outputs.len()) * self.together
     }
 
     fn outputs(&self) -> usize {
@@ -486,34 +509,37 @@ impl Kernel for Program {
     }
 
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        for lane in 0..self.lanes {
-            self.load(bound, x, lane, work);
-            work[self.states] = t[lane];
+        for first in (0..self.lanes).step_by(self.together) {
+            self.load(x, self.states, first, 0, work);
+            self.load(t, 1, first, self.states, work);
+            self.load(bound, self.prologue.bound().len(), first, self.states + 1, work);
             self.evaluate(work);
-            for (k, &slot) in self.outputs.iter().enumerate() {
-                out[k * self.lanes + lane] = work[slot as usize];
-            }
+            self.take(&self.outputs, out, first, work);
         }
     }
 
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
-        for lane in 0..self.lanes {
-            self.load(bound, x, lane, work);
+        let together = self.together;
+        for first in (0..self.lanes).step_by(together) {
+            self.load(x, self.states, first, 0, work);
+            self.load(bound, self.prologue.bound().len(), first, self.states + 1, work);
             for _ in 0..count {
                 self.evaluate(work);
                 // An output may be another state component, so all are read before any is written.
-                let (slots, outputs) = work.split_at_mut(self.slots);
-                for (out, &slot) in outputs.iter_mut().zip(&self.outputs) {
-                    *out = slots[slot as usize];
+                let (slots, outputs) = work.split_at_mut(self.slots * together);
+                for (out, &slot) in outputs.chunks_exact_mut(together).zip(&self.outputs) {
+                    out.copy_from_slice(&slots[slot as usize * together..][..together]);
                 }
-                let stops = self.goes_on.is_some_and(|mask| slots[mask as usize].to_bits() != TRUE);
-                slots[..self.outputs.len()].copy_from_slice(&outputs[..self.outputs.len()]);
+                let stops = self.goes_on.is_some_and(|mask| {
+                    slots[mask as usize * together..][..together].iter().any(|mask| mask.to_bits() != TRUE)
+                });
+                slots[..self.outputs.len() * together].copy_from_slice(&outputs[..self.outputs.len() * together]);
                 if stops {
                     break;
                 }
             }
             for k in 0..self.outputs.len() {
-                x[k * self.lanes + lane] = work[k];
+                x[k * self.lanes + first..][..together].copy_from_slice(&work[k * together..][..together]);
             }
         }
     }

@@ -61,6 +61,9 @@ pub enum Expression {
     Largest(Node, Node),
     /// About aᵇ: see [`rough_power`](primitive::rough_power).
     RoughPower(Node, Node),
+    /// The value that the argument has in this lane, in every lane: lanes that are no evaluations of their own, as stages
+    /// of one step are.
+    Spread(Node, u8),
 }
 
 /// The fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
@@ -96,7 +99,7 @@ impl Expression {
     pub fn arguments(self) -> impl Iterator<Item = Node> {
         let (list, count) = match self {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
-            Expression::Unary(_, a) => ([a, Node(0), Node(0)], 1),
+            Expression::Unary(_, a) | Expression::Spread(a, _) => ([a, Node(0), Node(0)], 1),
             Expression::Binary(_, a, b) | Expression::Largest(a, b) | Expression::RoughPower(a, b) => {
                 ([a, b, Node(0)], 2)
             }
@@ -210,6 +213,7 @@ impl Graph {
                 op == Fused::Fma && product && of(c).has(Range::POSITIVE)
             }
             Expression::Largest(..) | Expression::RoughPower(..) => true,
+            Expression::Spread(a, _) => of(a).has(Range::POSITIVE),
         };
         let arguments = strict(e, |a| u64::from(of(a).has(Range::PARTIAL))) != 0;
         let partial = !uniform && (arguments || self.has_domain(e));
@@ -532,6 +536,11 @@ impl Graph {
         self.put(Expression::RoughPower(a, b))
     }
 
+    /// The value of `a` in this lane, in every lane.
+    pub fn spread(&mut self, a: Node, lane: u8) -> Node {
+        self.put(Expression::Spread(a, lane))
+    }
+
     /// a b + c with one rounding.
     pub fn fma(&mut self, a: Node, b: Node, c: Node) -> Node {
         self.fused(Fused::Fma, a, b, c)
@@ -654,6 +663,7 @@ impl Graph {
             Expression::Fused(op, a, b, c) => self.fused(op, image(a), image(b), image(c)),
             Expression::Largest(a, b) => self.largest(image(a), image(b)),
             Expression::RoughPower(a, b) => self.rough_power(image(a), image(b)),
+            Expression::Spread(a, lane) => self.spread(image(a), lane),
         }
     }
 }

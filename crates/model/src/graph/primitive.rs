@@ -15,6 +15,8 @@ pub enum One {
     ShiftLeft(u8),
     /// The bits moved down by a fixed count below 64, zeros coming in.
     ShiftRight(u8),
+    /// The value in this lane, in every lane. All lanes of a kernel are computed together then.
+    Spread(u8),
 }
 
 /// Operations of two arguments.
@@ -73,10 +75,11 @@ fn mask(condition: bool) -> f64 {
 }
 
 impl One {
-    /// The result.
+    /// The result; for [`One::Spread`] that of an argument which is the same in all lanes.
     #[inline(always)]
     pub fn evaluate(self, a: f64) -> f64 {
         match self {
+            One::Spread(_) => a,
             One::Sqrt => a.sqrt(),
             One::ShiftLeft(count) => f64::from_bits(a.to_bits() << count),
             One::ShiftRight(count) => f64::from_bits(a.to_bits() >> count),
@@ -89,6 +92,7 @@ impl One {
             One::Sqrt => "sqrt".to_string(),
             One::ShiftLeft(count) => format!("<<{count}"),
             One::ShiftRight(count) => format!(">>{count}"),
+            One::Spread(lane) => format!("@{lane}"),
         }
     }
 }

@@ -118,6 +118,11 @@ impl Tape {
         self.instructions[self.prologue..].iter().filter(|i| i.arguments().next().is_some()).count()
     }
 
+    /// Whether its lanes are no evaluations of their own, so that all of them have to be computed together.
+    pub fn mixes_lanes(&self) -> bool {
+        self.instructions.iter().any(|i| matches!(i, Instruction::One(One::Spread(_), _)))
+    }
+
     /// Whether the body reads the time.
     pub fn reads_time(&self) -> bool {
         self.instructions.contains(&Instruction::Time)
@@ -196,6 +201,10 @@ impl Builder {
                 Expression::RoughPower(a, b) => {
                     let (a, b) = (self.number_of(at(a)), self.number_of(at(b)));
                     number(rough_power(self, a, b))
+                }
+                Expression::Spread(a, lane) => {
+                    let a = self.number_of(at(a));
+                    number(self.one(One::Spread(lane), a))
                 }
                 Expression::Fused(op, a, b, c) => {
                     let [a, b, c] = [a, b, c].map(|n| self.number_of(at(n)));
@@ -362,7 +371,8 @@ fn lay_out(
     let mut uniform = vec![true; code.len()];
     for (i, instruction) in code.iter().enumerate() {
         uniform[i] = match instruction {
-            Instruction::State(_) | Instruction::Time => false,
+            // Parameters are given lane by lane.
+            Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => false,
             _ => instruction.arguments().all(|a| uniform[a as usize]),
         };
     }

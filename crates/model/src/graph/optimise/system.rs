@@ -48,6 +48,7 @@ impl Function {
             Expression::Fused(op, ..) => Expression::Fused(op, none, none, none),
             Expression::Largest(..) => Expression::Largest(none, none),
             Expression::RoughPower(..) => Expression::RoughPower(none, none),
+            Expression::Spread(_, lane) => Expression::Spread(none, lane),
         })
     }
 
@@ -71,6 +72,7 @@ impl Function {
             Expression::Binary(op, ..) => Expression::Binary(op, ordered(), ordered()),
             Expression::Largest(..) => Expression::Largest(ordered(), ordered()),
             Expression::RoughPower(..) => Expression::RoughPower(ordered(), ordered()),
+            Expression::Spread(_, lane) => Expression::Spread(ordered(), lane),
             Expression::Fused(op, ..) => Expression::Fused(op, ordered(), ordered(), ordered()),
             Expression::Unary(op, _) => Expression::Unary(op, ordered()),
             other => other,
@@ -88,6 +90,7 @@ impl Function {
             Expression::Fused(op, ..) => out.fused(op, a, b, c),
             Expression::Largest(..) => out.largest(a, b),
             Expression::RoughPower(..) => out.rough_power(a, b),
+            Expression::Spread(_, lane) => out.spread(a, lane),
         }
     }
 }
