@@ -11,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 import gmpy2
+import mpmath as mp
 import sympy as sp
 from gmpy2 import mpfr
 
@@ -144,6 +145,17 @@ gauss6 = gauss([[number(c) for c in row] for row in (
     (Q(5, 36) + r15/24, Q(2, 9), Q(5, 36) - r15/24),
     (Q(5, 36) + r15/30, Q(2, 9) + r15/15, Q(5, 36)))], [number(Q(5, 18)), number(Q(4, 9)), number(Q(5, 18))])
 
+def gauss_of(stages):
+    """HLW II.1.3 with c the zeros of the shifted Legendre polynomial: a_ij and b_j integrate Lagrange's polynomials."""
+    x = sp.Symbol("x")
+    with mp.workdps(60):
+        c = sorted((1 + mp.mpf(str(z)))/2 for z in sp.Poly(sp.legendre(stages, x), x).nroots(n=60, maxsteps=500))
+        inverse = mp.matrix([[ci**k for k in range(stages)] for ci in c])**-1
+        row = lambda t: [mpfr(mp.nstr(sum(t**(k + 1)/(k + 1)*inverse[k, j] for k in range(stages)), 50))
+                         for j in range(stages)]
+        return gauss([row(ci) for ci in c], row(mp.mpf(1)))
+
+
 def variational_euler(m, t, h, x):
     """The discrete Legendre transform of h L(q, (q1 - q)/h): p = L_v - h L_q, p1 = L_v, with p1 = p - h H_q(q, p1)."""
     q, p = x[:m.n], x[m.n:]
@@ -155,6 +167,8 @@ def variational_euler(m, t, h, x):
 MAPS = {"variational-euler": variational_euler, "velocity-verlet": verlet_a, "symplectic-euler-a": euler_a, "symplectic-euler-b": euler_b, "stormer-verlet-a": verlet_a,
         "stormer-verlet-b": verlet_b, "implicit-midpoint": midpoint, "gauss2": midpoint, "gauss4": gauss4,
         "gauss6": gauss6}
+# For a field alone: slides take other maps.
+FIELD_MAPS = {"gauss8": gauss_of(4), "gauss16": gauss_of(8)}
 
 
 # ---- Newmark's methods and those of Zhang and Skeel, in velocities and accelerations -------------------------------------
@@ -446,7 +460,7 @@ def methods(path, model):
              "forced-pendulum": drift_kick(), "sliding-oscillator": drift_kick()}
     own = flows.get(Path(path).stem, {})
     if not len(model.g(mpfr(0), model.start)):
-        own |= MAPS
+        own |= MAPS | FIELD_MAPS
         symmetric_ones = ["stormer-verlet-a", "stormer-verlet-b", "implicit-midpoint"]
         if hasattr(model, "M"):
             own |= NATURAL | (STIFF if model.stiff is not None else {})

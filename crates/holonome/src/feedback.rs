@@ -182,7 +182,7 @@ pub(crate) fn refuse_unstable(
                 message: format!(
                     "the gains are too large for this step: h*lambda_max is {} times the stability limit r = {:.3} of `{}` (mean over {} steps; maximum {}); {remedy}; {allow_unstable} runs it all the same",
                     ratio(pilot.mean),
-                    scheme.tableau().real_stability_interval(),
+                    scheme.real_stability_interval().unwrap_or_default(),
                     scheme.name,
                     pilot.steps,
                     ratio(pilot.max),

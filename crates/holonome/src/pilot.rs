@@ -37,7 +37,11 @@ pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]
     let Ok(accurate) = Plan::adaptive(method, plan.t0, plan.t_end(), TOLERANCE, TOLERANCE) else {
         return Outlook::default();
     };
-    let mut monitor = Monitor::new(gain, system, plan.method.scheme.tableau().real_stability_interval());
+    let mut monitor = Monitor::new(
+        gain,
+        system,
+        plan.method.scheme.real_stability_interval().expect("feedback is for schemes that follow fields"),
+    );
     let mut direction = Vec::new();
     monitor.prepare(&mut direction);
     let mut work = vec![0.0; system.work_len()];

@@ -370,8 +370,8 @@ impl Report {
             out.push_str(&format!("    {} {}: {}\n", if m.applies { "yes" } else { "no " }, m.name, m.reason));
         }
         if self.methods.iter().any(|m| m.applies) {
-            let explicit = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some());
-            let bases: Vec<&str> = explicit.map(|scheme| scheme.name).collect();
+            let bases = SCHEMES.iter().filter(|scheme| scheme.follows_fields());
+            let bases: Vec<&str> = bases.map(|scheme| scheme.name).collect();
             out.push_str(&format!("    BASE is one of {}\n", bases.join(" ")));
         }
         for m in &self.structured {

@@ -31,6 +31,7 @@ pub mod ensemble;
 pub mod exact;
 pub mod failure;
 pub mod feedback_term;
+pub mod fixed_point;
 pub mod method;
 pub mod newton;
 pub mod noise;

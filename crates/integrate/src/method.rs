@@ -13,6 +13,7 @@ pub use table::{SCHEMES, TREATMENTS};
 
 use std::fmt;
 
+use crate::scheme::collocation::{CONVERGES_TO, Collocation};
 use crate::scheme::{SlidingFn, StepFn};
 use crate::tableau::Tableau;
 
@@ -46,6 +47,8 @@ pub struct Scheme {
 pub enum Step {
     /// An explicit Runge–Kutta method of these coefficients.
     RungeKutta(fn() -> &'static Tableau),
+    /// Collocation, whose stages are found by fixed-point iteration.
+    Collocation(fn() -> &'static Collocation),
     /// A map of the phase space.
     Map(StepFn),
     /// Slides along fibres around an unconstrained map.
@@ -107,6 +110,40 @@ impl Scheme {
     pub fn runge_kutta(&self) -> Option<&'static Tableau> {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau()),
+            _ => None,
+        }
+    }
+
+    /// The collocation method of a scheme, if it is one by fixed-point iteration.
+    pub fn collocation(&self) -> Option<&'static Collocation> {
+        match self.step {
+            Step::Collocation(collocation) => Some(collocation()),
+            _ => None,
+        }
+    }
+
+    /// Whether it steps along any vector field, with every treatment, and asks for nothing else of a model.
+    pub fn follows_fields(&self) -> bool {
+        matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_))
+    }
+
+    /// Length r of the real interval h λ in [−r, 0] for which it is stable, or its iteration converges; of schemes that
+    /// [follow fields](Scheme::follows_fields).
+    pub fn real_stability_interval(&self) -> Option<f64> {
+        match self.step {
+            Step::RungeKutta(tableau) => Some(tableau().real_stability_interval()),
+            Step::Collocation(_) => Some(CONVERGES_TO),
+            _ => None,
+        }
+    }
+
+    /// Degree of the polynomial as which it knows a step, and the order of the states within; none where that is nothing but
+    /// a cubic with the field at both ends.
+    pub fn dense_output(&self) -> Option<(usize, u32)> {
+        match self.step {
+            Step::RungeKutta(tableau) => tableau().dense.as_ref().map(|dense| (dense.degree(), dense.order)),
+            // A state within the step is found like its end.
+            Step::Collocation(collocation) => Some((2 * collocation().stages, collocation().order())),
             _ => None,
         }
     }

@@ -30,10 +30,15 @@ pub struct Pilot {
     pub failure: Option<Failure<Infallible>>,
 }
 
+/// The interval of `plan`'s scheme, whose field carries a term of feedback.
+fn interval(plan: &Plan) -> f64 {
+    plan.method.scheme.real_stability_interval().expect("feedback is for schemes that follow fields")
+}
+
 /// Runs up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and reports h·λmax/r.
 pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     let Some(gain) = &plan.gain else { return Pilot { mean: 0.0, max: 0.0, steps: 0, failure: None } };
-    let mut monitor = Monitor::new(gain, system, plan.method.scheme.tableau().real_stability_interval());
+    let mut monitor = Monitor::new(gain, system, interval(plan));
     // At the start of every step; the run itself need not look.
     let mut memory = StabilityMemory::default();
     monitor.prepare(&mut memory.direction);
@@ -96,7 +101,7 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
     rates.sort_by(f64::total_cmp);
     let median = *rates.get(rates.len() / 2)?;
     Some(match &plan.stepping {
-        Stepping::Fixed(fixed) => median.min(0.2 * plan.method.scheme.tableau().real_stability_interval() / fixed.h),
+        Stepping::Fixed(fixed) => median.min(0.2 * interval(plan) / fixed.h),
         Stepping::Adaptive(_) => median,
     })
 }

@@ -18,7 +18,7 @@ mod symmetric;
 mod unmet;
 
 use attempt::Accepted;
-pub use attempt::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
+pub use attempt::REJECTIONS_OF_NEW;
 use claims::Claims;
 pub use claims::Rates;
 pub use independence::Independence;
@@ -29,10 +29,11 @@ pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;
+use crate::fixed_point::{CollocationMap, SliceStages};
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
-use crate::scheme::map::{Blocks, Orders, StepFrom, StepMap, TableauMap, Workspace};
+use crate::scheme::map::{Blocks, StepFrom, StepMap, TableauMap, Workspace};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{System, all_finite};
@@ -69,8 +70,13 @@ pub fn run<O: Observer + ?Sized>(
     state: &mut StepState,
     observer: &mut O,
 ) -> Result<Outcome, Failure<O::Error>> {
-    let map = TableauMap::new(plan.method.scheme.tableau(), system);
-    run_map(plan, system, &map, state, observer)
+    match plan.method.scheme.collocation() {
+        Some(collocation) => {
+            let stages = SliceStages::new(collocation, system);
+            run_map(plan, system, &CollocationMap::new(collocation, plan, system, &stages), state, observer)
+        }
+        None => run_map(plan, system, &TableauMap::new(plan.method.scheme.tableau(), system), state, observer),
+    }
 }
 
 /// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for instance. What the map
@@ -123,6 +129,8 @@ struct Engine<'a> {
     deviations: Vec<f64>,
     /// The largest deviations within a block of steps.
     largest: Vec<f64>,
+    /// The largest estimate of a step's error that is accepted.
+    tolerance: f64,
     /// The controller's memory after the step; the state's own stays until the step is accepted for good.
     controller: ControllerMemory,
     claims: Claims,
@@ -192,6 +200,12 @@ impl<'a> Engine<'a> {
             values: vec![0.0; m],
             deviations: vec![0.0; watched],
             largest: vec![0.0; watched],
+            tolerance: match &plan.stepping {
+                Stepping::Adaptive(adaptive) => {
+                    map.facts().control.map_or(adaptive.rtol, |control| control.tolerance(adaptive.rtol))
+                }
+                Stepping::Fixed(_) => 0.0,
+            },
             controller: state.controller,
             // Two constraints are rarely dependent, and steps that solve for multipliers see where they are.
             claims: Claims::new(plan.method.treatment, system, state, if map.takes_first_stage() { 2 } else { 3 }),
@@ -305,8 +319,7 @@ impl<'a> Engine<'a> {
         adaptive: &AdaptiveSteps,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        let orders = self.orders();
-        let controller = Controller::new(orders.step, orders.estimate);
+        let controller = Controller::new(&self.control());
         while self.state.t < adaptive.t_end {
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
@@ -356,7 +369,7 @@ impl<'a> Engine<'a> {
     }
 
     /// By what the steps are controlled.
-    fn orders(&self) -> Orders {
+    fn control(&self) -> crate::controller::Control {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 

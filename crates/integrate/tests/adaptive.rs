@@ -6,11 +6,12 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::*;
+use holonome_integrate::controller::Control;
 use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
-use holonome_integrate::scheme::map::{Estimate, Facts, NoStep, Orders, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::map::{Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::FnSystem;
 
@@ -189,7 +190,7 @@ struct Taylor;
 
 const TERMS: usize = 8;
 const TAYLOR: Facts = Facts {
-    control: Some(Orders { step: TERMS as u32, estimate: TERMS as u32 - 1 }),
+    control: Some(Control::of_error(TERMS as u32, TERMS as u32 - 1)),
     equal_steps: Estimate::None,
     errors: 1..2,
     end_field: 0,

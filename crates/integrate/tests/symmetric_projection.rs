@@ -134,21 +134,26 @@ fn it_has_no_secular_energy_error() {
 #[test]
 fn it_keeps_the_order_of_its_base() {
     // With the constraints alone projected, the error along the circle and in the energy is the base's.
-    let (system, t) = (planar_pendulum(), 2.0);
-    let end = |name: &str, steps: f64| {
+    let system = planar_pendulum();
+    let end = |name: &str, t: f64, steps: f64| {
         finish(&Plan::fixed(method(name), 0.0, t, t / steps).unwrap(), &system, &PLANAR_START).0.x
     };
-    let reference = end("projection:dop853", 400.0);
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields()) {
         // Steps in the ratio √2, at which the errors are small and above round-off, 100 steps of ε.
         let first: f64 = match scheme.order {
             1..=3 => 60.0,
             4..=6 => 20.0,
-            _ => 5.0,
+            7..=15 => 5.0,
+            _ => 22.0,
         };
+        // Of order 16 one by one, along a longer run: those are as long as the motion's own time.
+        let long = scheme.order >= 16;
+        let t = if long { 20.0 } else { 2.0 };
+        let number = |k: i32| if long { first + f64::from(k) } else { (first * 2f64.powf(0.5 * f64::from(k))).round() };
+        let reference = end("projection:dop853", t, 200.0 * t);
         let errors: Vec<(f64, f64)> = (0..5)
-            .map(|k| (first * 2f64.powf(0.5 * f64::from(k))).round())
-            .map(|n| (t / n, distance(&end(&format!("symmetric-projection:{}", scheme.name), n), &reference)))
+            .map(number)
+            .map(|n| (t / n, distance(&end(&format!("symmetric-projection:{}", scheme.name), t, n), &reference)))
             .filter(|&(_, error)| error > 1e-13)
             .collect();
         assert!(errors.len() >= 4, "{}: {errors:?}", scheme.name);
@@ -157,7 +162,8 @@ fn it_keeps_the_order_of_its_base() {
         let slope = errors.iter().map(|(h, e)| (h.ln() - mean_h) * (e.ln() - mean_e)).sum::<f64>()
             / errors.iter().map(|(h, _)| (h.ln() - mean_h).powi(2)).sum::<f64>();
         println!("{:>8} {slope:.2} {errors:?}", scheme.name);
-        assert!((slope - f64::from(scheme.order)).abs() < 0.35, "{}: {slope}", scheme.name);
+        let margin = if long { 1.5 } else { 0.35 };
+        assert!((slope - f64::from(scheme.order)).abs() < margin, "{}: {slope}", scheme.name);
     }
 }
 

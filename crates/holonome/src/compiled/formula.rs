@@ -45,6 +45,39 @@ impl Formula {
         self.plan.iter().any(|&n| self.graph.expression(n) == Expression::Input(Input::Time))
     }
 
+    /// Of a formula with as many roots as states, roots of which none depends on a state of their numbers: once the others
+    /// are known, these follow. They are chosen from the first one on.
+    pub fn independent_roots(&self) -> Vec<bool> {
+        let n = self.roots.len();
+        let mut read_by: Vec<Vec<u32>> = Vec::with_capacity(n);
+        let mut seen = vec![u32::MAX; self.plan.len()];
+        for (root, &node) in self.roots.iter().enumerate() {
+            let (mut stack, mut states) = (vec![node], Vec::new());
+            while let Some(node) = stack.pop() {
+                let place = self.plan.binary_search(&node).expect("the plan has what roots depend on");
+                if std::mem::replace(&mut seen[place], root as u32) == root as u32 {
+                    continue;
+                }
+                match self.graph.expression(node) {
+                    Expression::Input(Input::State(k)) => states.push(k),
+                    other => stack.extend(other.arguments()),
+                }
+            }
+            read_by.push(states);
+        }
+        let mut chosen = vec![false; n];
+        // Those that a chosen one reads.
+        let mut read = vec![false; n];
+        for root in 0..n {
+            let own = &read_by[root];
+            if !read[root] && own.iter().all(|&k| k as usize != root && !chosen[k as usize]) {
+                chosen[root] = true;
+                own.iter().for_each(|&k| read[k as usize] = true);
+            }
+        }
+        chosen
+    }
+
     /// Its roots at (t, x) in `g`, where parameters keep their numbers.
     pub fn at(&self, g: &mut Graph, t: Node, x: &[Node]) -> Vec<Node> {
         g.instantiate_plan(&self.graph, &self.plan, &self.roots, &mut |g, input| match input {

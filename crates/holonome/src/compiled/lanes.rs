@@ -68,21 +68,23 @@ impl CompiledLanes {
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients = Ingredients { tableau, dimension, parameters, field: formula, vectors, kept };
+        let facts = Facts::of_tableau(tableau);
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
+                let control = facts.control?;
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
-                (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive).to_vec())
+                (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive, control).to_vec())
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
             tableau,
-            facts: Facts::of_tableau(tableau),
+            facts,
             lanes,
             dimension: field.dimension,
             groups: field.groups.len(),

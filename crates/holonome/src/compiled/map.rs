@@ -1,12 +1,15 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
+use super::collocation::{CompiledJudge, CompiledStages};
 use super::formula::Formula;
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
 use super::{Bound, Quantities, WrittenOut, march};
 use crate::policy::LONGEST_STEP;
+use holonome_integrate::controller::Control;
 use holonome_integrate::controller::slots::Slots;
+use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
@@ -26,9 +29,24 @@ use std::ops::Range;
 pub struct CompiledStep {
     repeated: Option<Repeated>,
     attempts: Option<Attempts>,
+    stages: Option<CompiledStages>,
+    judge: Option<CompiledJudge>,
 }
 
 impl CompiledStep {
+    /// The map of `plan`'s scheme over `system`; none of a collocation method whose stages are not compiled.
+    pub fn map<'a>(&'a self, plan: &Plan, system: &'a dyn System) -> Option<Box<dyn StepMap + 'a>> {
+        let scheme = plan.method.scheme;
+        if let Some(tableau) = scheme.runge_kutta() {
+            return Some(Box::new(CompiledMap::new(self, tableau, system)));
+        }
+        let map = CollocationMap::new(scheme.collocation()?, plan, system, self.stages.as_ref()?);
+        Some(Box::new(match &self.judge {
+            Some(judge) => map.judged(plan, judge),
+            None => map,
+        }))
+    }
+
     /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
     /// the rows that are no constraints), then those of its treatment.
     pub fn new(
@@ -39,8 +57,23 @@ impl CompiledStep {
         targets: usize,
         parameters: &[f64],
     ) -> CompiledStep {
-        let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         let formula = system.formula();
+        if let Some(collocation) = plan.method.scheme.collocation() {
+            if formula.operations() * collocation.stages > LONGEST_STEP {
+                return CompiledStep::default();
+            }
+            let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+            let judge = match (&plan.stepping, settling, fixed_point::facts(collocation).control) {
+                (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
+                    let of = (plan, adaptive);
+                    Some(CompiledJudge::new(control, field, vectors, of, &settling, (targets, parameters)))
+                }
+                _ => None,
+            };
+            let stages = Some(CompiledStages::new(collocation, formula, &vectors.vector_of, parameters));
+            return CompiledStep { stages, judge, ..CompiledStep::default() };
+        }
+        let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         if !CompiledStep::suits(plan, field, formula) {
             return CompiledStep::default();
         }
@@ -60,13 +93,13 @@ impl CompiledStep {
                     evaluations: tableau.stages_of_step as u64,
                     mend,
                 };
-                CompiledStep { repeated: Some(repeated), attempts: None }
+                CompiledStep { repeated: Some(repeated), ..CompiledStep::default() }
             }
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let settling = settling.as_ref().map(|settling| (settling, targets));
                 let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
-                CompiledStep { repeated: None, attempts: Some(attempts) }
+                CompiledStep { attempts: Some(attempts), ..CompiledStep::default() }
             }
         }
     }
@@ -116,13 +149,21 @@ impl CompiledStep {
             (Some(attempts), Stepping::Adaptive(adaptive)) => Some(attempts.rebound(parameters, adaptive)),
             _ => None,
         };
-        CompiledStep { repeated, attempts }
+        let stages = self.stages.as_ref().map(|stages| stages.rebound(parameters));
+        let judge = match (&self.judge, &plan.stepping) {
+            (Some(judge), Stepping::Adaptive(adaptive)) => Some(judge.rebound(parameters, adaptive)),
+            _ => None,
+        };
+        CompiledStep { repeated, attempts, stages, judge }
     }
 
     /// Makes attempts one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
-        self.attempts.as_mut().expect("steps are adapted").march = None;
+        self.judge = None;
+        if let Some(attempts) = &mut self.attempts {
+            attempts.march = None;
+        }
     }
 }
 
@@ -248,9 +289,10 @@ impl Attempts {
         let march = settling.map(|(settling, targets)| March {
             kernel: Bound::new(
                 &ingredients.march(settling, targets),
-                &[parameters, &march::parameters(adaptive)].concat(),
+                &[parameters, &march::parameters(adaptive, control(ingredients.tableau))].concat(),
             ),
             slots: ingredients.slots(settling),
+            control: control(tableau),
             watching: Watching::of(field),
             evaluations,
             mend: settling.mend(),
@@ -265,7 +307,7 @@ impl Attempts {
 
     fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
         let march = self.march.as_ref().map(|march| March {
-            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive)].concat()),
+            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive, march.control)].concat()),
             slots: march.slots.clone(),
             watching: march.watching.clone(),
             ..*march
@@ -278,9 +320,15 @@ impl Attempts {
 struct March {
     kernel: Bound,
     slots: Slots,
+    control: Control,
     watching: Watching,
     evaluations: u64,
     mend: Option<Mend>,
+}
+
+/// By what attempts of a scheme are controlled.
+fn control(tableau: &'static Tableau) -> Control {
+    Facts::of_tableau(tableau).control.expect("attempts are made by schemes with an estimate")
 }
 
 impl map::Attempts for March {
@@ -288,8 +336,8 @@ impl map::Attempts for March {
         &self.slots
     }
 
-    fn run(&self, count: u64, state: &mut [f64], work: &mut [f64]) {
-        self.kernel.iterate(state, count, work);
+    fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
+        self.kernel.iterate(state, count, workspace.work);
     }
 
     fn evaluations(&self) -> u64 {
@@ -308,7 +356,7 @@ impl map::Attempts for March {
 }
 
 /// The map of a compiled step; what it does not cover is done on slices.
-pub struct CompiledMap<'a> {
+struct CompiledMap<'a> {
     step: &'a CompiledStep,
     tableau: &'static Tableau,
     slices: TableauMap<'a>,
@@ -316,7 +364,7 @@ pub struct CompiledMap<'a> {
 
 impl<'a> CompiledMap<'a> {
     /// The map of `step` over `system`.
-    pub fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
+    fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
         CompiledMap { step, tableau, slices: TableauMap::new(tableau, system) }
     }
 }

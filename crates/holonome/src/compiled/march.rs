@@ -5,10 +5,13 @@
 
 use super::step::{Ingredients, Mend, Settled, Settling, error_norm, taken};
 use super::tracing::TracingSpace;
-use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR, SHRINK_BLINDLY};
+use super::vectors::StateVectors;
+use holonome_integrate::controller::Control;
+use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
 use holonome_integrate::controller::slots::{Slots, Status};
+use holonome_integrate::controller::trial::{MOST_REJECTIONS, SHORTEST_STEP_ULPS, SLIVER};
 use holonome_integrate::plan::AdaptiveSteps;
-use holonome_integrate::run::{MOST_REJECTIONS, REJECTIONS_OF_NEW, SHORTEST_STEP_ULPS, SLIVER};
+use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_integrate::scheme::explicit_rk::Stages;
 use holonome_integrate::scheme::map::Facts;
@@ -18,9 +21,19 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 
 /// What a loop of attempts knows of the run, behind the parameters of the model and of its treatment.
-pub fn parameters(adaptive: &AdaptiveSteps) -> [f64; 5] {
+pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; 5] {
     let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
-    [rtol, t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+    [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+}
+
+/// What an attempt came to, as nodes.
+pub struct Attempted {
+    /// x₁.
+    pub x1: Vec<Node>,
+    /// The estimates of its error, without their factor h.
+    pub errors: Vec<Vec<Node>>,
+    /// The field at x₁, where that is known and handed on.
+    pub end_field: Vec<Node>,
 }
 
 impl Ingredients<'_> {
@@ -33,12 +46,47 @@ impl Ingredients<'_> {
     /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
     /// from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
-        let (slots, vectors) = (self.slots(settling), &self.vectors.vectors);
-        let orders = Facts::of_tableau(self.tableau).control.expect("attempts are made by schemes with an estimate");
-        let controller = Controller::new(orders.step, orders.estimate);
-        let mut space = TracingSpace::new(self.field);
-        let g = &mut space.graph;
-        let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
+        let control = Facts::of_tableau(self.tableau).control.expect("attempts are made by schemes with an estimate");
+        let slots = &self.slots(settling);
+        let attempts =
+            AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
+        attempts.tape(0, |g, (t, length), before| {
+            let mut space = TracingSpace::new(self.field);
+            std::mem::swap(&mut space.graph, g);
+            let x = before[slots.x.clone()].to_vec();
+            let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
+            let (mut space, x1, mut kept) = self.attempted(space, StepFrom { t, h: length, x: &x }, first);
+            std::mem::swap(&mut space.graph, g);
+            let stages = Stages::of(self.tableau, &mut kept);
+            let end_field = stages.k[self.tableau.stages - 1].clone();
+            Attempted { x1, errors: stages.errors.to_vec(), end_field }
+        })
+    }
+}
+
+/// What a loop of attempts is made of, beside the attempt itself.
+pub struct AttemptLoop<'a> {
+    pub slots: &'a Slots,
+    pub control: Control,
+    /// The vectors of the state.
+    pub vectors: &'a StateVectors,
+    /// Number of parameters of the field and its treatment.
+    pub parameters: usize,
+    /// What is done at the end of a step.
+    pub settling: &'a Settling,
+    /// F₀ of the rows that are no constraints are parameters from this number on.
+    pub targets: usize,
+}
+
+impl AttemptLoop<'_> {
+    /// The tape of the loop, whose state has `given` numbers more behind the slots, for the attempt: what that comes to from
+    /// (t, h) and the state of the loop.
+    pub fn tape(&self, given: usize, attempt: impl FnOnce(&mut Graph, (Node, Node), &[Node]) -> Attempted) -> Tape {
+        let AttemptLoop { slots, settling, targets, .. } = *self;
+        let vectors = &self.vectors.vectors;
+        let controller = Controller::new(&self.control);
+        let g = &mut Graph::new();
+        let before: Vec<Node> = (0..slots.count() + given).map(|k| g.state(k)).collect();
         let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
         let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
@@ -66,15 +114,11 @@ impl Ingredients<'_> {
         let may_be = g.binary(Binary::And, may_be, before_pause);
 
         // The attempt.
-        let x = before[slots.x.clone()].to_vec();
-        let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let (mut space, x1, mut kept) = self.attempted(space, StepFrom { t, h: length, x: &x }, first);
-        let stages = Stages::of(self.tableau, &mut kept);
-        let g = &mut space.graph;
+        let Attempted { x1, errors, end_field } = attempt(g, (t, length), &before);
         let rtol = g.parameter(self.parameters);
-        let measured = error_norm(g, rtol, length, stages.errors, &x1, &norms, vectors);
+        let measured = error_norm(g, rtol, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);
@@ -133,7 +177,7 @@ impl Ingredients<'_> {
         };
         let grown = clamped(g, grown, ceiling);
         let shrunk = clamped(g, factor, one);
-        let blindly = g.constant(SHRINK_BLINDLY);
+        let blindly = g.constant(controller.blind);
         let error_is_finite = g.binary(Binary::LessEqual, error, biggest);
         let error_is_finite = g.binary(Binary::And, error_is_finite, is_number);
         let shrunk = g.select(error_is_finite, shrunk, blindly);
@@ -146,7 +190,7 @@ impl Ingredients<'_> {
         for (slot, x1) in slots.x.clone().zip(x1_settled) {
             after[slot] = g.select(accepted, x1, before[slot]);
         }
-        for (slot, &k) in slots.first.clone().zip(&stages.k[self.tableau.stages - 1]) {
+        for (slot, &k) in slots.first.clone().zip(&end_field) {
             after[slot] = g.select(accepted, k, before[slot]);
         }
         for (slot, &carried) in slots.carried.clone().zip(&carry) {
@@ -169,6 +213,7 @@ impl Ingredients<'_> {
         }
         after[slots.t] = g.select(accepted, t1, t);
         after[slots.h] = g.select(changed, next, before[slots.h]);
+        after[slots.h_accepted] = g.select(accepted, next, before[slots.h_accepted]);
         after[slots.last_error] = g.select(accepted, last, last_error);
         let again = g.add(rejections, one);
         let again = g.select(rejected, again, rejections);
@@ -197,7 +242,7 @@ impl Ingredients<'_> {
         after[slots.status] = status;
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
-        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.count(), self.parameters + 5)
+        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.count() + given, self.parameters + 5)
     }
 }
 
@@ -318,12 +363,10 @@ fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, a
 
 #[cfg(test)]
 mod tests {
-    use crate::compiled::CompiledMap;
     use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::controller::pi::rough_power;
     use holonome_integrate::observer::Recorder;
     use holonome_integrate::run::run_map;
-    use holonome_integrate::scheme::map::StepMap;
     use holonome_integrate::state::StepState;
     use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
@@ -359,8 +402,10 @@ mod tests {
     fn a_loop_is_its_attempts_one_by_one() {
         let mut rejected = 0;
         for (text, method, rtol) in MODELS.iter().enumerate().flat_map(|(k, text)| {
-            let methods = ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3"];
-            let projected = ["projection:dop853", "projection:tsit5", "projection:bs3"];
+            let methods =
+                ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3", "gauss16"];
+            let projected =
+                ["projection:dop853", "projection:tsit5", "projection:bs3", "corrected:gauss8", "projection:gauss16"];
             methods
                 .into_iter()
                 .chain(projected)
@@ -383,9 +428,9 @@ mod tests {
             };
             let run = |Simulation { plan, step, system, problem, .. }: &Simulation, in_loops: bool| {
                 let mut state = StepState::new(plan, &**system, &problem.model.initial, None);
-                let map = CompiledMap::new(step, plan.method.scheme.runge_kutta().unwrap(), &**system);
+                let map = step.map(plan, &**system).expect("the step is compiled");
                 assert_eq!(map.attempts().is_some(), in_loops, "{method}: {text}");
-                let end = run_map(plan, &**system, &map, &mut state, &mut Recorder::default());
+                let end = run_map(plan, &**system, &*map, &mut state, &mut Recorder::default());
                 (format!("{end:?}"), facts(serde_json::to_value(&state).unwrap()), state)
             };
             let looped = run(&simulation, true);

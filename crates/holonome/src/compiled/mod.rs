@@ -2,6 +2,7 @@
 //! whole steps in one kernel; for large ones a kernel for each template.
 
 mod bound;
+mod collocation;
 mod deferred;
 mod formula;
 mod lanes;
@@ -17,7 +18,7 @@ mod watching;
 pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
-pub use map::{CompiledMap, CompiledStep};
+pub use map::CompiledStep;
 pub use step::{Mend, single_step};
 pub use system::{CompiledSystem, WideRates, WrittenOut};
 pub use vectors::StateVectors;

@@ -127,7 +127,7 @@ impl Simulation {
         let reference = reference_state(&problem, &options)?;
         let feeds_back = method.treatment == Treatment::Feedback;
         let vectors = StateVectors::of(&problem.model);
-        let stepped = method.scheme.runge_kutta().is_some();
+        let stepped = method.scheme.follows_fields();
         let plain = match &form {
             Form::Straight(field) => {
                 let mend = Mend::of(&plan, field);
@@ -225,7 +225,7 @@ impl Form<'_> {
         };
         // The rates of hidden constraints that move are not known row by row.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
-        let extends = moves && method.scheme.runge_kutta().is_some();
+        let extends = moves && method.scheme.follows_fields();
         let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
         if (method.treatment != Treatment::Feedback || automatic) && !extends {
             return Ok(Form::Rows(rows));

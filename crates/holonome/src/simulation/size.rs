@@ -21,7 +21,13 @@ impl Simulation {
         let samples = self.plan.sample_count() as f64;
         let row: usize = self.recorded.arrays.iter().map(|array| array.len).sum();
         let number = size_of::<f64>() as f64;
-        let stages = self.plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        let scheme = self.plan.method.scheme;
+        let stages = match (scheme.runge_kutta(), scheme.collocation()) {
+            (Some(tableau), _) => tableau.stages,
+            // The field at them as well.
+            (_, Some(collocation)) => 3 * collocation.stages,
+            _ => 0,
+        };
         // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
         // end: a dozen and three times half a dozen.
         let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();

@@ -1,7 +1,7 @@
 //! The loop over time for a compiled problem, with claims left out that fail on the way.
 
 use super::{Simulation, prepare};
-use crate::compiled::{CompiledMap, CompiledStep, CompiledSystem};
+use crate::compiled::{CompiledStep, CompiledSystem};
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::penalty::Followed;
@@ -12,7 +12,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
-use holonome_integrate::run::{Outcome, run_map};
+use holonome_integrate::run::{Outcome, run, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::InvariantGroup;
@@ -156,9 +156,9 @@ pub(crate) fn run_method<O: Observer>(
 ) -> Result<Outcome, Failure<O::Error>> {
     match program {
         Some(program) => run_map(plan, system, program, state, observer),
-        None => {
-            let map = CompiledMap::new(step, plan.method.scheme.tableau(), system);
-            run_map(plan, system, &map, state, observer)
-        }
+        None => match step.map(plan, system) {
+            Some(map) => run_map(plan, system, &*map, state, observer),
+            None => run(plan, system, state, observer),
+        },
     }
 }

@@ -160,7 +160,7 @@ pub fn program(
     settings: &MethodSettings,
     h: Option<f64>,
 ) -> Result<Option<Program>, Error> {
-    if matches!(method.scheme.step, Step::RungeKutta(_)) {
+    if method.scheme.follows_fields() {
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
@@ -192,12 +192,12 @@ fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h
     program.sweeps() || !program.finds_first() || !program.solves().any(|solve| solve.task.local)
 }
 
-/// The step of a method that is no Runge–Kutta one.
+/// The step of a method that is written over a phase space.
 fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     match method.scheme.step {
         Step::Map(step) => step(space, t, h, x),
         Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) => unreachable!("it has no program"),
+        Step::RungeKutta(_) | Step::Collocation(_) => unreachable!("it has no program"),
     }
 }
 
@@ -415,10 +415,10 @@ impl Facts<'_> {
     }
 }
 
-/// Every scheme that is no Runge–Kutta one, and why it does not suit the model, if it does not.
+/// Every scheme that is written over a phase space, and why it does not suit the model, if it does not.
 pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
-    let schemes = SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none());
+    let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
     let why = |scheme: &&'static Scheme| match mechanics {
         _ if let Some(facts) = by_columns(&Method::plain(scheme), model) => suits(&Method::plain(scheme), &facts).err(),
         Err(reason) => Some(reason.to_string()),

@@ -5,6 +5,7 @@
 //! with q one more than the order of the error estimate and the factor kept within limits. Powers are rough ones
 //! ([`rough_power`]): an estimate of an error is not worth more.
 
+use super::Control;
 use crate::exact;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,8 @@ pub struct Controller {
     pub shrink: f64,
     /// The largest factor.
     pub grow: f64,
+    /// The factor after an attempt whose error is not finite, which says nothing.
+    pub blind: f64,
 }
 
 /// A zero error must not divide; its step grows by the limit anyway.
@@ -40,21 +43,20 @@ pub const LEAST_ERROR: f64 = 1e-10;
 /// The least error that the next step remembers.
 pub const LEAST_LAST_ERROR: f64 = 1e-4;
 
-/// The factor after an attempt whose error is not finite, which says nothing.
-pub const SHRINK_BLINDLY: f64 = 0.1;
-
 impl Controller {
-    /// For a method of this order with an estimate of that one. Hairer's constants: β = 0.04 and factors within [0.2, 10],
+    /// For steps that are controlled like this. Hairer's constants: β = 0.04 and factors within [0.2, 10],
     /// for high orders β = 0 and [1/3, 6].
-    pub fn new(order: u32, estimate: u32) -> Controller {
+    pub fn new(control: &Control) -> Controller {
+        let Control { order, estimate, .. } = *control;
         let high = order >= 8;
         let beta = if high { 0.0 } else { 0.04 };
         Controller {
             alpha: 1.0 / f64::from(estimate + 1) - 0.75 * beta,
             beta,
-            safety: 0.9,
+            safety: control.safety,
+            blind: control.blind,
             shrink: if high { 1.0 / 3.0 } else { 0.2 },
-            grow: if high { 6.0 } else { 10.0 },
+            grow: control.grow.min(if high { 6.0 } else { 10.0 }),
         }
     }
 
@@ -76,7 +78,7 @@ impl Controller {
         if error.is_finite() {
             h * (self.safety * rough_power(error, -self.alpha)).clamp(self.shrink, 1.0)
         } else {
-            h * SHRINK_BLINDLY
+            h * self.blind
         }
     }
 }
@@ -124,9 +126,9 @@ mod tests {
 
     #[test]
     fn factors_are_hairers() {
-        let dopri5 = Controller::new(5, 4);
+        let dopri5 = Controller::new(&Control::of_error(5, 4));
         assert_eq!((dopri5.alpha, dopri5.beta), (0.2 - 0.75 * 0.04, 0.04));
-        let dop853 = Controller::new(8, 7);
+        let dop853 = Controller::new(&Control::of_error(8, 7));
         assert_eq!((dop853.alpha, dop853.beta), (0.125, 0.0));
         assert!((accepted(&dop853, 1.0, false) / 0.9 - 1.0).abs() < 1.4e-4);
         assert_eq!(accepted(&dop853, 0.0, false), 6.0);

@@ -61,6 +61,8 @@ pub struct Slots {
     pub t: usize,
     /// The step that is wanted next, before its limit.
     pub h: usize,
+    /// The one that was wanted behind the last accepted step.
+    pub h_accepted: usize,
     /// The last accepted error.
     pub last_error: usize,
     /// Rejections of this step.
@@ -100,7 +102,7 @@ impl Slots {
             end - len..end
         };
         let x = take(n);
-        let [t, h, last_error, rejections] = [(); 4].map(|()| take(1).start);
+        let [t, h, h_accepted, last_error, rejections] = [(); 5].map(|()| take(1).start);
         let first = take(if first { n } else { 0 });
         let carried = take(if weights { 2 * vectors } else { vectors });
         let (norms, largest) = (take(state.norms()), take(groups));
@@ -110,6 +112,7 @@ impl Slots {
             x,
             t,
             h,
+            h_accepted,
             last_error,
             rejections,
             first,
@@ -149,7 +152,7 @@ mod tests {
         vectors.push(Role::Momentum, 1, 3);
         let slots = Slots::new(true, true, &vectors, 3);
         assert_eq!(slots.norms.len(), 3, "the momentum has a floor");
-        assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 10..16, 4));
+        assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 11..17, 4));
         assert_eq!((slots.changed(), slots.count()), (slots.status + 1, slots.pause + 1 + 2));
         for status in Status::ALL {
             assert_eq!(Status::of(status.number()), status);

@@ -2,11 +2,11 @@
 
 use super::{AdaptiveSteps as Attempting, End, LaneStates, Stopped, Trajectories};
 use super::{finite, gather, scatter};
-use crate::controller::pi::SHRINK_BLINDLY;
+use crate::controller::Control;
 use crate::controller::slots::{Slots, Status};
 use crate::controller::start;
+use crate::controller::trial::trial;
 use crate::plan::{AdaptiveSteps, Plan};
-use crate::run::attempt::trial;
 use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
 use crate::vector::max_or_nan;
@@ -210,7 +210,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     fn first_steps(&mut self, taken: &[usize], bound: &S::Bound) {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
         let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
-        let order = self.steps.facts().control.expect("steps are controlled by an estimate of their error").step;
+        let order = self.control().order;
         let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
         self.moved.copy_from_slice(&self.state[x.clone()]);
         self.moved_t.copy_from_slice(&self.state[self.slots.t * lanes..][..lanes]);
@@ -381,12 +381,18 @@ impl<'a, S: Attempting> Race<'a, S> {
             || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
     }
 
+    /// By what the steps are controlled.
+    fn control(&self) -> Control {
+        self.steps.facts().control.expect("steps are controlled by an estimate of their error")
+    }
+
     /// Rejects the first attempt at a step, whose error is not a number.
     fn reject_blindly(&mut self, lane: usize) {
         let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
         let t = self.at(self.slots.t, lane);
-        let length = trial(self.adaptive, t, wanted, 0).map_or(wanted, |(length, _)| length);
-        self.set(self.slots.h, lane, length * SHRINK_BLINDLY);
+        let length = trial((self.adaptive.t_end, self.adaptive.shortest_step), t, wanted, 0)
+            .map_or(wanted, |(length, _)| length);
+        self.set(self.slots.h, lane, length * self.control().blind);
         self.set(self.slots.rejections, lane, 1.0);
         self.set(self.slots.rejected, lane, self.at(self.slots.rejected, lane) + 1.0);
         self.set(self.slots.status, lane, Status::Going.number());

@@ -154,12 +154,13 @@ fn composed(text: &str, composition: &'static Composition, base: Method) -> Resu
 
 /// Refuses treatments of schemes that would lose by them what they are for.
 fn suited(method: Method) -> Result<Method, MethodError> {
-    let runge_kutta = matches!(method.scheme.step, Step::RungeKutta(_));
     let reason = match method.treatment {
-        Treatment::Corrected if method.scheme.symplectic => {
+        Treatment::Corrected if method.scheme.symplectic && !method.scheme.follows_fields() => {
             "a correction would destroy that the method is symplectic, which is what bounds its errors over long times"
         }
-        Treatment::Feedback if !runge_kutta => "the feedback term is for explicit Runge-Kutta methods",
+        Treatment::Feedback if !method.scheme.follows_fields() => {
+            "the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16"
+        }
         Treatment::Projection | Treatment::SymmetricProjection if method.scheme.needs == Needs::Coisotropic => {
             "it already lands on the constraints, and a projection would destroy that it is symplectic"
         }

@@ -3,42 +3,15 @@
 use super::Engine;
 use super::march::Wanted;
 use crate::controller::pi::Controller;
+use crate::controller::trial::{reaches_end, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::system::all_finite;
 
-/// Attempts at one step, after which it counts as collapsed. Each shortens it by a tenth at least, so these shorten it
-/// to 3e-5 of what it was or far less, which no estimate of a smooth solution asks for.
-pub const MOST_REJECTIONS: u32 = 100;
-
 /// Rejections in a row after which vectors that have always been 0 do not count: the relative error of one that starts
 /// like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
-
-/// A step shorter than this many units in the last place of t does not resolve time any more.
-pub const SHORTEST_STEP_ULPS: f64 = 10.0;
-
-/// Length and end of the next attempt from t, where `h` is wanted after so many rejections; none where that step is too
-/// short to be one.
-pub(crate) fn trial(adaptive: &AdaptiveSteps, t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
-    let remaining = adaptive.t_end - t;
-    let is_last = reaches_end(adaptive, t, h);
-    let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= adaptive.shortest_step;
-    // The last step may be as short as it has to be; NaN resolves nothing.
-    if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
-        return None;
-    }
-    Some(if is_last { (remaining, adaptive.t_end) } else { (h, t + h) })
-}
-
-/// Whether a step of the length `h` from t goes to the end: also one that would leave a sliver.
-fn reaches_end(adaptive: &AdaptiveSteps, t: f64, h: f64) -> bool {
-    SLIVER * h >= adaptive.t_end - t
-}
-
-/// A last step may be longer by this factor than the one that is wanted.
-pub const SLIVER: f64 = 1.01;
 
 /// The step that was accepted.
 pub(super) struct Accepted {
@@ -65,7 +38,7 @@ impl Engine<'_> {
 
     /// Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
-        let (order, rtol, span) = (self.orders().step, adaptive.rtol, adaptive.t_end - self.plan.t0);
+        let (order, rtol, span) = (self.control().order, adaptive.rtol, adaptive.t_end - self.plan.t0);
         let (state, vectors) = (&mut *self.state, self.system.vectors());
         let (first, x, norms) = (&state.first_stage.value, &state.x, &state.scales.norms);
         let probe = start::probe(x, first, norms, vectors, span);
@@ -98,19 +71,19 @@ impl Engine<'_> {
         if rejections > REJECTIONS_OF_NEW {
             self.leave_new_vectors_aside();
         }
-        if reaches_end(adaptive, t, self.state.controller.h) {
+        if reaches_end(adaptive.t_end, t, self.state.controller.h) {
             self.state.keep_before_end();
         }
         loop {
             self.check_limit()?;
-            let Some((length, t1)) = trial(adaptive, t, h, rejections) else {
-                return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(adaptive, h) });
+            let Some((length, t1)) = trial((adaptive.t_end, adaptive.shortest_step), t, h, rejections) else {
+                return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
             };
             if rejections == REJECTIONS_OF_NEW {
                 self.leave_new_vectors_aside();
             }
             let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
-            let error = self.attempt(adaptive, length, norms);
+            let error = self.attempt(length, norms);
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
                 self.first_stage()?;
@@ -140,15 +113,16 @@ impl Engine<'_> {
     }
 
     /// Attempts a step of the length `h` for the errors of its vectors alone.
-    pub(super) fn measure_attempt(&mut self, adaptive: &AdaptiveSteps, h: f64) {
+    pub(super) fn measure_attempt(&mut self, h: f64) {
         let spent = self.state.cost.field;
-        self.attempt(adaptive, h, Norms::Own);
+        self.attempt(h, Norms::Own);
         self.state.cost.field = spent;
     }
 
     /// One attempt; gives its error in units of the tolerance, NaN where x₁ is not finite.
-    fn attempt(&mut self, adaptive: &AdaptiveSteps, h: f64, norms: Norms) -> f64 {
+    fn attempt(&mut self, h: f64, norms: Norms) -> f64 {
         let (map, vectors) = (self.map, self.system.vectors());
+        self.memory.copy_from_slice(&self.state.memory);
         let (step, x1, mut workspace) = self.asked(h);
         map.attempt(step, x1, &mut workspace);
         let norms = match norms {
@@ -156,7 +130,7 @@ impl Engine<'_> {
             Norms::OfOld => &self.norms,
         };
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-        let yardstick = Yardstick { rtol: adaptive.rtol, vectors, norms };
+        let yardstick = Yardstick { rtol: self.tolerance, vectors, norms };
         let error = error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
         if all_finite(&self.x1) { error } else { f64::NAN }
     }

@@ -14,7 +14,6 @@ use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
 use crate::method::Treatment;
 use crate::observer::Observer;
-use crate::plan::AdaptiveSteps;
 use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
 use crate::system::{Group, GroupKind, Invariants, System, all_finite};
@@ -541,13 +540,13 @@ impl Engine<'_> {
 
     /// What the step at the state has collapsed at: a constraint that is nearly dependent, or the vector with the largest
     /// error in an attempt of the length `h`.
-    pub(super) fn culprit(&mut self, adaptive: &AdaptiveSteps, h: f64) -> Culprit {
+    pub(super) fn culprit(&mut self, h: f64) -> Culprit {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
         if let Some((row, pivot)) = nearest.filter(|(_, pivot)| *pivot < NEARLY_DEPENDENT) {
             return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot };
         }
-        self.measure_attempt(adaptive, h);
+        self.measure_attempt(h);
         let relative =
             |vector: usize| match self.errors[vector] / self.state.scales.norms[vector].max(f64::MIN_POSITIVE) {
                 error if error.is_nan() => f64::INFINITY,

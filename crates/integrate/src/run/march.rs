@@ -4,7 +4,7 @@ use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::Attempts;
+use crate::scheme::map::{Attempts, Workspace};
 use crate::terms::steps_to_measurement;
 use crate::vector::max_or_nan;
 
@@ -33,8 +33,11 @@ impl Engine<'_> {
         if count == 0 || self.state.t + wanted.h >= pause {
             return Ok(Some(wanted));
         }
+        self.march.resize(attempts.state_len(), 0.0);
         self.enter(slots, pause);
-        attempts.run(count, &mut self.march, &mut self.work);
+        self.memory.copy_from_slice(&self.state.memory);
+        let (kept, memory, cost) = (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
+        attempts.run(count, &mut self.march, &mut Workspace { kept, memory, cost, work: &mut self.work });
         let [steps, rejected] = [slots.steps, slots.rejected].map(|slot| self.march[slot] as u64);
         let rejections = self.march[slots.rejections] as u32;
         let state = &mut *self.state;
@@ -66,10 +69,10 @@ impl Engine<'_> {
     /// Puts the state where the loop finds it.
     fn enter(&mut self, slots: &Slots, pause: f64) {
         let (state, at) = (&*self.state, &mut self.march);
-        at.resize(slots.count(), 0.0);
         at[slots.x.clone()].copy_from_slice(&state.x);
         at[slots.t] = state.t;
         at[slots.h] = state.controller.h;
+        at[slots.h_accepted] = state.controller.h;
         at[slots.last_error] = state.controller.last_error;
         let first = slots.first.clone();
         let known = &state.first_stage.value[..first.len()];
@@ -106,7 +109,7 @@ impl Engine<'_> {
         for (drift, &largest) in state.drift.iter_mut().zip(&at[slots.largest.clone()]) {
             drift.max = max_or_nan(drift.max, largest);
         }
-        state.controller.h = at[slots.h];
+        state.controller.h = at[slots.h_accepted];
         state.controller.last_error = at[slots.last_error];
         state.scales.norms.copy_from_slice(&at[slots.norms.clone()]);
         self.scales.carried.copy_from_slice(&at[slots.carried.clone()]);

@@ -5,33 +5,32 @@ use super::Engine;
 use crate::failure::Failure;
 use crate::method::{Method, Treatment};
 use crate::observer::Observer;
-use crate::tableau::Dense;
 
-/// The dense output from which a method's pieces come; none where they are cubics. A treatment around the step leaves no
-/// stages that belong to its result.
-fn dense_of(method: &Method) -> Option<&'static Dense> {
+/// Degree and order of the dense output from which a method's pieces come; none where they are cubics. A treatment around
+/// the step leaves no stages that belong to its result.
+fn dense_of(method: &Method) -> Option<(usize, u32)> {
     let around = method.treatment == Treatment::SymmetricProjection;
-    method.scheme.runge_kutta().filter(|_| !around)?.dense.as_ref()
+    method.scheme.dense_output().filter(|_| !around)
 }
 
 /// The points θ in [0, 1] at which a method's steps are handed over, 0 first and 1 last: those of Chebyshev, between which
 /// a polynomial swings least.
 pub fn piece_points(method: &Method) -> Vec<f64> {
-    let degree = dense_of(method).map_or(3, Dense::degree);
+    let degree = dense_of(method).map_or(3, |(degree, _)| degree);
     (0..=degree).map(|k| 0.5 - 0.5 * (std::f64::consts::PI * k as f64 / degree as f64).cos()).collect()
 }
 
 /// The order of the error between the steps of a method.
 pub fn piece_order(method: &Method) -> u32 {
     // That of the interpolation is made anew in every step: of the fourth order for a cubic.
-    dense_of(method).map_or(4, |dense| dense.order + 1).min(method.order())
+    dense_of(method).map_or(4, |(_, order)| order + 1).min(method.order())
 }
 
 /// What it takes to hand steps over.
 #[derive(Default)]
 pub(super) struct Pieces {
     points: Vec<f64>,
-    dense: Option<&'static Dense>,
+    dense: bool,
     states: Vec<f64>,
     /// The field at both ends of the step; the first is known where the step before has ended there.
     ends: [Vec<f64>; 2],
@@ -42,14 +41,14 @@ impl Engine<'_> {
     /// Prepares for an observer that wants steps.
     pub(super) fn begin_pieces(&mut self) {
         let n = self.x1.len();
-        let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method));
+        let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method).is_some());
         let ends = [vec![0.0; n], vec![0.0; n]];
         self.pieces = Some(Box::new(Pieces { points, dense, ends, ..Pieces::default() }));
     }
 
     /// Whether steps are handed over whose stages dense output needs: no loop keeps them.
     pub(super) fn needs_stages(&self) -> bool {
-        self.pieces.as_ref().is_some_and(|pieces| pieces.dense.is_some())
+        self.pieces.as_ref().is_some_and(|pieces| pieces.dense)
     }
 
     /// Hands over the step to x₁, the stages of whose dense output may be known.
@@ -74,7 +73,7 @@ impl Engine<'_> {
         for k in 1..pieces.points.len() - 1 {
             let theta = pieces.points[k];
             let at = theta.mul_add(h, t);
-            if pieces.dense.is_some() {
+            if pieces.dense {
                 if !std::mem::replace(&mut known, true) {
                     self.prepare_interpolant(h, t1);
                 }

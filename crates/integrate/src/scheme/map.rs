@@ -2,6 +2,7 @@
 //! Runge–Kutta steps on slices are one; steps that are compiled, or written by a user, are others.
 
 use super::explicit_rk::{Stages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
+use crate::controller::Control;
 use crate::controller::slots::Slots;
 use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
@@ -14,7 +15,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// By what its steps can be controlled, if they can.
-    pub control: Option<Orders>,
+    pub control: Option<Control>,
     /// What is known of the error of a step that is not controlled.
     pub equal_steps: Estimate,
     /// Where among the vectors that it keeps the estimates stand, several of an attempt being combined as those of `dop853`
@@ -24,15 +25,6 @@ pub struct Facts {
     pub end_field: usize,
     /// Whether an attempt leaves it there: it is the first stage of the next step.
     pub ends_with_field: bool,
-}
-
-/// The orders of a step and of the estimate of its error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Orders {
-    /// Of convergence.
-    pub step: u32,
-    /// Of the estimate.
-    pub estimate: u32,
 }
 
 /// What is known of the error of a step that is not controlled.
@@ -61,7 +53,7 @@ impl Facts {
         };
         let lagged = tableau.lagged.as_ref().map(|lagged| Estimate::Lagged(lagged.next));
         Facts {
-            control: estimate.map(|estimate| Orders { step: tableau.order, estimate }),
+            control: estimate.map(|estimate| Control::of_error(tableau.order, estimate)),
             equal_steps: lagged.unwrap_or(if estimate.is_some() { Estimate::Known } else { Estimate::None }),
             errors: stages..stages + tableau.error.len(),
             end_field: tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint),
@@ -375,10 +367,17 @@ pub trait Attempts: Sync {
     /// Where the state of the loop stands.
     fn slots(&self) -> &Slots;
 
-    /// Makes up to `count` attempts from `state`.
-    fn run(&self, count: u64, state: &mut [f64], work: &mut [f64]);
+    /// Length of that state: at least that of the slots.
+    fn state_len(&self) -> usize {
+        self.slots().count()
+    }
 
-    /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
+    /// Makes up to `count` attempts from `state`. The memory is that of the map at the state where they begin, and where they
+    /// end; what an attempt spends is counted by the map, unless it is that of [`Attempts::evaluations`].
+    fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace);
+
+    /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows; where every
+    /// attempt takes as many.
     fn evaluations(&self) -> u64;
 
     /// Adds what treating the results of so many accepted steps costs.

@@ -5,6 +5,7 @@ pub mod explicit_rk;
 pub mod map;
 pub mod repairs;
 
+pub mod collocation;
 pub mod composition;
 pub mod gauss;
 pub mod newmark;

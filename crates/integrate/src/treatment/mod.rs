@@ -21,7 +21,7 @@ use symmetric_projection::SymmetricProjection;
 pub fn projects_by_error(plan: &Plan) -> bool {
     match plan.metric {
         Metric::Error => true,
-        Metric::Auto => plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.order > 2),
+        Metric::Auto => plan.method.scheme.follows_fields() && plan.method.scheme.order > 2,
         Metric::Euclidean => false,
     }
 }

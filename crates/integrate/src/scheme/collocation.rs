@@ -1,0 +1,263 @@
+//! Gauss collocation with many stages, whose equations are solved by fixed-point iteration (HLW II.1.3, VIII.6.1): for
+//! problems that are not stiff, at high accuracy.
+//!
+//! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k P_k(2θ − 1), with
+//! W = L F of its values F at the nodes. Its integral from an end of the step gives the stages, Z = h A F, the start of the
+//! iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients tell how well
+//! the polynomial fits.
+
+use crate::vector::widest;
+use std::sync::OnceLock;
+
+/// |h λ| up to which the iteration is taken to converge well.
+pub const CONVERGES_TO: f64 = 1.2;
+
+/// A collocation method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collocation {
+    /// Number s of stages.
+    pub stages: usize,
+    /// The nodes c in (0, 1), ascending.
+    pub nodes: Vec<f64>,
+    /// A: Z_i = h Σ a_ij F_j.
+    pub sums: Vec<Vec<f64>>,
+    /// L: W_k = Σ L_kj F_j.
+    pub coefficients: Vec<Vec<f64>>,
+}
+
+/// An end of the step from which the integral of its polynomial is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Its start: for a state within the step.
+    Start,
+    /// Its end: for what may be expected of the next step.
+    End,
+}
+
+/// Four stages, order 8.
+pub fn gauss8() -> &'static Collocation {
+    static CELL: OnceLock<Collocation> = OnceLock::new();
+    CELL.get_or_init(|| Collocation::gauss(4))
+}
+
+/// Eight stages, order 16.
+pub fn gauss16() -> &'static Collocation {
+    static CELL: OnceLock<Collocation> = OnceLock::new();
+    CELL.get_or_init(|| Collocation::gauss(8))
+}
+
+impl Collocation {
+    /// The method of so many stages, computed in twice the precision: an error of a coefficient is the same in every step,
+    /// and adds up.
+    fn gauss(stages: usize) -> Collocation {
+        assert!(matches!(stages, 4 | 8), "the stages of one vector");
+        let s = stages as f64;
+        let node = |i: usize| {
+            let mut x = Double(-(std::f64::consts::PI * (4.0 * i as f64 + 3.0) / (4.0 * s + 2.0)).cos(), 0.0);
+            for _ in 0..6 {
+                let (value, slope) = value_and_slope(stages, x);
+                x = x + Double(-value.0 / slope.0, 0.0) + Double(-value.1 / slope.0, 0.0);
+            }
+            x
+        };
+        let x: Vec<Double> = (0..stages).map(node).collect();
+        let one = Double(1.0, 0.0);
+        // b = 1/((1 − x²) P'²) on the step.
+        let b = |x: Double| {
+            let (_, slope) = value_and_slope(stages, x);
+            one / ((one + -(x * x)) * slope * slope)
+        };
+        let polynomials: Vec<Vec<Double>> = x.iter().map(|&x| legendre(stages, x)).collect();
+        let weights: Vec<Double> = x.iter().map(|&x| b(x)).collect();
+        let coefficient = |k: usize, j: usize| weights[j] * polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0);
+        let half = Double(0.5, 0.0);
+        let integral = |k: usize, i: usize| match k {
+            0 => (x[i] + one) * half,
+            k => (polynomials[i][k + 1] + -polynomials[i][k - 1]) / Double(2.0 * (2.0 * k as f64 + 1.0), 0.0),
+        };
+        let sum = |i: usize, j: usize| {
+            (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j)).rounded()
+        };
+        Collocation {
+            stages,
+            nodes: x.iter().map(|&x| ((x + one) * half).rounded()).collect(),
+            sums: (0..stages).map(|i| (0..stages).map(|j| sum(i, j)).collect()).collect(),
+            coefficients: (0..stages).map(|k| (0..stages).map(|j| coefficient(k, j).rounded()).collect()).collect(),
+        }
+    }
+
+    /// Order of convergence, 2s.
+    pub fn order(&self) -> u32 {
+        2 * self.stages as u32
+    }
+
+    /// The integrals of the polynomials of a step from its start or end over `ratio` times the part of its length up to
+    /// each node, times `length`: of P_k up to node i at `out[k s + i]`.
+    pub fn reach(&self, from: From, ratio: f64, length: f64, out: &mut [f64]) {
+        let base = if from == From::Start { -1.0 } else { 1.0 };
+        match self.stages {
+            8 => reach::<8>(&self.nodes, base, ratio, length, out),
+            _ => reach::<4>(&self.nodes, base, ratio, length, out),
+        }
+    }
+}
+
+/// [`Collocation::reach`] of S stages, those of a polynomial side by side.
+fn reach<const S: usize>(nodes: &[f64], base: f64, ratio: f64, length: f64, out: &mut [f64]) {
+    let (Ok(nodes), (out, [])) = (<&[f64; S]>::try_from(nodes), out.as_chunks_mut::<S>()) else {
+        unreachable!("the numbers of a method with so many stages")
+    };
+    widest(
+        #[inline(always)]
+        || {
+            let x = nodes.map(|c| (2.0 * ratio).mul_add(c, base));
+            let (mut before, mut now) = ([1.0; S], x);
+            out[0] = nodes.map(|c| length * (ratio * c));
+            for (k, out) in out.iter_mut().enumerate().skip(1) {
+                let n = k as f64;
+                let (up, down, part) = ((2.0 * n + 1.0) / (n + 1.0), n / (n + 1.0), length / (4.0 * n + 2.0));
+                for i in 0..S {
+                    let next = (up * x[i]).mul_add(now[i], -(down * before[i]));
+                    out[i] = part * (next - before[i]);
+                    (before[i], now[i]) = (now[i], next);
+                }
+            }
+        },
+    );
+}
+
+/// P_0 … P_{n+1} at x.
+fn legendre(n: usize, x: Double) -> Vec<Double> {
+    let mut values = vec![Double(1.0, 0.0), x];
+    for k in 1..=n {
+        let (now, before) = (values[k], values[k - 1]);
+        let k = k as f64;
+        values.push((Double(2.0 * k + 1.0, 0.0) * x * now + -(Double(k, 0.0) * before)) / Double(k + 1.0, 0.0));
+    }
+    values
+}
+
+/// P_n and its derivative at x, by n (x P_n − P_{n−1})/(x² − 1).
+fn value_and_slope(n: usize, x: Double) -> (Double, Double) {
+    let values = legendre(n, x);
+    let slope = (x * values[n] + -values[n - 1]) * Double(n as f64, 0.0) / (x * x + Double(-1.0, 0.0));
+    (values[n], slope)
+}
+
+/// A number as the sum of two (Dekker, Numer. Math. 18 (1971) 224), good to about 30 digits.
+#[derive(Clone, Copy, Debug)]
+struct Double(f64, f64);
+
+impl Double {
+    fn rounded(self) -> f64 {
+        self.0 + self.1
+    }
+
+    fn of_sum(a: f64, b: f64) -> Double {
+        let sum = a + b;
+        let part = sum - a;
+        Double(sum, (a - (sum - part)) + (b - part))
+    }
+}
+
+impl std::ops::Add for Double {
+    type Output = Double;
+
+    fn add(self, other: Double) -> Double {
+        let sum = Double::of_sum(self.0, other.0);
+        Double::of_sum(sum.0, sum.1 + (self.1 + other.1))
+    }
+}
+
+impl std::ops::Neg for Double {
+    type Output = Double;
+
+    fn neg(self) -> Double {
+        Double(-self.0, -self.1)
+    }
+}
+
+impl std::ops::Mul for Double {
+    type Output = Double;
+
+    fn mul(self, other: Double) -> Double {
+        let product = self.0 * other.0;
+        let rest = self.0.mul_add(other.0, -product);
+        Double::of_sum(product, rest + (self.0 * other.1 + self.1 * other.0))
+    }
+}
+
+impl std::ops::Div for Double {
+    type Output = Double;
+
+    fn div(self, other: Double) -> Double {
+        let first = self.0 / other.0;
+        let rest = self + -(Double(first, 0.0) * other);
+        let second = rest.0 / other.0;
+        let rest = rest + -(Double(second, 0.0) * other);
+        Double::of_sum(first, second) + Double(rest.0 / other.0, 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coefficients_are_those_of_gauss() {
+        for method in [gauss8(), gauss16()] {
+            let (s, c, b) = (method.stages, &method.nodes, &method.coefficients[0]);
+            // Each number is rounded once; a sum of s of them below 1 is good to s roundings.
+            let tolerance = s as f64 * f64::EPSILON;
+            for power in 0..2 * s {
+                // B(2s): quadrature; C(s): collocation (HLW II.1 (1.11)).
+                let of =
+                    |weights: &[f64]| -> f64 { weights.iter().zip(c).map(|(w, c)| w * c.powi(power as i32)).sum() };
+                assert!((of(b) - 1.0 / (power + 1) as f64).abs() < tolerance, "B({power}) of {s} stages");
+                for (sums, c) in method.sums.iter().zip(c).filter(|_| power < s) {
+                    let exact = c.powi(power as i32 + 1) / (power + 1) as f64;
+                    assert!((of(sums) - exact).abs() < tolerance, "C({power}) of {s} stages");
+                }
+            }
+            // Symplectic (HLW VI.4 (4.3)) and symmetric.
+            for i in 0..s {
+                for j in 0..s {
+                    let m = b[i] * method.sums[i][j] + b[j] * method.sums[j][i] - b[i] * b[j];
+                    assert!(m.abs() < f64::EPSILON, "{m:e}");
+                    let mirrored = method.sums[s - 1 - i][s - 1 - j] + method.sums[i][j] - b[j];
+                    assert!(mirrored.abs() < 2.0 * f64::EPSILON, "{mirrored:e}");
+                }
+            }
+        }
+        // Abramowitz and Stegun, table 25.4: the outermost node and weight on [-1, 1].
+        let (x, w) = (0.960_289_856_497_536_2, 0.101_228_536_290_376_26);
+        assert!((2.0 * gauss16().nodes[7] - 1.0 - x).abs() <= f64::EPSILON);
+        assert!((2.0 * gauss16().coefficients[0][7] - w).abs() <= f64::EPSILON / 8.0);
+    }
+
+    /// Of a polynomial of degree s − 1 on one step, the integrals are exact wherever the next step lies.
+    #[test]
+    fn what_a_step_reaches_is_the_integral_of_its_polynomial() {
+        let method = gauss16();
+        let s = method.stages;
+        let f = |t: f64| 1.0 - 3.0 * t + t.powi(4) - 0.2 * t.powi(7);
+        let integral = |t: f64| t - 1.5 * t * t + t.powi(5) / 5.0 - 0.025 * t.powi(8);
+        let values: Vec<f64> = method.nodes.iter().map(|&c| f(c)).collect();
+        let w: Vec<f64> =
+            method.coefficients.iter().map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum()).collect();
+        for (from, start) in [(From::Start, 0.0), (From::End, 1.0)] {
+            for ratio in [1.0, 0.3, 2.0] {
+                let mut reach = vec![0.0; s * s];
+                method.reach(from, ratio, 1.0, &mut reach);
+                for (i, c) in method.nodes.iter().enumerate() {
+                    let found: f64 = (0..s).map(|k| w[k] * reach[k * s + i]).sum();
+                    let exact = integral(start + ratio * c) - integral(start);
+                    // A coefficient is a sum of s values below 4, weighted by 1 in all or less, and rounded s times.
+                    let reached: f64 = (0..s).map(|k| reach[k * s + i].abs()).sum();
+                    let tolerance = 4.0 * s as f64 * f64::EPSILON * reached;
+                    assert!((found - exact).abs() < tolerance, "{found} {exact}");
+                }
+            }
+        }
+    }
+}
