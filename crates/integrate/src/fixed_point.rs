@@ -448,8 +448,8 @@ impl Attempts for CollocationMap<'_> {
     }
 }
 
-/// What a failed iteration was for.
-const STAGES: &str = "the stages of the step";
+/// What a failed iteration looked for.
+const STAGES: &str = "a stage of the step";
 
 /// Stages as slices over a system, one behind the other.
 pub struct SliceStages<'a> {
