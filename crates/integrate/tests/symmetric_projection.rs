@@ -162,8 +162,9 @@ fn it_keeps_the_order_of_its_base() {
         let slope = errors.iter().map(|(h, e)| (h.ln() - mean_h) * (e.ln() - mean_e)).sum::<f64>()
             / errors.iter().map(|(h, _)| (h.ln() - mean_h).powi(2)).sum::<f64>();
         println!("{:>8} {slope:.2} {errors:?}", scheme.name);
-        let margin = if long { 1.5 } else { 0.35 };
-        assert!((slope - f64::from(scheme.order)).abs() < margin, "{}: {slope}", scheme.name);
+        let over = slope - f64::from(scheme.order);
+        // The longest steps whose iteration converges have errors of 1e-10 here, in which higher orders still weigh.
+        assert!(if long { over > -1.5 } else { over.abs() < 0.35 }, "{}: {slope}", scheme.name);
     }
 }
 
