@@ -38,6 +38,8 @@ pub struct Stop {
     pub too_far: f64,
     /// By how much changes have to shrink, once some have been made.
     pub contraction: f64,
+    /// Which part of a vector's largest square so far its scale has at least: what has decayed is not worth what it was.
+    pub decayed: f64,
 }
 
 /// What an iteration came to.
@@ -68,6 +70,8 @@ pub const ROUNDING: f64 = 1e-24;
 const TOO_FAR: f64 = 0.01;
 /// What such a first change counts in the control of steps: nearly as much as an error that is not accepted.
 const FAR: f64 = 0.95;
+/// Where steps go to rounding: the square of 10⁻⁸.
+const DECAYED: f64 = 1e-16;
 /// What is left of the iteration's error, as a part of the tolerance.
 const PART: f64 = 0.2;
 
@@ -181,7 +185,7 @@ impl<'a> CollocationMap<'a> {
         let (mut length, mut first) = (*memory.length, 0.0);
         // Once, or as often as something starts to move that the step before left at rest, which then has a scale.
         for _ in 0..=vectors.count() {
-            square_scales(vectors, s, x, memory.w, length, scales);
+            self.scales(x, memory.w, length, memory.sizes, scales);
             self.stages.start(step, memory.w, reach, scales, work);
             let iterated = self.stages.iterate(stop, work);
             *evaluations += u64::from(iterated.count) * s as u64;
@@ -198,6 +202,28 @@ impl<'a> CollocationMap<'a> {
             self.collocation.reach(From::Start, 1.0, h, reach);
         }
         Ok(first.sqrt())
+    }
+
+    /// 1/S² of every vector, S² = |x|² + h² Σ|W_k|² with floors: of its largest square so far, which `sizes` keeps, and for
+    /// those that rest while others of their family move; 0 where that is 0.
+    fn scales(&self, x: &[f64], w: &[f64], h: f64, sizes: &mut [f64], scales: &mut [f64]) {
+        let (vectors, s) = (self.system.vectors(), self.collocation.stages);
+        let square_of_h = h * h;
+        for (vector, (scale, size)) in scales.iter_mut().zip(sizes.iter_mut()).enumerate() {
+            let at = vectors.components_of(vector);
+            let moves: f64 = w[at.start * s..at.end * s].iter().map(|w| w * w).sum();
+            let x: f64 = x[at].iter().map(|x| x * x).sum();
+            *size = size.max(x);
+            *scale = (square_of_h * moves + x).max(self.stop.decayed * *size);
+        }
+        for family in vectors.families() {
+            let scales = &mut scales[family.vectors.clone()];
+            let floor = FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
+            for scale in scales {
+                let square = scale.max(floor);
+                *scale = if square >= f64::MIN_POSITIVE { 1.0 / square } else { 0.0 };
+            }
+        }
     }
 
     /// As if a step of the length h with the field at its end had come before.
@@ -222,22 +248,21 @@ pub struct Memory<'m> {
     pub w: &'m mut [f64],
     /// What rounding has lost of x.
     pub lost: &'m mut [f64],
+    /// The largest square of every vector so far.
+    pub sizes: &'m mut [f64],
     /// Its length, 0 where no step came before.
     pub length: &'m mut f64,
 }
 
 impl<'m> Memory<'m> {
-    /// The parts of it, for a state of length `n`.
-    pub fn of(collocation: &Collocation, n: usize, memory: &'m mut [f64]) -> Memory<'m> {
+    /// The parts of it, for states of `system`.
+    pub fn of(collocation: &Collocation, system: &dyn System, memory: &'m mut [f64]) -> Memory<'m> {
+        let n = system.dim();
         let (w, rest) = memory.split_at_mut(n * collocation.stages);
-        let (lost, length) = rest.split_at_mut(n);
-        Memory { w, lost, length: &mut length[0] }
+        let (lost, rest) = rest.split_at_mut(n);
+        let (sizes, length) = rest.split_at_mut(system.vectors().count());
+        Memory { w, lost, sizes, length: &mut length[0] }
     }
-}
-
-/// Length of what a step keeps for the next one, for a state of length `n`.
-pub fn memory_len(collocation: &Collocation, n: usize) -> usize {
-    n * (collocation.stages + 1) + 1
 }
 
 /// The last two coefficients: one alone vanishes by accident.
@@ -261,32 +286,15 @@ pub fn facts(collocation: &Collocation) -> Facts {
 /// When the iterations of `plan` end: at rounding, if its steps are equal.
 pub fn stop(plan: &Plan) -> Stop {
     match &plan.stepping {
-        Stepping::Fixed(_) => {
-            Stop { enough: UNIT_ROUND_OFF * UNIT_ROUND_OFF, too_far: f64::INFINITY, contraction: SLOWEST_CONTRACTION }
-        }
+        Stepping::Fixed(_) => Stop {
+            enough: UNIT_ROUND_OFF * UNIT_ROUND_OFF,
+            too_far: f64::INFINITY,
+            contraction: SLOWEST_CONTRACTION,
+            decayed: DECAYED,
+        },
         Stepping::Adaptive(adaptive) => {
             let enough = (PART * adaptive.rtol).max(UNIT_ROUND_OFF);
-            Stop { enough: enough * enough, too_far: TOO_FAR, contraction: CONTRACTION }
-        }
-    }
-}
-
-/// 1/S² of every vector, S² = |x|² + h² Σ|W_k|² with a floor for those that rest while others of their family move; 0
-/// where that is 0.
-pub fn square_scales(vectors: &Vectors, stages: usize, x: &[f64], w: &[f64], h: f64, scales: &mut [f64]) {
-    let square_of_h = h * h;
-    for (vector, scale) in scales.iter_mut().enumerate() {
-        let at = vectors.components_of(vector);
-        let moves: f64 = w[at.start * stages..at.end * stages].iter().map(|w| w * w).sum();
-        let x: f64 = x[at].iter().map(|x| x * x).sum();
-        *scale = square_of_h * moves + x;
-    }
-    for family in vectors.families() {
-        let scales = &mut scales[family.vectors.clone()];
-        let floor = FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
-        for scale in scales {
-            let square = scale.max(floor);
-            *scale = if square > 0.0 { 1.0 / square } else { 0.0 };
+            Stop { enough: enough * enough, too_far: TOO_FAR, contraction: CONTRACTION, decayed: 1.0 }
         }
     }
 }
@@ -328,7 +336,7 @@ impl StepMap for CollocationMap<'_> {
     }
 
     fn memory_len(&self) -> usize {
-        memory_len(self.collocation, self.system.dim())
+        self.system.dim() * (self.collocation.stages + 1) + self.system.vectors().count() + 1
     }
 
     fn takes_first_stage(&self) -> bool {
@@ -337,7 +345,7 @@ impl StepMap for CollocationMap<'_> {
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
         let Workspace { kept, memory, cost, work } = workspace;
-        let mut memory = Memory::of(self.collocation, self.system.dim(), memory);
+        let mut memory = Memory::of(self.collocation, self.system, memory);
         let solved = self.solve(step, &mut memory, work, &mut cost.field);
         let not_solved = |Iterated { count, change, .. }| NoStep::NotSolved {
             iterations: count,
@@ -377,7 +385,8 @@ impl StepMap for CollocationMap<'_> {
         let (reach, scales) = own.split_at_mut(s * s);
         let (w, work) = work.split_at_mut(x.len() * s);
         w.copy_from_slice(&workspace.memory[..w.len()]);
-        square_scales(self.system.vectors(), s, x, w, h, scales);
+        let sizes = Memory::of(self.collocation, self.system, workspace.memory).sizes;
+        self.scales(x, w, h, sizes, scales);
         self.collocation.reach(From::Start, theta, h, reach);
         self.stages.start(StepFrom { t, h: theta * h, x }, w, reach, scales, work);
         let iterated = self.stages.iterate(Stop { too_far: f64::INFINITY, ..self.stop }, work);

@@ -267,3 +267,23 @@ fn a_step_needs_no_tableau() {
     let orders: Vec<f64> = lengths.windows(2).map(|h| (end(h[0]) / end(h[1])).log2()).collect();
     assert!(orders.iter().all(|order| (7.2..9.2).contains(order)), "{orders:?}");
 }
+
+/// A part of the state that has decayed below all numbers is small, not a scale of its own: the stages of an implicit step
+/// are found all the same.
+#[test]
+fn what_has_decayed_holds_up_no_iteration() {
+    let system = FnSystem::new(2, |_, x: &[f64], dx: &mut [f64]| {
+        dx.copy_from_slice(&[-1000.0 * x[0], x[0] - x[1]]);
+    });
+    for scheme in ["gauss8", "gauss16"] {
+        for plan in [
+            Plan::adaptive(method(scheme), 0.0, 3.0, 1e-9, 0.0).unwrap(),
+            Plan::fixed(method(scheme), 0.0, 3.0, 1e-3).unwrap(),
+        ] {
+            let (state, _) = finish(&plan, &system, &[1.0, 1.0]);
+            // e⁻¹⁰⁰⁰ᵗ is 0 in doubles long before; y = (1 + 1/999) e⁻ᵗ then.
+            let exact = (1.0 + 1.0 / 999.0) * (-3f64).exp();
+            assert!(state.x[0].abs() < 1e-9 && (state.x[1] - exact).abs() < 1e-9, "{scheme}: {:?} {exact}", state.x);
+        }
+    }
+}
