@@ -13,7 +13,7 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepFrom, StepMap, TableauMap, Workspace,
+    self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
 };
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
@@ -208,7 +208,17 @@ impl Repeated {
     }
 
     fn work_len(&self) -> usize {
-        self.len + self.kernel.work_len()
+        (1 + KEPT_STATES) * self.len + self.kernel.work_len()
+    }
+}
+
+impl StateLoop for Repeated {
+    fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
+        self.kernel.iterate(state, steps.end - steps.start, work);
+    }
+
+    fn run_keeping(&self, states: &mut [f64], _first: u64, work: &mut [f64]) {
+        self.kernel.iterate_keeping(states, work);
     }
 }
 
@@ -223,7 +233,8 @@ impl Blocks for Repeated {
         work: &mut [f64],
     ) -> bool {
         let (n, groups) = (x.len(), largest.len());
-        let (state, work) = work.split_at_mut(self.len);
+        let (states, work) = work.split_at_mut((1 + KEPT_STATES) * self.len);
+        let state = &mut states[..self.len];
         state[..n].copy_from_slice(x);
         state[n..n + groups].fill(0.0);
         let carried = n + groups..n + groups + self.carried;
@@ -237,11 +248,10 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let places = LoopPlaces { len: self.len, x: 0..n, carried: 0..0, start: 0..0 };
         let mut outputs = carry.outputs;
-        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
-            self.kernel.iterate(state, steps.end - steps.start, work);
-        });
+        outputs.along(first..first + count, (states, &places), &[], (self, work));
+        let state = &mut states[..self.len];
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
