@@ -13,7 +13,7 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Blocks, Carry, Facts, LoopPlaces, NoStep, StepFrom, StepMap, TableauMap, Workspace,
+    self, Blocks, Carry, Facts, LoopState, NoStep, StepFrom, StepMap, TableauMap, Workspace,
 };
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
@@ -237,31 +237,45 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        let places = LoopPlaces { x: 0..n, carried: 0..0, start: 0..0 };
+        let mut looped = Looped { repeated: self, n, state: &mut *state, work };
         let mut outputs = carry.outputs;
-        outputs.along(first..first + count, (state, &places), &[], |state, steps| {
-            self.kernel.iterate(state, steps.end - steps.start, work);
-        });
+        outputs.along(first..first + count, &mut looped);
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
-        match self.mend {
-            Some(Mend::Projects { .. }) => unsettled == 0.0,
-            _ => {
-                *carry.innovation = unsettled;
-                true
+        if let Some(Mend::Projects { .. }) = self.mend {
+            if unsettled != 0.0 {
+                return false;
             }
+        } else {
+            *carry.innovation = unsettled;
         }
+        carry.cost.field += count * self.evaluations;
+        if let Some(mend) = self.mend {
+            mend.count(count, carry.cost);
+        }
+        true
+    }
+}
+
+/// Such a loop under way.
+struct Looped<'a> {
+    repeated: &'a Repeated,
+    /// Length of x.
+    n: usize,
+    state: &'a mut [f64],
+    work: &'a mut [f64],
+}
+
+impl LoopState for Looped<'_> {
+    fn run(&mut self, steps: Range<u64>) {
+        self.repeated.kernel.iterate(self.state, steps.end - steps.start, self.work);
     }
 
-    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
-        let steps = steps.end - steps.start;
-        cost.field += steps * self.evaluations;
-        if let Some(mend) = self.mend {
-            mend.count(steps, cost);
-        }
+    fn keep(&self, x: &mut [f64], _memory: &mut [f64]) {
+        x[..self.n].copy_from_slice(&self.state[..self.n]);
     }
 }
 

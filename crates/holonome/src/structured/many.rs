@@ -13,7 +13,7 @@ use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
 use holonome_integrate::phase_space::Watched;
-use holonome_integrate::scheme::map::{Blocks, Carry, LoopPlaces};
+use holonome_integrate::scheme::map::{Blocks, Carry, LoopState};
 use holonome_integrate::state::Cost;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::fuse::fuse;
@@ -421,6 +421,15 @@ impl Many {
         &state[rows.residual * k..(rows.residual + 1) * k]
     }
 
+    /// Adds what the steps of these numbers cost.
+    pub fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        let begun = self.first_of(&steps);
+        if let Some((_, takes)) = &self.tapes.first {
+            takes.count(begun, cost);
+        }
+        self.tapes.takes.count(steps.end - steps.start - begun, cost);
+    }
+
     /// Makes the steps of these numbers in the state of a loop.
     fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
         let begun = self.first_of(&steps);
@@ -443,22 +452,16 @@ impl Blocks for Many {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let rows = &self.tapes.rows;
-        let places = LoopPlaces { x: rows.x.clone(), carried: rows.carried.clone(), start: rows.starts.clone() };
-        let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
+        let (carried, unchanged) = carry.memory.split_at_mut(self.tapes.rows.carried.len());
         let (mut outputs, lanes) = (carry.outputs, Lanes { x, carried, largest, starts: &mut [] });
         let residuals = self.in_loops(first..first + count, lanes, work, |state, steps, work| {
-            outputs.along(steps, (state, &places), unchanged, |state, steps| self.run(state, steps, work));
+            outputs.along(steps, &mut Looped { many: self, state, work, unchanged });
         });
-        residuals.iter().all(|residual| *residual <= 1.0)
-    }
-
-    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
-        let begun = self.first_of(&steps);
-        if let Some((_, takes)) = &self.tapes.first {
-            takes.count(begun, cost);
+        let good = residuals.iter().all(|residual| *residual <= 1.0);
+        if good {
+            self.count(first..first + count, carry.cost);
         }
-        self.tapes.takes.count(steps.end - steps.start - begun, cost);
+        good
     }
 
     fn makes_first_steps(&self) -> bool {
@@ -471,6 +474,35 @@ impl Blocks for Many {
 
     fn multipliers(&self, around: (f64, f64), start: &[f64], memory: &[f64], lambda: &mut [f64]) {
         self.multipliers.put(around, start, memory, lambda);
+    }
+}
+
+/// A loop under way, in one lane.
+struct Looped<'a> {
+    many: &'a Many,
+    state: &'a mut [f64],
+    work: &'a mut [f64],
+    /// What the map carries behind what the steps change.
+    unchanged: &'a [f64],
+}
+
+impl LoopState for Looped<'_> {
+    fn run(&mut self, steps: Range<u64>) {
+        self.many.run(self.state, steps, self.work);
+    }
+
+    fn keep(&self, x: &mut [f64], memory: &mut [f64]) {
+        let rows = self.many.rows();
+        x[..rows.x.len()].copy_from_slice(&self.state[rows.x.clone()]);
+        if !memory.is_empty() {
+            let (carried, rest) = memory.split_at_mut(rows.carried.len());
+            carried.copy_from_slice(&self.state[rows.carried.clone()]);
+            rest.copy_from_slice(self.unchanged);
+        }
+    }
+
+    fn keep_start(&self, start: &mut [f64]) {
+        start.copy_from_slice(&self.state[self.many.rows().starts.clone()][..start.len()]);
     }
 }
 

@@ -227,6 +227,8 @@ pub struct Carry<'a> {
     pub scales: &'a mut [f64],
     /// The largest square of an innovation of these steps.
     pub innovation: &'a mut f64,
+    /// Receives what these steps cost, where they are good.
+    pub cost: &'a mut Cost,
     /// The states to be kept on the way.
     pub outputs: Outputs<'a>,
 }
@@ -247,14 +249,16 @@ pub struct Outputs<'a> {
     pub starts: &'a mut [f64],
 }
 
-/// Where the numbers of a run stand in the state of a loop.
-pub struct LoopPlaces {
-    /// x.
-    pub x: Range<usize>,
-    /// What the map carries.
-    pub carried: Range<usize>,
-    /// What the last step has found at its start.
-    pub start: Range<usize>,
+/// The state of a loop of steps.
+pub trait LoopState {
+    /// Makes the steps of these numbers.
+    fn run(&mut self, steps: Range<u64>);
+
+    /// Puts x there, and what the map carries, if there is room for that.
+    fn keep(&self, x: &mut [f64], memory: &mut [f64]);
+
+    /// Puts what the last step has found at its start.
+    fn keep_start(&self, _start: &mut [f64]) {}
 }
 
 impl Outputs<'_> {
@@ -292,39 +296,26 @@ impl Outputs<'_> {
         }
     }
 
-    /// Lets `run` make `steps` in the `state` of a loop, in parts between which the outputs are kept. What the map carries
-    /// and the loop does not change stands in `unchanged`.
-    pub fn along(
-        &mut self,
-        steps: Range<u64>,
-        (state, at): (&mut [f64], &LoopPlaces),
-        unchanged: &[f64],
-        mut run: impl FnMut(&mut [f64], Range<u64>),
-    ) {
+    /// Makes `steps` in a loop, in parts between which the outputs are kept.
+    pub fn along(&mut self, steps: Range<u64>, state: &mut impl LoopState) {
         let (mut made, count) = (steps.start, self.after.len());
         for (k, &after) in self.after.iter().enumerate() {
             if made < after {
-                run(state, made..after);
+                state.run(made..after);
                 made = after;
             }
-            self.x[k * self.stride..][..at.x.len()].copy_from_slice(&state[at.x.clone()]);
-            let memory = Outputs::part(self.memory, k, count);
-            if !memory.is_empty() {
-                let (carried, rest) = memory.split_at_mut(at.carried.len());
-                carried.copy_from_slice(&state[at.carried.clone()]);
-                rest.copy_from_slice(unchanged);
-            }
+            state.keep(&mut self.x[k * self.stride..], Outputs::part(self.memory, k, count));
             let start = Outputs::part(self.starts, k, count);
             if after == steps.end {
                 start.fill(f64::NAN);
             } else if !start.is_empty() {
-                run(state, after..after + 1);
+                state.run(after..after + 1);
                 made = after + 1;
-                start.copy_from_slice(&state[at.start.clone()][..start.len()]);
+                state.keep_start(start);
             }
         }
         if made < steps.end {
-            run(state, made..steps.end);
+            state.run(made..steps.end);
         }
     }
 }
@@ -341,8 +332,10 @@ pub trait Blocks: Sync {
     fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
     -> bool;
 
-    /// Adds what the steps of these numbers cost.
-    fn count(&self, steps: Range<u64>, cost: &mut Cost);
+    /// How many steps may be made in one go, so that nobody has to wait.
+    fn longest(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Whether it makes the first steps of a run as well as others, which follow steps that tell where to look for
     /// solutions.

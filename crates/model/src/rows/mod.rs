@@ -21,6 +21,7 @@ pub use layout::{Family, Layout};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::SEGMENT_LANES;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
@@ -219,6 +220,11 @@ impl RowProgram {
         }
         let pieces = self.pieces.iter().map(|piece| piece.in_columns(layout)).collect();
         RowProgram { pieces, alone: Arc::clone(&self.alone), layout: Some(Arc::clone(layout)), ..*self }
+    }
+
+    /// The same program, over a state that is split into these columns, with room behind for the last vector of a loop.
+    pub fn over_columns(&self, layout: &Arc<Layout>) -> RowProgram {
+        RowProgram { layout: None, states: self.states + SEGMENT_LANES, ..self.in_columns(layout) }
     }
 
     /// Where the rows of a piece put their outputs one behind the other, with nothing to add them to.
