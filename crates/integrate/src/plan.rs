@@ -390,6 +390,13 @@ impl FixedSteps {
             _ => self.h,
         }
     }
+
+    /// The lengths of the steps before and after the state after `step` steps; 0 where there is none.
+    pub(crate) fn lengths_around(&self, t0: f64, step: u64) -> (f64, f64) {
+        let before = if step == 0 { 0.0 } else { self.length(t0, step - 1) };
+        let after = if step == self.count() { 0.0 } else { self.length(t0, step) };
+        (before, after)
+    }
 }
 
 /// Room for about so many output times.

@@ -8,13 +8,21 @@
 //! 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every vector were as large as it has been.
 
 use crate::system::{Group, Invariants, System};
+use std::ops::Range;
 
 /// Of so many samples of a run the terms are measured, evenly spread: their size changes little.
 const MEASURED: usize = 128;
 
-/// Whether the terms are measured at output `index` of `count`; at both ends always.
+/// At which of these outputs, of `count`, the terms are measured: among others at the first and the last one of all.
+pub fn measured(outputs: Range<usize>, count: usize) -> impl Iterator<Item = usize> {
+    let (every, last) = (count.div_ceil(MEASURED).max(1), count.saturating_sub(1));
+    let spread = (outputs.start.next_multiple_of(every)..outputs.end.min(last)).step_by(every);
+    spread.chain(outputs.contains(&last).then_some(last))
+}
+
+/// Whether they are at output `index`.
 pub fn is_measured(index: usize, count: usize) -> bool {
-    index + 1 == count || index.is_multiple_of(count.div_ceil(MEASURED).max(1))
+    measured(index..index + 1, count).next().is_some()
 }
 
 /// Steps from step `step` to the next one at which the terms are measured.
@@ -97,9 +105,10 @@ mod tests {
     #[test]
     fn long_runs_are_measured_at_both_ends_and_now_and_then() {
         for count in [2, 3, 127, 128, 129, 1001, 1_000_000] {
-            let measured = (0..count).filter(|&k| is_measured(k, count)).count();
+            let all = measured(0..count, count).count();
+            assert!((0..count).filter(|&k| is_measured(k, count)).eq(measured(0..count, count)));
             assert!(is_measured(0, count) && is_measured(count - 1, count));
-            assert!(measured <= MEASURED + 1 && measured >= count.min(MEASURED / 2), "{measured} of {count}");
+            assert!(all <= MEASURED + 1 && all >= count.min(MEASURED / 2), "{all} of {count}");
         }
     }
 }

@@ -91,6 +91,29 @@ pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
     }
 }
 
+/// Copies the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either array.
+pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [f64], usize)) {
+    /// Rows of a length that is known beforehand take a few moves each, not a call.
+    fn short<const N: usize>(rows: usize, (from, apart): (&[f64], usize), (to, onto): (&mut [f64], usize)) {
+        for (to, from) in to.chunks_mut(onto).zip(from.chunks(apart)).take(rows) {
+            to[..N].copy_from_slice(&from[..N]);
+        }
+    }
+    match len {
+        0 => {}
+        1 => short::<1>(rows, from, to),
+        2 => short::<2>(rows, from, to),
+        3 => short::<3>(rows, from, to),
+        4 => short::<4>(rows, from, to),
+        6 => short::<6>(rows, from, to),
+        _ => {
+            for (to, from) in to.0.chunks_mut(to.1).zip(from.0.chunks(from.1)).take(rows) {
+                to[..len].copy_from_slice(&from[..len]);
+            }
+        }
+    }
+}
+
 /// Copies `one` into lane `lane` of `all`.
 #[inline]
 pub fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {

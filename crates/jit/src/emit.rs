@@ -70,10 +70,17 @@ impl Shape {
     }
 }
 
-/// Code that runs the steps once.
-pub(crate) fn run(steps: &Steps, shape: Shape) -> Emitted {
+/// Code that runs the steps once; or, of maps of so many states to themselves that raise no flags, `count` > 0 times, from
+/// each state to one behind it.
+pub(crate) fn run(steps: &Steps, shape: Shape, states: Option<usize>) -> Emitted {
     let mut e = Emitter::new(steps, shape, false);
+    let head = states.map(|_| e.assembler.label());
     e.steps(&steps.list);
+    if let (Some(head), Some(states)) = (head, states) {
+        let bytes = i32::try_from(8 * states * shape.lanes).expect("states are within reach");
+        [General::Rdi, General::Rcx].into_iter().for_each(|pointer| e.assembler.advance(pointer, bytes));
+        e.assembler.count_down(General::R9, head);
+    }
     let flags = steps.flags.iter().map(|&flag| e.in_register(flag, NEVER, steps.list.len() as u32)).collect();
     e.leave(flags)
 }

@@ -8,7 +8,7 @@ use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
 use holonome_model::graph::interpret::{
     Backend, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop,
-    SegmentPlace, SegmentPlaces, sum_of_lanes,
+    SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
@@ -97,8 +97,10 @@ impl Backend for MachineCode {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Assembled {
-    /// Evaluates once.
+    /// Evaluates once, or goes on from each state to the next.
     pub run: Vec<u8>,
+    /// Whether it does the latter.
+    pub chains: bool,
     /// Evaluates in a loop, if the tape is a map of its states to themselves.
     pub iterate: Option<Vec<u8>>,
     /// Lanes that one call computes.
@@ -122,6 +124,7 @@ pub fn assemble(tape: &Tape, isa: Isa, lanes: usize) -> Result<Assembled, Refuse
             .map(|s| s * parts.shape.width.numbers()),
         bias: parts.shape.bias(),
         run: parts.run.bytes,
+        chains: parts.chains,
         iterate: parts.iterate.map(|i| i.bytes),
     })
 }
@@ -131,6 +134,8 @@ struct Parts {
     prologue: Prologue,
     shape: Shape,
     run: Emitted,
+    /// Whether `run` goes on from each state to the next.
+    chains: bool,
     iterate: Option<Emitted>,
     repairs: bool,
 }
@@ -146,7 +151,6 @@ impl Parts {
             return Err(Refused { reason: "the formulas are too long for machine code".to_string() });
         }
         let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
-        let run = emit::run(&analysis.run(), shape);
         // Single evaluations do not know when to stop.
         let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
         let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && short;
@@ -154,7 +158,9 @@ impl Parts {
         let registers = isa.registers() / 2;
         let iterate = loops.then(|| emit::iterate(&analysis.iterate(registers), shape));
         let repairs = analysis.repairs();
-        Ok(Parts { prologue, shape, run, iterate, repairs })
+        let chains = loops && !repairs && tape.outputs.len() == tape.states && tape.states > 0;
+        let run = emit::run(&analysis.run(), shape, chains.then_some(tape.states));
+        Ok(Parts { prologue, shape, run, chains, iterate, repairs })
     }
 }
 
@@ -168,6 +174,8 @@ struct Compiled {
     /// Numbers of scratch for spilled values.
     spills: usize,
     memory: Executable,
+    /// Whether its start goes on from each state to the next.
+    chains: bool,
     /// Where in it the loop starts.
     iterate: Option<usize>,
     /// Lanes that one call computes, and by how many bytes its pointers stand behind the arrays.
@@ -179,7 +187,7 @@ struct Compiled {
 
 impl Compiled {
     fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Compiled, Refused> {
-        let Parts { prologue, shape, run, iterate, repairs } = Parts::new(tape, isa, lanes)?;
+        let Parts { prologue, shape, run, chains, iterate, repairs } = Parts::new(tape, isa, lanes)?;
         let spills = run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
         let mut bytes = run.bytes;
         let iterate = iterate.map(|i| {
@@ -198,6 +206,7 @@ impl Compiled {
             reads_time: tape.reads_time(),
             spills,
             memory,
+            chains,
             iterate,
             together: shape.together(),
             bias: shape.bias() as usize,
@@ -322,6 +331,24 @@ impl Kernel for Compiled {
             x[..states].copy_from_slice(&kept[..states]);
             exact.iterate(bound, x, count, work);
         }
+    }
+
+    fn iterate_keeping(&self, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
+        if !self.chains {
+            return keep_one_by_one(self, bound, states, work);
+        }
+        self.check(bound, states, work);
+        let len = self.states * self.shape.lanes;
+        let count = states.len() / len - 1;
+        if count == 0 {
+            return;
+        }
+        let first = first_aligned(work);
+        let scratch = &mut work[first..];
+        let x = states.as_mut_ptr();
+        // SAFETY: the entry at the start goes on; it reads `count` states from the first one on and writes as many from the
+        // second one on, all of which exist; the tape reads no time, and the scratch is long enough as in `run`.
+        unsafe { self.call(0, [x, x, bound.as_ptr()], x.add(len), scratch.as_mut_ptr(), count as u64) };
     }
 }
 

@@ -71,6 +71,11 @@ impl Bound {
         self.kernel.iterate(x, count, work);
     }
 
+    /// Applies it to the first of `states`, and to what comes out of that, and so on: each behind the other.
+    pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
+        self.kernel.iterate_keeping(states, work);
+    }
+
     /// How many numbers it gives.
     pub fn outputs(&self) -> usize {
         self.kernel.outputs()
@@ -151,6 +156,11 @@ impl WideBound {
     /// Applies the map x ↦ outputs `count` times in every lane.
     pub fn iterate(&self, x: &mut [f64], count: u64, work: &mut [f64]) {
         self.kernel.iterate(&self.values, x, count, work);
+    }
+
+    /// Applies it to the first of `states`, and to what comes out of that, and so on: each behind the other.
+    pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
+        self.kernel.iterate_keeping(&self.values, states, work);
     }
 }
 

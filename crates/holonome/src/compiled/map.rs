@@ -13,7 +13,7 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Blocks, Carry, Facts, LoopState, NoStep, StepFrom, StepMap, TableauMap, Workspace,
+    self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
 };
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
@@ -208,7 +208,17 @@ impl Repeated {
     }
 
     fn work_len(&self) -> usize {
-        self.len + self.kernel.work_len()
+        (1 + KEPT_STATES) * self.len + self.kernel.work_len()
+    }
+}
+
+impl StateLoop for Repeated {
+    fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
+        self.kernel.iterate(state, steps.end - steps.start, work);
+    }
+
+    fn run_keeping(&self, states: &mut [f64], _first: u64, work: &mut [f64]) {
+        self.kernel.iterate_keeping(states, work);
     }
 }
 
@@ -223,7 +233,8 @@ impl Blocks for Repeated {
         work: &mut [f64],
     ) -> bool {
         let (n, groups) = (x.len(), largest.len());
-        let (state, work) = work.split_at_mut(self.len);
+        let (states, work) = work.split_at_mut((1 + KEPT_STATES) * self.len);
+        let state = &mut states[..self.len];
         state[..n].copy_from_slice(x);
         state[n..n + groups].fill(0.0);
         let carried = n + groups..n + groups + self.carried;
@@ -237,45 +248,25 @@ impl Blocks for Repeated {
         if let Some(number) = rest.next() {
             *number = first as f64;
         }
-        let mut looped = Looped { repeated: self, n, state: &mut *state, work };
+        let places = LoopPlaces { len: self.len, x: 0..n, carried: 0..0, start: 0..0 };
         let mut outputs = carry.outputs;
-        outputs.along(first..first + count, &mut looped);
+        outputs.along(first..first + count, (states, &places), &[], (self, work));
+        let state = &mut states[..self.len];
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         carry.scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
-        if let Some(Mend::Projects { .. }) = self.mend {
-            if unsettled != 0.0 {
-                return false;
-            }
-        } else {
-            *carry.innovation = unsettled;
+        match self.mend {
+            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
+            Some(Mend::Projects { .. }) => {}
+            _ => *carry.innovation = unsettled,
         }
         carry.cost.field += count * self.evaluations;
         if let Some(mend) = self.mend {
             mend.count(count, carry.cost);
         }
         true
-    }
-}
-
-/// Such a loop under way.
-struct Looped<'a> {
-    repeated: &'a Repeated,
-    /// Length of x.
-    n: usize,
-    state: &'a mut [f64],
-    work: &'a mut [f64],
-}
-
-impl LoopState for Looped<'_> {
-    fn run(&mut self, steps: Range<u64>) {
-        self.repeated.kernel.iterate(self.state, steps.end - steps.start, self.work);
-    }
-
-    fn keep(&self, x: &mut [f64], _memory: &mut [f64]) {
-        x[..self.n].copy_from_slice(&self.state[..self.n]);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::compiled::{CompiledSystem, WideBound, WideWatch};
 use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
+use holonome_integrate::vector::copy_rows;
 
 /// The kernels in lanes, and what they found.
 pub(crate) struct Batch {
@@ -77,9 +78,7 @@ impl Batch {
         let places = recorded.arrays.iter().map(|array| (array.place, array.first, array.len));
         for (column, (place, first, len)) in self.columns.iter_mut().zip(places) {
             if place == Place::State && len > 0 && first + len <= width {
-                for (row, x) in column.chunks_exact_mut(len).zip(x.chunks_exact(width)) {
-                    row.copy_from_slice(&x[first..first + len]);
-                }
+                copy_rows((count, len), (&x[first..], width), (column, len));
             }
         }
         for first in (0..count).step_by(lanes) {

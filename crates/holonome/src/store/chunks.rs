@@ -4,6 +4,7 @@ use super::checksum;
 use super::error::StoreError;
 use super::files;
 use super::schema::Series;
+use holonome_integrate::system::all_finite;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -203,10 +204,13 @@ impl ChunkWriter {
         let numbers = count * self.row;
         let start = self.filled * self.row * NUMBER_BYTES;
         let bytes = &mut self.page.bytes[start..start + numbers * NUMBER_BYTES];
-        for (bytes, &number) in bytes.as_chunks_mut::<NUMBER_BYTES>().0.iter_mut().zip(&rows[..numbers]) {
+        let (rows, bytes) = (&rows[..numbers], bytes.as_chunks_mut::<NUMBER_BYTES>().0.iter_mut());
+        if all_finite(rows) {
+            bytes.zip(rows).for_each(|(bytes, number)| *bytes = number.to_le_bytes());
+        } else {
             // Which NaN an operation gives differs between processors; a store holds one of them.
-            let number = if number.is_nan() { f64::NAN } else { number };
-            *bytes = number.to_le_bytes();
+            let same = |number: f64| if number.is_nan() { f64::NAN } else { number };
+            bytes.zip(rows).for_each(|(bytes, &number)| *bytes = same(number).to_le_bytes());
         }
         self.filled += count;
         self.dirty = true;

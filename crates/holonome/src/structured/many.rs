@@ -13,7 +13,7 @@ use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
 use holonome_integrate::phase_space::Watched;
-use holonome_integrate::scheme::map::{Blocks, Carry, LoopState};
+use holonome_integrate::scheme::map::{Blocks, Carry, KEPT_STATES, LoopPlaces, StateLoop};
 use holonome_integrate::state::Cost;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::fuse::fuse;
@@ -127,6 +127,17 @@ impl Pieces {
         }
         for _ in 0..steps {
             self.0.iter().for_each(|(piece, times)| piece.iterate(rows, *times, work));
+        }
+    }
+
+    /// Makes a step from each state of `len` rows to the next.
+    fn iterate_keeping(&self, states: &mut [f64], len: usize, work: &mut [f64]) {
+        if let [(piece, 1)] = &self.0[..] {
+            return piece.iterate_keeping(states, work);
+        }
+        for at in (len..states.len()).step_by(len) {
+            states.copy_within(at - len..at, at);
+            self.iterate(&mut states[at..at + len], 1, work);
         }
     }
 }
@@ -377,7 +388,12 @@ impl Many {
     /// Scratch needed.
     pub fn work_len(&self) -> usize {
         let first = self.first.as_ref().map_or(0, Pieces::work_len);
-        self.tapes.rows.count() * self.lanes + self.steps.work_len().max(first)
+        self.states() * self.tapes.rows.count() * self.lanes + self.steps.work_len().max(first)
+    }
+
+    /// For how many states there is room in the scratch: a run keeps some on its way.
+    fn states(&self) -> usize {
+        if self.lanes == 1 { 1 + KEPT_STATES } else { 1 }
     }
 
     /// How many of these steps belong to the first ones of a run, which have a loop of their own.
@@ -386,39 +402,6 @@ impl Many {
             Some(_) => super::program::FIRST_STEPS.min(steps.end).saturating_sub(steps.start),
             None => 0,
         }
-    }
-
-    /// Makes the steps of these numbers in every lane; gives the largest residuals, up to 1 where all steps are good.
-    pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
-        self.in_loops(steps, lanes, work, |state, steps, work| self.run(state, steps, work))
-    }
-
-    /// Puts the lanes where a loop finds them, lets `run` make its steps, and takes what these came to.
-    fn in_loops<'w>(
-        &self,
-        steps: Range<u64>,
-        lanes: Lanes,
-        work: &'w mut [f64],
-        run: impl FnOnce(&mut [f64], Range<u64>, &mut [f64]),
-    ) -> &'w [f64] {
-        let (k, rows) = (self.lanes, &self.tapes.rows);
-        let of = |rows: &Range<usize>| rows.start * k..rows.end * k;
-        let (state, work) = work.split_at_mut(rows.count() * k);
-        state[of(&rows.x)].copy_from_slice(lanes.x);
-        state[rows.largest.start * k..(rows.residual + 1) * k].fill(0.0);
-        state[of(&rows.carried)].copy_from_slice(lanes.carried);
-        state[of(&rows.starts)].fill(0.0);
-        state[of(&rows.references)].copy_from_slice(&self.references);
-        if let Some(number) = rows.number {
-            state[number * k..(number + 1) * k].fill(steps.start as f64);
-        }
-        run(state, steps, work);
-        lanes.x.copy_from_slice(&state[of(&rows.x)]);
-        lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
-        self.watching.finish(lanes.largest, k);
-        lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
-        lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
-        &state[rows.residual * k..(rows.residual + 1) * k]
     }
 
     /// Adds what the steps of these numbers cost.
@@ -430,7 +413,45 @@ impl Many {
         self.tapes.takes.count(steps.end - steps.start - begun, cost);
     }
 
-    /// Makes the steps of these numbers in the state of a loop.
+    /// Makes the steps of these numbers in every lane; gives the largest residuals, up to 1 where all steps are good.
+    pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
+        let len = self.tapes.rows.count() * self.lanes;
+        self.in_loops(steps, lanes, work, |states, steps, work| self.run(&mut states[..len], steps, work))
+    }
+
+    /// Puts the lanes where a loop finds them, in the first of [`Many::states`], lets `run` make its steps, and takes what
+    /// these came to.
+    fn in_loops<'w>(
+        &self,
+        steps: Range<u64>,
+        lanes: Lanes,
+        work: &'w mut [f64],
+        run: impl FnOnce(&mut [f64], Range<u64>, &mut [f64]),
+    ) -> &'w [f64] {
+        let (k, rows) = (self.lanes, &self.tapes.rows);
+        let of = |rows: &Range<usize>| rows.start * k..rows.end * k;
+        let (states, work) = work.split_at_mut(self.states() * rows.count() * k);
+        let state = &mut states[..rows.count() * k];
+        state[of(&rows.x)].copy_from_slice(lanes.x);
+        state[rows.largest.start * k..(rows.residual + 1) * k].fill(0.0);
+        state[of(&rows.carried)].copy_from_slice(lanes.carried);
+        state[of(&rows.starts)].fill(0.0);
+        state[of(&rows.references)].copy_from_slice(&self.references);
+        if let Some(number) = rows.number {
+            state[number * k..(number + 1) * k].fill(steps.start as f64);
+        }
+        run(states, steps, work);
+        let state = &states[..rows.count() * k];
+        lanes.x.copy_from_slice(&state[of(&rows.x)]);
+        lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
+        self.watching.finish(lanes.largest, k);
+        lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
+        lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
+        &state[rows.residual * k..(rows.residual + 1) * k]
+    }
+}
+
+impl StateLoop for Many {
     fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
         let begun = self.first_of(&steps);
         if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
@@ -439,6 +460,16 @@ impl Many {
         if steps.end - steps.start > begun {
             self.steps.iterate(state, steps.end - steps.start - begun, work);
         }
+    }
+
+    fn run_keeping(&self, states: &mut [f64], first: u64, work: &mut [f64]) {
+        let len = self.tapes.rows.count() * self.lanes;
+        let steps = first..first + (states.len() / len - 1) as u64;
+        let begun = self.first_of(&steps) as usize;
+        if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
+            first.iterate_keeping(&mut states[..(begun + 1) * len], len, work);
+        }
+        self.steps.iterate_keeping(&mut states[begun * len..], len, work);
     }
 }
 
@@ -452,10 +483,13 @@ impl Blocks for Many {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let (carried, unchanged) = carry.memory.split_at_mut(self.tapes.rows.carried.len());
+        let rows = &self.tapes.rows;
+        let (from_x, carried_at, start) = (rows.x.clone(), rows.carried.clone(), rows.starts.clone());
+        let places = LoopPlaces { len: rows.count(), x: from_x, carried: carried_at, start };
+        let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
         let (mut outputs, lanes) = (carry.outputs, Lanes { x, carried, largest, starts: &mut [] });
-        let residuals = self.in_loops(first..first + count, lanes, work, |state, steps, work| {
-            outputs.along(steps, &mut Looped { many: self, state, work, unchanged });
+        let residuals = self.in_loops(first..first + count, lanes, work, |states, steps, work| {
+            outputs.along(steps, (states, &places), unchanged, (self, work));
         });
         let good = residuals.iter().all(|residual| *residual <= 1.0);
         if good {
@@ -474,35 +508,6 @@ impl Blocks for Many {
 
     fn multipliers(&self, around: (f64, f64), start: &[f64], memory: &[f64], lambda: &mut [f64]) {
         self.multipliers.put(around, start, memory, lambda);
-    }
-}
-
-/// A loop under way, in one lane.
-struct Looped<'a> {
-    many: &'a Many,
-    state: &'a mut [f64],
-    work: &'a mut [f64],
-    /// What the map carries behind what the steps change.
-    unchanged: &'a [f64],
-}
-
-impl LoopState for Looped<'_> {
-    fn run(&mut self, steps: Range<u64>) {
-        self.many.run(self.state, steps, self.work);
-    }
-
-    fn keep(&self, x: &mut [f64], memory: &mut [f64]) {
-        let rows = self.many.rows();
-        x[..rows.x.len()].copy_from_slice(&self.state[rows.x.clone()]);
-        if !memory.is_empty() {
-            let (carried, rest) = memory.split_at_mut(rows.carried.len());
-            carried.copy_from_slice(&self.state[rows.carried.clone()]);
-            rest.copy_from_slice(self.unchanged);
-        }
-    }
-
-    fn keep_start(&self, start: &mut [f64]) {
-        start.copy_from_slice(&self.state[self.many.rows().starts.clone()][..start.len()]);
     }
 }
 

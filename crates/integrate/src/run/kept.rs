@@ -7,7 +7,7 @@ use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{Looped, Repairs};
-use crate::terms::is_measured;
+use crate::terms::measured;
 
 /// Numbers of the outputs of a block at most, unless one output has more: what a second-level cache holds.
 const MOST_NUMBERS: usize = 32 * 1024;
@@ -107,9 +107,7 @@ impl Engine<'_> {
             return false;
         }
         if multipliers > 0 {
-            for k in 0..after.len() {
-                self.keep_multipliers(fixed, blocks, k, first + count);
-            }
+            self.keep_multipliers(fixed, blocks, first + count);
         }
         true
     }
@@ -120,7 +118,7 @@ impl Engine<'_> {
         if !self.is_followed(fixed, end) {
             return false;
         }
-        let around = self.steps_around(fixed, end);
+        let around = fixed.lengths_around(self.plan.t0, end);
         let KeptOutputs { trial, trial_memory, trial_scales, trial_largest, start, .. } = &mut self.outputs;
         trial.copy_from_slice(&self.x1);
         trial_memory.copy_from_slice(&self.memory);
@@ -136,23 +134,27 @@ impl Engine<'_> {
         true
     }
 
-    /// Puts the multipliers at output `k` of a block of steps that ends after `end` behind its state.
-    fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, k: usize, end: u64) {
-        let (n, step) = (self.x1.len(), fixed.samples[self.state.next_sample + k]);
-        let around = self.steps_around(fixed, step);
-        let len = n + self.map.multiplier_count();
-        if step == end && self.looped_multipliers(fixed, step) {
-            return self.outputs.x[k * len + n..(k + 1) * len].copy_from_slice(&self.sample[n..]);
-        }
+    /// Puts the multipliers at the outputs of a block of steps that ends after `end` behind their states.
+    fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, end: u64) {
+        let (n, len, first) = (self.x1.len(), self.sample.len(), self.state.next_sample);
+        let after = &fixed.samples[first..first + self.outputs.t.len()];
+        let ends = after.last() == Some(&end) && self.looped_multipliers(fixed, end);
         let kept = &mut self.outputs;
-        let start = &kept.starts[k * kept.start.len()..][..kept.start.len()];
-        let memory = &kept.memories[k * self.memory.len()..][..self.memory.len()];
-        let (x, lambda) = kept.x[k * len..(k + 1) * len].split_at_mut(n);
-        match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
-            true => blocks.multipliers(around, start, memory, lambda),
-            false => {
-                let (before, after) = around;
-                self.map.multipliers(Between { t: kept.t[k], before, after, x, memory }, lambda, &mut self.work);
+        if ends && let Some(last) = kept.x.chunks_exact_mut(len).last() {
+            last[n..].copy_from_slice(&self.sample[n..]);
+        }
+        let (of_start, of_memory) = (kept.start.len(), self.memory.len());
+        let after = &after[..after.len() - usize::from(ends)];
+        for (k, (&step, x)) in after.iter().zip(kept.x.chunks_exact_mut(len)).enumerate() {
+            let start = &kept.starts[k * of_start..(k + 1) * of_start];
+            let memory = &kept.memories[k * of_memory..(k + 1) * of_memory];
+            let (x, lambda) = x.split_at_mut(n);
+            let (before, after) = fixed.lengths_around(self.plan.t0, step);
+            match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
+                true => blocks.multipliers((before, after), start, memory, lambda),
+                false => {
+                    self.map.multipliers(Between { t: kept.t[k], before, after, x, memory }, lambda, &mut self.work)
+                }
             }
         }
     }
@@ -161,14 +163,6 @@ impl Engine<'_> {
     fn is_followed(&self, fixed: &FixedSteps, end: u64) -> bool {
         let begins = || self.map.blocks().is_some_and(Blocks::makes_first_steps);
         end < fixed.steps && (end > 0 || begins())
-    }
-
-    /// The lengths of the steps before and after the state after `end` steps; 0 where there is none.
-    pub(super) fn steps_around(&self, fixed: &FixedSteps, end: u64) -> (f64, f64) {
-        let length = |step| fixed.length(self.plan.t0, step);
-        let before = if end == 0 { 0.0 } else { length(end - 1) };
-        let after = if end == fixed.count() { 0.0 } else { length(end) };
-        (before, after)
     }
 
     /// Gives the observer the outputs of a block, but for those that it has.
@@ -191,10 +185,9 @@ impl Engine<'_> {
     pub(super) fn measure_outputs(&mut self, fixed: &FixedSteps) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
         let KeptOutputs { t, x, .. } = &self.outputs;
-        for (k, (&t, x)) in t.iter().zip(x.chunks_exact((x.len() / t.len().max(1)).max(1))).enumerate() {
-            if is_measured(first + k, fixed.samples.len()) {
-                self.terms.raise(self.system, t, &x[..n], &mut self.state.terms, &mut self.work);
-            }
+        let width = x.len() / t.len().max(1);
+        for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first) {
+            self.terms.raise(self.system, t[k], &x[k * width..][..n], &mut self.state.terms, &mut self.work);
         }
         self.state.next_sample += self.outputs.t.len();
     }

@@ -63,7 +63,7 @@ impl Engine<'_> {
 
     /// Puts x₁ and the multipliers there into `sample`.
     pub(super) fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
-        let (before, after) = self.steps_around(fixed, end);
+        let (before, after) = fixed.lengths_around(self.plan.t0, end);
         if self.looped_multipliers(fixed, end) {
             return;
         }

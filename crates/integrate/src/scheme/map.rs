@@ -8,7 +8,7 @@ use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
 use crate::system::System;
 use crate::tableau::Tableau;
-use crate::vector::combine;
+use crate::vector::{combine, copy_rows};
 use std::ops::Range;
 
 /// What whoever runs a one-step map knows of it.
@@ -249,16 +249,16 @@ pub struct Outputs<'a> {
     pub starts: &'a mut [f64],
 }
 
-/// The state of a loop of steps.
-pub trait LoopState {
-    /// Makes the steps of these numbers.
-    fn run(&mut self, steps: Range<u64>);
-
-    /// Puts x there, and what the map carries, if there is room for that.
-    fn keep(&self, x: &mut [f64], memory: &mut [f64]);
-
-    /// Puts what the last step has found at its start.
-    fn keep_start(&self, _start: &mut [f64]) {}
+/// Where the numbers of a run stand in the state of a loop.
+pub struct LoopPlaces {
+    /// How many numbers that has.
+    pub len: usize,
+    /// x.
+    pub x: Range<usize>,
+    /// What the map carries.
+    pub carried: Range<usize>,
+    /// What the last step has found at its start.
+    pub start: Range<usize>,
 }
 
 impl Outputs<'_> {
@@ -284,7 +284,8 @@ impl Outputs<'_> {
         }
     }
 
-    /// Keeps the state `x` with what the map carries there, if it is an output before a step by itself.
+    /// Keeps the state `x` with what the map carries there, if it is an output and no loop tells what the step behind it has
+    /// found at its start.
     pub fn keep(&mut self, after: u64, x: &[f64], memory: &[f64]) {
         if let Ok(k) = self.after.binary_search(&after) {
             let count = self.after.len();
@@ -296,29 +297,65 @@ impl Outputs<'_> {
         }
     }
 
-    /// Makes `steps` in a loop, in parts between which the outputs are kept.
-    pub fn along(&mut self, steps: Range<u64>, state: &mut impl LoopState) {
-        let (mut made, count) = (steps.start, self.after.len());
-        for (k, &after) in self.after.iter().enumerate() {
-            if made < after {
-                state.run(made..after);
-                made = after;
+    /// Lets a loop make `steps`, and keeps the outputs on the way. The first of `states` is that at the start, and then at the
+    /// end; behind it is room for several. What the map carries and the loop does not change stands in `unchanged`.
+    pub fn along(
+        &mut self,
+        steps: Range<u64>,
+        (states, at): (&mut [f64], &LoopPlaces),
+        unchanged: &[f64],
+        (state_loop, work): (&impl StateLoop, &mut [f64]),
+    ) {
+        let (len, count) = (at.len, self.after.len());
+        // A state is followed by one that knows what the step between them has found at its start.
+        let (room, follows) = (states.len() / len - 1, usize::from(!self.starts.is_empty()));
+        let (of_memory, of_start) = (self.memory.len() / count.max(1), self.starts.len() / count.max(1));
+        let (mut made, mut first) = (steps.start, 0);
+        while first < count {
+            if made < self.after[first] {
+                state_loop.run(&mut states[..len], made..self.after[first], work);
+                made = self.after[first];
             }
-            state.keep(&mut self.x[k * self.stride..], Outputs::part(self.memory, k, count));
-            let start = Outputs::part(self.starts, k, count);
-            if after == steps.end {
-                start.fill(f64::NAN);
-            } else if !start.is_empty() {
-                state.run(after..after + 1);
-                made = after + 1;
-                state.keep_start(start);
+            let next = self.after[first..].iter().zip(made..).take(room);
+            let kept = next.take_while(|&(&after, step)| after == step).count();
+            let turns = (kept - 1 + follows).min((steps.end - made) as usize);
+            state_loop.run_keeping(&mut states[..(turns + 1) * len], made, work);
+            copy_rows(
+                (kept, at.x.len()),
+                (&states[at.x.start..], len),
+                (&mut self.x[first * self.stride..], self.stride),
+            );
+            if of_memory > 0 {
+                let memory = &mut self.memory[first * of_memory..(first + kept) * of_memory];
+                copy_rows((kept, at.carried.len()), (&states[at.carried.start..], len), (memory, of_memory));
+                memory.chunks_exact_mut(of_memory).for_each(|row| row[at.carried.len()..].copy_from_slice(unchanged));
             }
+            if of_start > 0 {
+                let starts = &mut self.starts[first * of_start..(first + kept) * of_start];
+                copy_rows((turns, of_start), (&states[len..][at.start.start..], len), (starts, of_start));
+                starts[turns * of_start..].fill(f64::NAN);
+            }
+            states.copy_within(turns * len..(turns + 1) * len, 0);
+            made += turns as u64;
+            first += kept;
         }
         if made < steps.end {
-            state.run(made..steps.end);
+            state_loop.run(&mut states[..len], made..steps.end, work);
         }
     }
 }
+
+/// Steps in the state of a loop.
+pub trait StateLoop {
+    /// Makes the steps of these numbers.
+    fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]);
+
+    /// Makes steps from number `first` on, from the first of `states` to the last, and keeps the states between them.
+    fn run_keeping(&self, states: &mut [f64], first: u64, work: &mut [f64]);
+}
+
+/// How many states of a loop to keep before they are taken out of it: they shall stay in the nearest cache.
+pub const KEPT_STATES: usize = 32;
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
 pub trait Blocks: Sync {

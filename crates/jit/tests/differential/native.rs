@@ -68,7 +68,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 #[test]
 fn the_cases_reach_everything() {
     const CASES: u64 = 1000;
-    let (mut exactly, mut unknown, mut spilling, mut iterated, mut repeated) = (0, 0, 0, 0, 0);
+    let (mut exactly, mut unknown, mut spilling, mut iterated, mut chained, mut repeated) = (0, 0, 0, 0, 0, 0);
     let mut operations = BTreeSet::new();
     for seed in 0..CASES {
         let case = tapes::case(&bytes(seed, 50 + 2 * seed as usize));
@@ -91,14 +91,16 @@ fn the_cases_reach_everything() {
         let code = assemble(&case.tape, Isa::Avx2, case.lanes).unwrap();
         spilling += u64::from(code.spills != [0, 0]);
         iterated += u64::from(case.is_map() && case.count > 1 && !case.tape.outputs.is_empty());
+        chained += u64::from(code.chains && case.count > 1);
         repeated += u64::from(case.may_repair(1));
     }
     println!(
-        "{exactly} numbers known exactly, {unknown} not; {spilling} cases spill, {iterated} iterate, {repeated} repeat"
+        "{exactly} numbers known exactly, {unknown} not; {spilling} cases spill, {iterated} iterate, {chained} chain, \
+         {repeated} repeat"
     );
     assert_eq!(operations.len(), 4 + Two::ALL.len() + Three::ALL.len() + 1, "{operations:?}");
     assert!(exactly > 5 * unknown);
-    for count in [spilling, iterated, repeated] {
+    for count in [spilling, iterated, 2 * chained, repeated] {
         assert!(count > CASES / 10);
     }
 }

@@ -52,6 +52,31 @@ fn check(case: &Case, isa: Isa) {
         Some(out) => case.compare(&case.expected_run(), &out, &who("run")),
         None => assert!(case.may_repair(1), "{}: nothing is to be repaired", who("run")),
     }
+    if code.chains {
+        assert!(case.chains(), "{isa:?}: a tape that does not give all states goes on from them");
+        let (len, count) = (8 * case.x.len() as u64, case.count.max(1));
+        let mut states = bits(&case.x);
+        states.resize(case.x.len() * (count + 1) as usize, 0);
+        let arrays = [
+            (states, true),
+            (vec![], false),
+            (bound.clone(), false),
+            (vec![], false),
+            (vec![u64::MAX; code.spills[0]], true),
+        ];
+        let memory = STARTS.iter().zip(arrays);
+        let memory = memory.map(|(&start, (numbers, writable))| Region { start, numbers, writable }).collect();
+        let mut processor = Processor::new(isa, memory);
+        for first in (0..case.lanes).step_by(code.together) {
+            let at = |array: usize| STARTS[array] + 8 * first as u64 + code.bias as u64;
+            let spills = STARTS[4] + code.bias as u64;
+            assert_eq!(processor.call(&code.run, [at(0), at(0), at(2), at(0) + len, spills, count]), 0);
+        }
+        for (turn, state) in processor.memory[0].numbers.chunks_exact(case.x.len()).enumerate() {
+            let state: Vec<f64> = state.iter().map(|&x| f64::from_bits(x)).collect();
+            case.compare(&case.state_after(turn as u64), &state, &who(&format!("state {turn}")));
+        }
+    }
     if let Some(iterate) = code.iterate.filter(|_| case.is_map() && case.count > 0) {
         match call(&iterate, code.spills[1], true, case.count) {
             Some(x) => case.compare(&case.expected_iterate(), &x, &who("iterate")),

@@ -348,6 +348,11 @@ impl Processor {
                 self.general[9] = self.general[9].wrapping_sub(1);
                 self.zero = self.general[9] == 0;
             }
+            Add => {
+                assert_ne!(i.op_register(0), Register::RSP, "{i}");
+                let general = &mut self.general[i.op_register(0) as usize - Register::RAX as usize];
+                *general = general.wrapping_add_signed(i.immediate32to64());
+            }
             _ => panic!("the emitter does not use {i}"),
         }
     }

@@ -208,6 +208,23 @@ pub trait Kernel: Send + Sync {
     /// in x). Where the tape says when to stop ([`Tape::goes_on`]), lanes that are computed together stop as soon as one
     /// of them does.
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
+
+    /// Iterates such a map and keeps every state: the first of `states` is given, and as many as there is room for follow
+    /// it. There are as many outputs as states; when to stop nobody asks.
+    fn iterate_keeping(&self, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
+        keep_one_by_one(self, bound, states, work);
+    }
+}
+
+/// [`Kernel::iterate_keeping`] by single evaluations.
+pub fn keep_one_by_one<K: Kernel + ?Sized>(kernel: &K, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
+    let len = kernel.outputs() * kernel.lanes();
+    for at in (len..states.len()).step_by(len.max(1)) {
+        let (before, behind) = states.split_at_mut(at);
+        let x = &before[at - len..];
+        // Nothing reads the time, so anything of its length will do.
+        kernel.run(bound, x, x, &mut behind[..len], work);
+    }
 }
 
 /// The part of a tape that depends on parameters only, and which of its registers the body needs.

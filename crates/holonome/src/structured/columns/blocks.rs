@@ -6,7 +6,7 @@ use crate::compiled::compile_rows;
 use crate::structured::program::{Program, Start};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::scheme::map::{Blocks, Carry, LoopState, StepFrom, StepMap};
+use holonome_integrate::scheme::map::{Blocks, Carry, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::Invariants;
 use holonome_integrate::vector::max_or_nan;
@@ -54,6 +54,7 @@ impl Watched {
         program.registers
             + self.invariants.count
             + self.invariants.groups.len()
+            + program.watched_count()
             + self.values.work_len().max(program.substep_work_len())
     }
 }
@@ -84,6 +85,47 @@ impl Program<Rows> {
     pub fn rebound_for(&self, start: &Start) -> Program<Rows> {
         let repeated = self.repeated.as_ref().map(|watched| watched.rebound(start));
         Program { repeated, ..self.rebound(start.parameters) }
+    }
+
+    /// The deviations of the state.
+    fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
+        let Some(Watched { values: kernel, invariants, target, .. }) = &self.repeated else { return };
+        kernel.overwrite(t, registers, values, work);
+        let (groups, own) = deviations.split_at_mut(invariants.groups.len());
+        invariants.deviations(values, target, groups);
+        self.deviations(&registers[self.dimension + 2..], own);
+    }
+
+    /// Makes a step from what the registers hold at their start, and puts its result there; says whether it has one.
+    fn go_on(
+        &self,
+        watched: &Watched,
+        t: f64,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> bool {
+        let mut made = 0.0f64;
+        for gamma in &self.substeps {
+            registers[self.dimension] = made.mul_add(watched.h, t);
+            registers[self.dimension + 1] = gamma * watched.h;
+            if self.substep(registers, scale, cost, work, &mut []).is_err() {
+                return false;
+            }
+            for (from, to) in &*watched.moves {
+                registers.copy_within(from.clone(), *to);
+            }
+            made += gamma;
+        }
+        true
+    }
+
+    /// Puts the state out of the registers, and what is carried there.
+    fn take_out(&self, registers: &[f64], x: &mut [f64], memory: &mut [f64]) {
+        self.scatter(&registers[..self.dimension], x);
+        let carried = self.carried_len();
+        memory[..carried].copy_from_slice(&registers[self.dimension + 2..][..carried]);
     }
 
     /// Where the results of a substep stand, and where the next one reads them.
@@ -126,116 +168,41 @@ impl Blocks for Program<Rows> {
         work: &mut [f64],
     ) -> bool {
         let Some(watched) = &self.repeated else { return false };
-        let (h, (carried, rest)) = (watched.h, carry.memory.split_at_mut(self.carried_len()));
-        let (scale, known_for) = rest.split_at_mut(2 * self.watched());
-        if known_for.first().is_some_and(|known_for| *known_for != self.substeps[0] * h) {
+        let Carry { memory, mut outputs, cost, .. } = carry;
+        if self.handover.is_some() && memory.last() != Some(&(self.substeps[0] * watched.h)) {
             return false;
         }
         let (registers, work) = work.split_at_mut(self.registers);
-        self.load(StepFrom { t: watched.t0, h, x }, carried, registers);
-        largest.fill(0.0);
         let (values, work) = work.split_at_mut(watched.invariants.count);
-        let (deviations, work) = work.split_at_mut(watched.invariants.groups.len());
-        let scratch = Scratch { values, deviations, work };
-        let cost = Cost::default();
-        let mut looped =
-            Looped { program: self, watched, registers, scale, known_for, largest, scratch, cost, good: true };
-        let mut outputs = carry.outputs;
-        outputs.along(first..first + count, &mut looped);
-        let Looped { good, cost, .. } = looped;
-        if good {
-            carry.cost.add(&cost);
-            self.scatter(&registers[..self.dimension], x);
-            carried.copy_from_slice(&registers[self.dimension + 2..][..carried.len()]);
+        let (deviations, work) = work.split_at_mut(largest.len());
+        self.load(StepFrom { t: watched.t0, h: watched.h, x }, &memory[..self.carried_len()], registers);
+        largest.fill(0.0);
+        let (mut spent, mut known) = (Cost::default(), 0);
+        for step in first..=first + count {
+            if outputs.after.get(known) == Some(&step) {
+                self.take_out(registers, x, memory);
+                outputs.keep(step, x, memory);
+                known += 1;
+            }
+            if step < first + count {
+                let t = (step as f64).mul_add(watched.h, watched.t0);
+                self.look(t, registers, (values, deviations), work);
+                for (largest, &deviation) in largest.iter_mut().zip(&*deviations) {
+                    *largest = max_or_nan(*largest, deviation);
+                }
+                let scale = &mut memory[self.carried_len()..];
+                if !self.go_on(watched, t, registers, scale, &mut spent, work) {
+                    return false;
+                }
+            }
         }
-        good
+        self.take_out(registers, x, memory);
+        cost.add(&spent);
+        true
     }
 
     fn longest(&self) -> u64 {
         ((MOST_REGISTERS / self.registers) as u64).max(FEWEST_STEPS)
-    }
-}
-
-/// Steps under way.
-struct Looped<'a> {
-    program: &'a Program<Rows>,
-    watched: &'a Watched,
-    /// They begin with x, t, h and what is carried.
-    registers: &'a mut [f64],
-    scale: &'a mut [f64],
-    known_for: &'a [f64],
-    largest: &'a mut [f64],
-    scratch: Scratch<'a>,
-    cost: Cost,
-    /// Whether every step so far has a result.
-    good: bool,
-}
-
-struct Scratch<'a> {
-    values: &'a mut [f64],
-    deviations: &'a mut [f64],
-    work: &'a mut [f64],
-}
-
-impl Looped<'_> {
-    /// Takes note of the deviations of the state.
-    fn look(&mut self, t: f64) {
-        let (watched, Scratch { values, deviations, work }) = (self.watched, &mut self.scratch);
-        watched.values.overwrite(t, self.registers, values, work);
-        watched.invariants.deviations(values, &watched.target, deviations);
-        let (largest, own) = self.largest.split_at_mut(deviations.len());
-        for (largest, &deviation) in largest.iter_mut().zip(&**deviations) {
-            *largest = max_or_nan(*largest, deviation);
-        }
-        if let [largest] = own {
-            let deviation = &mut [0.0];
-            self.program.deviations(&self.registers[self.program.dimension + 2..], deviation);
-            *largest = max_or_nan(*largest, deviation[0]);
-        }
-    }
-
-    /// Makes a step; says whether it has a result.
-    fn step(&mut self, t: f64) -> bool {
-        let (program, watched, at) = (self.program, self.watched, self.program.dimension);
-        let mut made = 0.0f64;
-        for gamma in &program.substeps {
-            self.registers[at] = made.mul_add(watched.h, t);
-            self.registers[at + 1] = gamma * watched.h;
-            let (registers, work) = (&mut *self.registers, &mut *self.scratch.work);
-            if program.substep(registers, self.scale, &mut self.cost, work, &mut []).is_err() {
-                return false;
-            }
-            for (from, to) in &*watched.moves {
-                registers.copy_within(from.clone(), *to);
-            }
-            made += gamma;
-        }
-        true
-    }
-}
-
-impl LoopState for Looped<'_> {
-    fn run(&mut self, steps: Range<u64>) {
-        for step in steps {
-            if !self.good {
-                return;
-            }
-            let t = (step as f64).mul_add(self.watched.h, self.watched.t0);
-            self.look(t);
-            self.good = self.step(t);
-        }
-    }
-
-    fn keep(&self, x: &mut [f64], memory: &mut [f64]) {
-        let program = self.program;
-        program.scatter(&self.registers[..program.dimension], x);
-        if !memory.is_empty() {
-            let (carried, rest) = memory.split_at_mut(program.carried_len());
-            carried.copy_from_slice(&self.registers[program.dimension + 2..][..carried.len()]);
-            let (scale, known_for) = rest.split_at_mut(self.scale.len());
-            scale.copy_from_slice(self.scale);
-            known_for.copy_from_slice(self.known_for);
-        }
     }
 }
 
