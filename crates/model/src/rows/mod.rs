@@ -22,6 +22,7 @@ pub use layout::{Family, Layout};
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::SEGMENT_LANES;
+use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
@@ -394,6 +395,8 @@ impl Piece {
             return None;
         }
         let outputs: Vec<Node> = kept.iter().map(|&k| outputs[k]).collect();
+        // Formulas that the chain rule has put together repeat themselves.
+        let (folded, outputs) = optimise(&folded, &outputs);
         let mut slots: Vec<(u32, Source)> = folded
             .reachable(&outputs)
             .into_iter()
