@@ -7,20 +7,25 @@
 
 use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
 
-/// X at (t, x).
-pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value]) -> Vec<Value> {
+/// X at (t, x). `near` is whether it matters only where g and h vanish: then it has no a, and is the underlying field of index
+/// reduction (HLW VII.1.1), which does not keep them elsewhere.
+pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: bool) -> Vec<Value> {
     let free = space.field(t, x);
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let nothing = vec![space.constant(0.0); size.len()];
     let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&nothing), watched: Watched::Never };
-    let a = space.solve(&equations, &mut |space, a| {
-        let field = space.hidden_field(t, x, a);
-        let field = space.plus(&free, &field);
-        space.constraint_rates(t, x, &field)
-    });
-    let along = space.hidden_field(t, x, &a);
-    let along = space.plus(&free, &along);
+    let along = if near {
+        free
+    } else {
+        let a = space.solve(&equations, &mut |space, a| {
+            let field = space.hidden_field(t, x, a);
+            let field = space.plus(&free, &field);
+            space.constraint_rates(t, x, &field)
+        });
+        let along = space.hidden_field(t, x, &a);
+        space.plus(&free, &along)
+    };
     let b = space.solve(&equations, &mut |space, b| {
         let field = space.constraint_field(t, x, b);
         let field = space.plus(&along, &field);

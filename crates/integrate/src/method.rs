@@ -222,6 +222,11 @@ impl Treatment {
         matches!(self, Treatment::Corrected | Treatment::Projection | Treatment::SymmetricProjection)
     }
 
+    /// Whether every step begins where the constraints are met, so that a field matters near by only.
+    pub fn begins_on_the_set(self) -> bool {
+        matches!(self, Treatment::Corrected | Treatment::Projection)
+    }
+
     /// Whether all steps have to be equal: a step that depends on the direction of time is not symmetric.
     pub fn needs_equal_steps(self) -> bool {
         self == Treatment::SymmetricProjection

@@ -85,6 +85,49 @@ fn constraints_and_energy_are_first_integrals_off_the_set() {
     }
 }
 
+/// Where g and h vanish the underlying field is the extension; elsewhere it changes g by h and h not at all.
+#[test]
+fn the_underlying_field_is_the_extension_on_the_set() {
+    let mut seen = 0;
+    for (text, t) in [
+        (support::file("models/spherical-pendulum.holo"), 0.0),
+        (support::file("models/double-pendulum.holo"), 0.0),
+        ("parameter m[i in 1..2] = (1, 1e-8)[i]\ncoordinate q[i in 1..2] : R^2 = (1e3*i, 0)\nmomentum p of q = (0, 0.3*m[i])\nhamiltonian sum(i in 1..2 : dot(p[i], p[i])/(2*m[i]) + m[i]*q[i].y)\nconstraint first : dot(q[1], q[1]) = 1e6\nconstraint second : dot(q[2] - q[1], q[2] - q[1]) = 1e6\n".to_string(), 0.0),
+        ("coordinate q : R^2 = (0, -1)\nmomentum p of q = (0.3, 0)\nhamiltonian dot(p, p)/2 + q.y\nlet a = q - (0.1*sin(3*t), 0)\nconstraint rod : dot(a, a) = 1\n".to_string(), 0.7),
+    ] {
+        let model = support::model(&text);
+        let field = extend(&model);
+        let near = field.from_the_set().expect("its constraints are on positions");
+        let m = field.constraints / 2;
+        let mut graph = field.graph.clone();
+        let explicit: Vec<Node> = field.invariants.iter().map(|&f| graph.time_derivative(f)).collect();
+        let start = model.initial.clone();
+        for (k, x) in std::iter::once(start).chain(ambient_points(&model, 5, 31)).enumerate() {
+            let at = |nodes: &[Node]| evaluate(&graph, nodes, t, &x, &model.parameter_values);
+            let (extended, underlying, f) = (at(&field.field), at(&near.field), at(&field.invariants));
+            // A hundred roundings of the largest rate: multipliers are solved for at points of any condition.
+            let close = |a: f64, b: f64, size: f64| (a - b).abs() <= 2e-14 * size.max(a.abs());
+            if k == 0 && t == 0.0 {
+                for (a, b) in extended.iter().zip(&underlying) {
+                    assert!(close(*a, *b, 1e-300), "{a} {b}\n{text}");
+                }
+                continue;
+            }
+            let rows = evaluate_rows(&graph, &field.jacobian.iter().collect::<Vec<_>>(), t, &x, &model.parameter_values);
+            let explicit = at(&explicit);
+            for row in 0..2 * m {
+                let terms: Vec<f64> = rows[row].iter().map(|&(i, d)| d * underlying[i as usize]).collect();
+                let size: f64 = terms.iter().map(|term| term.abs()).sum();
+                let rate = explicit[row] + terms.iter().sum::<f64>();
+                let expected = if row < m { f[m + row] } else { 0.0 };
+                assert!((rate - expected).abs() <= 1e-11 * size, "{rate:e} {expected:e}\n{text}");
+                seen += usize::from(expected.abs() > 1e-3 * size);
+            }
+        }
+    }
+    assert!(seen >= 5, "h is {seen} times not small");
+}
+
 #[test]
 fn a_driven_pivot_keeps_its_constraints_off_the_set() {
     let text = "coordinate q : R^2 = (0, -1)\nmomentum p of q = (0.3, 0)\nhamiltonian dot(p, p)/2 + q.y\nlet a = q - (0.1*sin(3*t), 0)\nconstraint rod : dot(a, a) = 1\n";

@@ -4,7 +4,8 @@ use super::bound::compile_rows;
 use crate::component_names::member_name;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};
-use holonome_model::rows::{RowKernel, RowProgram};
+use holonome_model::graph::interpret::Interpreter;
+use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use std::sync::Arc;
 
 /// What a model's state is made of: every member of a variable is a vector, or a matrix.
@@ -48,6 +49,17 @@ impl StateVectors {
             Dynamics::Field(_) => None,
         };
         Arc::new(StateVectors { vectors, vector_of, variables, curvature })
+    }
+
+    /// The largest mass of `model` at its start over the smallest one; 1 where it has none.
+    pub fn mass_ratio(&self, model: &Model) -> f64 {
+        let Some(program) = &self.curvature else { return 1.0 };
+        let kernel = RowKernel::of_parts(vec![program.clone()], &model.parameter_values, &Interpreter, BLOCK);
+        let mut inverse = vec![0.0; program.outputs];
+        kernel.run(model.t0, &model.initial, &mut inverse, &mut vec![0.0; kernel.work_len()]);
+        let masses = inverse.iter().filter(|inverse| **inverse > 0.0 && inverse.is_finite());
+        let (least, most) = masses.fold((f64::INFINITY, 0.0f64), |(a, b), &inverse| (a.min(inverse), b.max(inverse)));
+        if most > 0.0 { most / least } else { 1.0 }
     }
 
     /// What a vector is called: `r[2]`.

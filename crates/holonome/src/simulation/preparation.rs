@@ -9,13 +9,16 @@ use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
+use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
 use crate::recording::{Recorded, RecordedArray, initial_values};
 use crate::structured::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -77,7 +80,11 @@ impl Simulation {
                 set = option("set")
             )));
         }
-        let form = Form::of(&problem, &method, options.gain.as_ref())?;
+        let vectors = StateVectors::of(&problem.model);
+        let near = method.treatment.begins_on_the_set()
+            && !problem.model.constraints.is_empty()
+            && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
+        let form = Form::of(&problem, &method, options.gain.as_ref(), near)?;
         let settings = MethodSettings {
             newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
             beta: beta(options.beta)?,
@@ -126,7 +133,6 @@ impl Simulation {
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
         let feeds_back = method.treatment == Treatment::Feedback;
-        let vectors = StateVectors::of(&problem.model);
         let stepped = method.scheme.follows_fields();
         let plain = match &form {
             Form::Straight(field) => {
@@ -135,7 +141,7 @@ impl Simulation {
             }
             Form::Rows(field) => {
                 let extended = stepped && !problem.model.constraints.is_empty();
-                let extended = extended.then(|| extension(&problem.model));
+                let extended = extended.then(|| extension(&problem.model, near));
                 CompiledSystem::of_rows(field, &vectors, &parameters, extended)
             }
         };
@@ -167,11 +173,10 @@ impl Simulation {
             }
         };
         let program = structured.map(|mut program| {
-            if let Some(field) = field {
-                let targets = &state.target[constraints..];
-                let start = Start { parameters: &parameters, targets, x: &problem.model.initial };
-                program.repeat(field, &plan, &[start], false);
-            }
+            let start =
+                Start { parameters: &parameters, targets: &state.target[constraints..], x: &problem.model.initial };
+            let of = (field.map(Arc::as_ref), system.shared_invariants());
+            program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
         });
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
@@ -216,12 +221,12 @@ enum Form<'a> {
 }
 
 impl Form<'_> {
-    /// Row by row if the model is large. A term of feedback with gains of its own is made of formulas, so it needs them
+    /// Row by row if the model is large; `near` is whether the field matters near the constraints only. A term of feedback with gains of its own is made of formulas, so it needs them
     /// written out.
-    fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>) -> Result<Form<'a>, Error> {
+    fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>, near: bool) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
-            return Ok(Form::Straight(Arc::clone(&field.0)));
+            return Ok(Form::followed(Arc::clone(&field.0), near));
         };
         // The rates of hidden constraints that move are not known row by row.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
@@ -247,13 +252,26 @@ impl Form<'_> {
             NoMechanics::Irregular(_) => Error::option(reason.to_string()),
         })?;
         field.watch_only(&problem.examined.varying);
-        Ok(Form::Straight(Arc::new(field)))
+        Ok(Form::followed(Arc::new(field), near))
+    }
+
+    fn followed<'a>(field: Arc<Field>, near: bool) -> Form<'a> {
+        let shorter = near.then(|| field.from_the_set()).flatten();
+        Form::Straight(shorter.map_or(field, Arc::new))
     }
 
     fn written_out(&self) -> Option<&Arc<Field>> {
         match self {
             Form::Straight(field) => Some(field),
             Form::Rows(_) => None,
+        }
+    }
+
+    /// F over rows.
+    fn row_invariants(&self, model: &Derived) -> RowProgram {
+        match self {
+            Form::Straight(_) => model.row_invariants(),
+            Form::Rows(field) => field.invariants.clone(),
         }
     }
 

@@ -12,16 +12,16 @@ use holonome_model::derived::Derived;
 /// The program that computes it.
 struct Extension(Program<Rows>);
 
-/// The extended field of a large model with constraints on its positions.
+/// The extended field of a large model with constraints on its positions; `near` the set of constraints only, or everywhere.
 ///
 /// # Panics
 /// If the model is another one.
-pub fn extension(model: &Derived) -> Box<dyn Quantities> {
+pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
     let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
     mechanics.know_extension(model);
     let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
     let given = Given { follows: false, handing: Handing::Nothing, guesses: false };
-    let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x));
+    let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x, near));
     Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
 }
 

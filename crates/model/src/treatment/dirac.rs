@@ -20,12 +20,12 @@ use holonome_linear::rank;
 /// # Errors
 /// When the constraints have no Dirac bracket.
 pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
-    let field = match structure.kind {
-        Kind::Free if !model.is_hamiltonian() => unrolled.field.clone(),
-        Kind::Free => hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()),
+    let (field, underlying) = match structure.kind {
+        Kind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
+        Kind::Free => (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None),
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
-    Ok(with_invariants(model, unrolled, structure, field))
+    Ok(Field { underlying, ..with_invariants(model, unrolled, structure, field) })
 }
 
 /// X_H = (H_p, −H_q).
@@ -52,7 +52,12 @@ fn add_hamiltonian_field(g: &mut Graph, field: &mut [Node], gradient: &Gradient,
     }
 }
 
-fn constrained_field(model: &Model, unrolled: &mut Unrolled, structure: &Structure) -> Result<Vec<Node>, Irregular> {
+/// The extension, and [`Field::underlying`].
+fn constrained_field(
+    model: &Model,
+    unrolled: &mut Unrolled,
+    structure: &Structure,
+) -> Result<(Vec<Node>, Option<Vec<Node>>), Irregular> {
     let n = model.degrees();
     let constraints: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
     let g = &mut unrolled.graph;
@@ -70,26 +75,51 @@ fn constrained_field(model: &Model, unrolled: &mut Unrolled, structure: &Structu
         })
         .collect();
     // C is antisymmetric, so X = X_H + Σ u_j X_{f_j} with C u = b.
-    let u = match structure.kind {
-        Kind::Holonomic => multipliers_of_pairs(model, g, &constraints, &structure.hidden, &b)?,
-        _ => multipliers(model, g, &gradients, &b)?,
+    let factors = match structure.kind {
+        Kind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
+        _ => None,
     };
-    let mut field = hamiltonian_field(g, &unrolled.hamiltonian_gradient, n);
-    for (gradient, &u) in gradients.iter().zip(&u) {
-        add_hamiltonian_field(g, &mut field, gradient, Some(u), n);
+    let with = |g: &mut Graph, u: &[Node]| {
+        let mut field = hamiltonian_field(g, &unrolled.hamiltonian_gradient, n);
+        for (gradient, &u) in gradients.iter().zip(u) {
+            add_hamiltonian_field(g, &mut field, gradient, Some(u), n);
+        }
+        field
+    };
+    let Some(factors) = factors else {
+        let u = multipliers(model, g, &gradients, &b)?;
+        return Ok((with(g, &u), None));
+    };
+    // A u_h = b_g, Aᵀ u_g = B u_h − b_h.
+    let (of_constraints, of_hidden) = b.split_at(constraints.len());
+    let u_h = factors.solve(g, of_constraints);
+    let mut right = Vec::with_capacity(u_h.len());
+    for (first, &b) in structure.hidden.iter().zip(of_hidden) {
+        let mut sum = g.neg(b);
+        for (second, &u) in structure.hidden.iter().zip(&u_h) {
+            let bracket = g.poisson(&first.gradient, &second.gradient, n);
+            let product = g.mul(bracket, u);
+            sum = g.add(sum, product);
+        }
+        right.push(sum);
     }
-    Ok(field)
+    let mut u = factors.solve_transposed(g, &right);
+    u.extend(u_h);
+    let field = with(g, &u);
+    // As b_g = −h, u_h vanishes where h does.
+    let right: Vec<Node> = of_hidden.iter().map(|&b| g.neg(b)).collect();
+    let u = factors.solve_transposed(g, &right);
+    Ok((field, Some(with(g, &u))))
 }
 
-/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. One
-/// factorisation of A serves: A u_h = b_g, Aᵀ u_g = B u_h − b_h.
-fn multipliers_of_pairs(
+/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. The factors of A, unless that
+/// takes pivoting.
+fn factors_of_pairs(
     model: &Model,
     g: &mut Graph,
     constraints: &[Scalar],
     hidden: &[Hidden],
-    b: &[Node],
-) -> Result<Vec<Node>, Irregular> {
+) -> Result<Option<Factors>, Irregular> {
     let (n, m) = (model.degrees(), constraints.len());
     let mut a = Matrix::zeros(g, m);
     for i in 0..m {
@@ -127,23 +157,9 @@ fn multipliers_of_pairs(
         }
     }
     if !regular_minors {
-        return multipliers(model, g, &gradients, b);
+        return Ok(None);
     }
-    let factors = if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) };
-    let u_h = factors.solve(g, &b[..m]);
-    let mut right = Vec::with_capacity(m);
-    for i in 0..m {
-        let mut sum = g.neg(b[m + i]);
-        for j in 0..m {
-            let bracket = g.poisson(&hidden[i].gradient, &hidden[j].gradient, n);
-            let product = g.mul(bracket, u_h[j]);
-            sum = g.add(sum, product);
-        }
-        right.push(sum);
-    }
-    let mut u = factors.solve_transposed(g, &right);
-    u.extend(u_h);
-    Ok(u)
+    Ok(Some(if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) }))
 }
 
 /// Whether elimination without pivoting meets only pivots of a fair size.
@@ -213,6 +229,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         dimension: model.dimension(),
         parameters: model.parameter_values.len(),
         field,
+        underlying: None,
         invariants: Vec::new(),
         jacobian: Vec::new(),
         constraints: 0,

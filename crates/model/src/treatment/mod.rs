@@ -50,6 +50,9 @@ pub struct Field {
     pub parameters: usize,
     /// X(x, t).
     pub field: Vec<Node>,
+    /// The same where the constraints and hidden constraints vanish, in fewer operations where that is known: the underlying
+    /// field of index reduction (HLW VII.1.1), of which constraints are no first integrals elsewhere.
+    pub underlying: Option<Vec<Node>>,
     /// F: constraints and hidden constraints first.
     pub invariants: Vec<Node>,
     /// DF by rows.
@@ -74,6 +77,12 @@ impl Field {
     pub fn watch_only(&mut self, names: &[String]) {
         let Field { groups, jacobian, .. } = self;
         watch_only(groups, names, &mut |row| jacobian[row].clear());
+    }
+
+    /// The field for steps that all begin where the constraints vanish.
+    pub fn from_the_set(&self) -> Option<Field> {
+        let field = self.underlying.clone()?;
+        Some(Field { field, underlying: None, ..self.clone() })
     }
 
     /// DX(x)·v as nodes that read v from the state components after x.
