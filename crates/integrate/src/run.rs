@@ -255,7 +255,7 @@ impl<'a> Engine<'a> {
             }
             self.check_limit()?;
             let blocks = self.map.blocks().filter(|_| !self.needs_stages());
-            let ended = match blocks.map(|blocks| (blocks, self.block_length(fixed))) {
+            let ended = match blocks.map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest()))) {
                 Some((blocks, count)) if count > 0 => self.block(fixed, blocks, count, observer)?,
                 _ => self.single(fixed, observer)?,
             };

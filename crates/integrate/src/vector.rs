@@ -79,7 +79,7 @@ fn add_terms<'a>(out: &mut [f64], start: usize, terms: impl Iterator<Item = (f64
 }
 
 /// The larger of the two, NaN if either is: `f64::max` would hide it.
-pub(crate) fn max_or_nan(a: f64, b: f64) -> f64 {
+pub fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 

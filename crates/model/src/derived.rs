@@ -1,6 +1,7 @@
 //! A model with what is derived of it: each once, when it is first asked for.
 
 use crate::elaborate::model::Model;
+use crate::rows::RowProgram;
 use crate::templated::{RowField, RowMechanics};
 use crate::treatment::mechanics::{Mechanics, NoMechanics};
 use crate::treatment::structure::{Irregular, Structure, structure};
@@ -104,5 +105,10 @@ impl Derived {
     /// Its field over rows.
     pub fn row_field(&self) -> RowField {
         RowField::new(&self.model, || self.row_mechanics())
+    }
+
+    /// Its invariants over rows.
+    pub fn row_invariants(&self) -> RowProgram {
+        RowField::invariants(&self.model, || self.row_mechanics())
     }
 }

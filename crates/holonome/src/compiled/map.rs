@@ -276,20 +276,15 @@ impl Blocks for Repeated {
         largest.copy_from_slice(&state[n..n + groups]);
         self.watching.finish(largest, 1);
         match self.mend {
-            Some(Mend::Projects { .. }) => unsettled == 0.0,
-            _ => {
-                *carry.innovation = unsettled;
-                true
-            }
+            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
+            Some(Mend::Projects { .. }) => {}
+            _ => *carry.innovation = unsettled,
         }
-    }
-
-    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
-        let steps = steps.end - steps.start;
-        cost.field += steps * self.evaluations;
+        carry.cost.field += count * self.evaluations;
         if let Some(mend) = self.mend {
-            mend.count(steps, cost);
+            mend.count(count, carry.cost);
         }
+        true
     }
 }
 

@@ -153,6 +153,11 @@ impl CompiledSystem {
         self.written_out.as_ref()
     }
 
+    /// Its invariants, for whoever keeps them.
+    pub fn shared_invariants(&self) -> &Arc<Invariants> {
+        &self.invariants
+    }
+
     fn own_field(&self) -> &dyn Quantities {
         &**self.untreated.as_ref().unwrap_or(&self.field)
     }

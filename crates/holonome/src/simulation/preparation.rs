@@ -16,7 +16,9 @@ use crate::structured::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
+use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::{Potential, Transport};
@@ -171,11 +173,10 @@ impl Simulation {
             }
         };
         let program = structured.map(|mut program| {
-            if let Some(field) = field {
-                let targets = &state.target[constraints..];
-                let start = Start { parameters: &parameters, targets, x: &problem.model.initial };
-                program.repeat(field, &plan, &[start], false);
-            }
+            let start =
+                Start { parameters: &parameters, targets: &state.target[constraints..], x: &problem.model.initial };
+            let of = (field.map(Arc::as_ref), system.shared_invariants());
+            program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
         });
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
@@ -263,6 +264,14 @@ impl Form<'_> {
         match self {
             Form::Straight(field) => Some(field),
             Form::Rows(_) => None,
+        }
+    }
+
+    /// F over rows.
+    fn row_invariants(&self, model: &Derived) -> RowProgram {
+        match self {
+            Form::Straight(_) => model.row_invariants(),
+            Form::Rows(field) => field.invariants.clone(),
         }
     }
 

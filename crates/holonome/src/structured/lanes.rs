@@ -58,7 +58,7 @@ impl ProgramLanes {
         let h = plan.fixed_step()?;
         let all = program.all_parameters(plan, h, start);
         Some(ProgramLanes {
-            many: program.many.as_ref()?.in_lanes(lanes, &all),
+            many: program.repeated.as_ref()?.in_lanes(lanes, &all),
             program: program.rebound_for(plan, start),
             watch: LaneWatch::new(field, vectors, lanes),
             vectors: Arc::clone(vectors),
@@ -239,9 +239,9 @@ impl EqualSteps for ProgramLanes {
         let blocks = single.blocks().ok_or(Unmade)?;
         let looped = Looped { map: single, blocks, h: fixed.h, t0 };
         let (innovation, outputs) = (&mut 0.0, Outputs::default());
-        let carry = Carry { memory: one.carried, scales: &mut [], innovation, outputs };
+        let carry = Carry { memory: one.carried, scales: &mut [], innovation, cost, outputs };
         let count = steps.end - steps.start;
-        repairs.steps(looped, steps, one.x, carry, one.largest, (cost, work, count > 1))
+        repairs.steps(looped, steps, one.x, carry, one.largest, (work, count > 1))
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {

@@ -404,6 +404,15 @@ impl Many {
         }
     }
 
+    /// Adds what the steps of these numbers cost.
+    pub fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        let begun = self.first_of(&steps);
+        if let Some((_, takes)) = &self.tapes.first {
+            takes.count(begun, cost);
+        }
+        self.tapes.takes.count(steps.end - steps.start - begun, cost);
+    }
+
     /// Makes the steps of these numbers in every lane; gives the largest residuals, up to 1 where all steps are good.
     pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
         let len = self.tapes.rows.count() * self.lanes;
@@ -482,15 +491,11 @@ impl Blocks for Many {
         let residuals = self.in_loops(first..first + count, lanes, work, |states, steps, work| {
             outputs.along(steps, (states, &places), unchanged, (self, work));
         });
-        residuals.iter().all(|residual| *residual <= 1.0)
-    }
-
-    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
-        let begun = self.first_of(&steps);
-        if let Some((_, takes)) = &self.tapes.first {
-            takes.count(begun, cost);
+        let good = residuals.iter().all(|residual| *residual <= 1.0);
+        if good {
+            self.count(first..first + count, carry.cost);
         }
-        self.tapes.takes.count(steps.end - steps.start - begun, cost);
+        good
     }
 
     fn makes_first_steps(&self) -> bool {

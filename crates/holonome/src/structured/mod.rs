@@ -33,9 +33,11 @@ use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::system::Invariants;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::policy::Way;
+use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowMechanics;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
@@ -105,7 +107,7 @@ impl Program {
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
         match self {
             Program::Straight(program, _) => Box::new(program.rebound_for(plan, start)),
-            Program::Columns(program) => Box::new(program.rebound(start.parameters)),
+            Program::Columns(program) => Box::new(program.rebound_for(start)),
         }
     }
 
@@ -124,10 +126,22 @@ impl Program {
     }
 
     /// Lets runs of `plan` take their steps in loops, where that is faster: one run, or those of an ensemble, of which
-    /// `starts` are examples.
-    pub fn repeat(&mut self, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
-        if let Program::Straight(program, trace) = self {
-            program.repeat(trace, field, plan, starts, ensemble);
+    /// `starts` are examples. `invariants` are those of the `field`, if that is written out.
+    pub fn repeat(
+        &mut self,
+        (field, invariants): (Option<&Field>, &Arc<Invariants>),
+        rows: impl FnOnce() -> RowProgram,
+        plan: &Plan,
+        starts: &[Start],
+        ensemble: bool,
+    ) {
+        match self {
+            Program::Straight(program, trace) => {
+                if let Some(field) = field {
+                    program.repeat(trace, field, plan, starts, ensemble);
+                }
+            }
+            Program::Columns(program) => program.repeat((rows, invariants), plan, &starts[0]),
         }
     }
 }

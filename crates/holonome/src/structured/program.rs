@@ -6,7 +6,6 @@
 //! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
 
 use super::first_same::{Finds, FirstSame};
-use super::many::Many;
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
 use crate::compiled::Quantities;
@@ -33,9 +32,14 @@ pub trait Lowering: Sized {
     type Equations: LoweredEquations;
     /// What is needed to name an equation.
     type Names: Clone + Sync;
+    /// What many steps in one go take besides.
+    type Repeated: Sync;
 
     /// What an equation says, for a reader; of a family of them number `member`.
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
+
+    /// Many steps in one go, if the program makes them, and the scratch that they need.
+    fn blocks(program: &Program<Self>) -> Option<(&dyn Blocks, usize)>;
 }
 
 /// The equations of a system.
@@ -76,8 +80,8 @@ pub struct Program<L: Lowering> {
     /// Whether the sizes of what cancels in stages are comparable: not those of a general field's components, whose units
     /// nobody knows, so that they would decide with them how many sweeps are made.
     pub sizes_have_units: bool,
-    /// Many steps in one loop.
-    pub many: Option<Many>,
+    /// For many steps in one go.
+    pub repeated: Option<L::Repeated>,
 }
 
 /// A piece of a step.
@@ -370,7 +374,7 @@ impl<L: Lowering> Program<L> {
             names: self.names.clone(),
             own: self.own.clone(),
             handover,
-            many: None,
+            repeated: None,
             ..*self
         }
     }
@@ -400,12 +404,12 @@ impl<L: Lowering> Program<L> {
     }
 
     /// How many watched systems there are: each remembers a scale.
-    fn watched(&self) -> usize {
+    pub fn watched(&self) -> usize {
         self.solves().filter(|solve| solve.watch.is_some()).count()
     }
 
     /// Puts x, t, h and what is carried into the registers.
-    fn load(&self, StepFrom { t, h, x }: StepFrom, carried: &[f64], registers: &mut [f64]) {
+    pub fn load(&self, StepFrom { t, h, x }: StepFrom, carried: &[f64], registers: &mut [f64]) {
         let at = self.dimension;
         match &self.layout {
             Some(layout) => layout.split(x, &mut registers[..at]),
@@ -435,7 +439,7 @@ impl<L: Lowering> Program<L> {
 
     /// One substep from what the registers hold at their start. `most` keeps the largest number of iterations of each
     /// system, or is empty.
-    fn substep(
+    pub fn substep(
         &self,
         registers: &mut [f64],
         scale: &mut [f64],
@@ -464,6 +468,16 @@ impl<L: Lowering> Program<L> {
             }
         }
         Ok(())
+    }
+
+    /// Scratch that a substep needs besides the registers.
+    pub fn substep_work_len(&self) -> usize {
+        let actions = self.actions.iter().map(|action| match action {
+            Action::Compute(stage) => stage.kernel.work_len(),
+            Action::Reduce { .. } => 0,
+            Action::Solve(solve) => solve.work_len(),
+        });
+        actions.max().unwrap_or(0)
     }
 
     fn no_step(&self, solve: &Solve<L>, lost: Lost) -> NoStep {
@@ -613,15 +627,10 @@ impl<L: Lowering> Finds for Program<L> {
 
 impl<L: Lowering> StepMap for Program<L> {
     fn work_len(&self) -> usize {
-        let actions = self.actions.iter().map(|action| match action {
-            Action::Compute(stage) => stage.kernel.work_len(),
-            Action::Reduce { .. } => 0,
-            Action::Solve(solve) => solve.work_len(),
-        });
         // What `multipliers` tries a step with stands behind the registers.
-        let own = self.registers + 2 * self.watched() + actions.max().unwrap_or(0);
-        let many = self.many.as_ref().map_or(0, Many::work_len);
-        own.max(many).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
+        let own = self.registers + 2 * self.watched() + self.substep_work_len();
+        let blocks = L::blocks(self).map_or(0, |(_, work_len)| work_len);
+        own.max(blocks).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
     }
 
     fn memory_len(&self) -> usize {
@@ -648,7 +657,7 @@ impl<L: Lowering> StepMap for Program<L> {
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
-        self.many.as_ref().map(|many| many as &dyn Blocks)
+        L::blocks(self).map(|(blocks, _)| blocks)
     }
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {

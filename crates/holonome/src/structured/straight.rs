@@ -16,6 +16,7 @@ use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{CLOSE, Equations};
 use holonome_integrate::phase_space::{Equation, Watched};
 use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::{Elimination, Pivots};
 use holonome_model::elaborate::model::Model;
@@ -42,6 +43,7 @@ impl Lowering for Straight {
     type Kernel = Bound;
     type Equations = StraightEquations;
     type Names = Names;
+    type Repeated = Many;
 
     fn name(names: &Names, equation: Equation, _: usize) -> String {
         match equation {
@@ -50,6 +52,10 @@ impl Lowering for Straight {
             Equation::Stage(i) => names.components[i].clone(),
             Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
         }
+    }
+
+    fn blocks(program: &Program<Straight>) -> Option<(&dyn Blocks, usize)> {
+        program.repeated.as_ref().map(|many| (many as &dyn Blocks, many.work_len()))
     }
 }
 
@@ -207,7 +213,7 @@ pub fn lower(
             FirstSame::new(find, trace.watched)
         }),
         sizes_have_units,
-        many: None,
+        repeated: None,
     }
 }
 
@@ -265,7 +271,7 @@ impl Program<Straight> {
     /// Lets runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble, of
     /// which `starts` are examples, and whose first steps are made in loops, too.
     pub fn repeat(&mut self, trace: &StraightTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
-        self.many = None;
+        self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
         let alone = self.solves().filter_map(|solve| solve.watch.as_ref()).any(Watch::wants_single_steps);
         if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
@@ -278,9 +284,9 @@ impl Program<Straight> {
             Some((Piloted { parameters, x, memory, steps: PILOT_STEPS }, [first, later]))
         };
         let (mut pilots, mut taken): (Vec<Piloted>, Vec<_>) = starts.iter().filter_map(pilot).unzip();
-        while self.many.is_none() && !pilots.is_empty() {
+        while self.repeated.is_none() && !pilots.is_empty() {
             let own = starts[0].parameters.len();
-            self.many = self.many_of((trace, field), (&pilots, &taken), own, ensemble);
+            self.repeated = self.many_of((trace, field), (&pilots, &taken), own, ensemble);
             // Runs that a loop serves do not wait for those that it cannot serve.
             pilots.truncate(pilots.len() / 2);
             taken.truncate(pilots.len());
@@ -322,25 +328,25 @@ impl Program<Straight> {
 
     /// The same program for a run of `plan` from `start`, with its loop.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Straight> {
-        let many = self.many.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
+        let many = self.repeated.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
             let mut many = many.clone();
             many.rebind(0, &self.all_parameters(plan, h, start));
             many.begin(start.x);
             many
         });
-        Program { many, ..self.rebound(start.parameters) }
+        Program { repeated: many, ..self.rebound(start.parameters) }
     }
 
     /// The same program with other parameters of the model, to [take over](Program::take_over) the trajectories of lanes.
     pub fn copy(&self, parameters: &[f64]) -> Program<Straight> {
-        Program { many: self.many.clone(), ..self.rebound(parameters) }
+        Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
     /// Gives this one the parameters of a lane's trajectory, `all` as in [`Piloted::parameters`] and the first of them
     /// `own` ones of the model.
     pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
         self.rebind(&all[..own + self.own.len()]);
-        if let Some(many) = &mut self.many {
+        if let Some(many) = &mut self.repeated {
             many.rebind(0, all);
             many.begin_as(lanes, lane);
         }

@@ -222,7 +222,8 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
         pilots.push((parameters, targets.split_off(simulation.constraints), x));
     }
     let starts: Vec<Start> = pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
-    program.repeat(field, &simulation.plan, &starts, true);
+    let of = (Some(&**field), simulation.system.shared_invariants());
+    program.repeat(of, || model.row_invariants(), &simulation.plan, &starts, true);
 }
 
 /// Compiles an ensemble of a problem, whose text is read once more with what varies.

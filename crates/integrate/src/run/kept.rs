@@ -101,8 +101,8 @@ impl Engine<'_> {
         self.innovation = 0.0;
         let outputs = Outputs { after, x, stride, memory: memories, starts };
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-        let carry = Carry { memory, scales, innovation: &mut self.innovation, outputs };
-        let rest = (&mut kept.cost, &mut self.work[..], false);
+        let carry = Carry { memory, scales, innovation: &mut self.innovation, cost: &mut kept.cost, outputs };
+        let rest = (&mut self.work[..], false);
         if kept.repairs.steps(looped, first..first + count, &mut self.x1, carry, &mut self.largest, rest).is_err() {
             return false;
         }
@@ -125,7 +125,8 @@ impl Engine<'_> {
         trial_scales.clone_from(&self.scales.carried);
         let (x, lambda) = self.sample.split_at_mut(self.x1.len());
         let outputs = Outputs { after: &[end], x, stride: self.x1.len(), memory: &mut [], starts: start };
-        let carry = Carry { memory: trial_memory, scales: trial_scales, innovation: &mut 0.0, outputs };
+        let cost = &mut Cost::default();
+        let carry = Carry { memory: trial_memory, scales: trial_scales, innovation: &mut 0.0, cost, outputs };
         if !blocks.steps(end, 1, trial, carry, trial_largest, &mut self.work) {
             return false;
         }

@@ -227,6 +227,8 @@ pub struct Carry<'a> {
     pub scales: &'a mut [f64],
     /// The largest square of an innovation of these steps.
     pub innovation: &'a mut f64,
+    /// Receives what these steps cost, where they are good.
+    pub cost: &'a mut Cost,
     /// The states to be kept on the way.
     pub outputs: Outputs<'a>,
 }
@@ -282,7 +284,8 @@ impl Outputs<'_> {
         }
     }
 
-    /// Keeps the state `x` with what the map carries there, if it is an output before a step by itself.
+    /// Keeps the state `x` with what the map carries there, if it is an output and no loop tells what the step behind it has
+    /// found at its start.
     pub fn keep(&mut self, after: u64, x: &[f64], memory: &[f64]) {
         if let Ok(k) = self.after.binary_search(&after) {
             let count = self.after.len();
@@ -366,8 +369,10 @@ pub trait Blocks: Sync {
     fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
     -> bool;
 
-    /// Adds what the steps of these numbers cost.
-    fn count(&self, steps: Range<u64>, cost: &mut Cost);
+    /// How many steps may be made in one go, so that nobody has to wait.
+    fn longest(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Whether it makes the first steps of a run as well as others, which follow steps that tell where to look for
     /// solutions.

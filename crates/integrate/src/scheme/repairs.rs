@@ -4,7 +4,6 @@
 //! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
 
 use super::map::{Blocks, Carry, StepFrom, StepMap, Workspace};
-use crate::cost::Cost;
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
@@ -56,10 +55,10 @@ impl Repairs {
         x: &mut Vec<f64>,
         carry: Carry,
         largest: &mut [f64],
-        (cost, work, known): (&mut Cost, &mut [f64], bool),
+        (work, known): (&mut [f64], bool),
     ) -> Result<(), Unmade> {
         let Looped { map, blocks, h, t0 } = looped;
-        let Carry { memory, scales, innovation, mut outputs } = carry;
+        let Carry { memory, scales, innovation, mut outputs, cost } = carry;
         let count = steps.end - steps.start;
         let (mut made, mut length) = (0, if known { count.div_ceil(SHRINKAGE) } else { count });
         largest.fill(0.0);
@@ -74,8 +73,8 @@ impl Repairs {
             self.scales.extend_from_slice(scales);
             let mut of_part = 0.0;
             let first = steps.start + made;
-            let part =
-                Carry { memory, scales, innovation: &mut of_part, outputs: outputs.within(first..first + length) };
+            let outputs_within = outputs.within(first..first + length);
+            let part = Carry { memory, scales, innovation: &mut of_part, cost, outputs: outputs_within };
             let good = blocks.steps(first, length, x, part, &mut self.largest, work);
             let bad = !good && length > 1;
             if !bad {
@@ -86,7 +85,6 @@ impl Repairs {
             }
             if good {
                 *innovation = innovation.max(of_part);
-                blocks.count(first..first + length, cost);
                 made += length;
                 length = length.saturating_mul(GROWTH);
                 continue;

@@ -21,6 +21,8 @@ pub use layout::{Family, Layout};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::SEGMENT_LANES;
+use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
@@ -221,6 +223,11 @@ impl RowProgram {
         RowProgram { pieces, alone: Arc::clone(&self.alone), layout: Some(Arc::clone(layout)), ..*self }
     }
 
+    /// The same program, over a state that is split into these columns, with room behind for the last vector of a loop.
+    pub fn over_columns(&self, layout: &Arc<Layout>) -> RowProgram {
+        RowProgram { layout: None, states: self.states + SEGMENT_LANES, ..self.in_columns(layout) }
+    }
+
     /// Where the rows of a piece put their outputs one behind the other, with nothing to add them to.
     fn straight(&self, piece: usize) -> Option<&Vec<u32>> {
         let line = self.pieces[piece].line.as_ref()?;
@@ -388,6 +395,8 @@ impl Piece {
             return None;
         }
         let outputs: Vec<Node> = kept.iter().map(|&k| outputs[k]).collect();
+        // Formulas that the chain rule has put together repeat themselves.
+        let (folded, outputs) = optimise(&folded, &outputs);
         let mut slots: Vec<(u32, Source)> = folded
             .reachable(&outputs)
             .into_iter()

@@ -54,7 +54,7 @@ impl RowField {
             Dynamics::Field(f) => RowProgram::values(f, &|output| Some(output as u32)),
         };
         let field = RowProgram::new(dimension, dimension, pieces);
-        let hidden = if model.constraints.is_empty() { None } else { mechanics().map(|m| Hidden::new(model, m)) };
+        let hidden = Hidden::of(model, mechanics);
         let Parts { parts, groups, constraints, count } = parts(model);
         let Differentiated { values, jacobian, row_start, column } =
             Differentiated::new(dimension, &parts, hidden.as_ref(), count);
@@ -70,6 +70,13 @@ impl RowField {
             groups,
             layout: Arc::new(Layout::new(model)),
         }
+    }
+
+    /// F alone.
+    pub fn invariants(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> RowProgram {
+        let Parts { parts, count, .. } = parts(model);
+        let hidden = Hidden::of(model, mechanics);
+        RowProgram::new(model.dimension(), count, values(&parts, hidden.as_ref()))
     }
 
     /// Number of rows of F.
@@ -120,23 +127,24 @@ impl Differentiated {
             let at = if full { component as usize } else { columns.partition_point(|&c| c < component) };
             (first + at) as u32
         };
-        let value = |part: &Part| RowProgram::values(part.functional, &part.rows);
-        let mut values: Vec<Piece> = parts.iter().flat_map(value).collect();
         let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position);
         let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.watched).flat_map(entry).collect();
-        if let Some(hidden) = hidden {
-            values.extend(hidden.values());
-        }
         for ((first, step), derivatives) in &derivatives {
             entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
         }
         Differentiated {
-            values: RowProgram::new(dimension, count, values),
+            values: RowProgram::new(dimension, count, values(parts, hidden)),
             jacobian: RowProgram::new(dimension, column.len(), entries),
             row_start,
             column,
         }
     }
+}
+
+/// What computes F.
+fn values(parts: &[Part], hidden: Option<&Hidden>) -> Vec<Piece> {
+    let value = |part: &Part| RowProgram::values(part.functional, &part.rows);
+    parts.iter().flat_map(value).chain(hidden.into_iter().flat_map(Hidden::values)).collect()
 }
 
 /// The row of each output that is kept, counted from `first`.
@@ -154,6 +162,11 @@ struct Hidden {
 }
 
 impl Hidden {
+    /// Those of a model, if it has any.
+    fn of(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> Option<Hidden> {
+        if model.constraints.is_empty() { None } else { mechanics().map(|m| Hidden::new(model, m)) }
+    }
+
     fn new(model: &Model, mut mechanics: RowMechanics) -> Hidden {
         let families = mechanics.state.clone();
         let mut x = Vec::with_capacity(families.len());

@@ -1,6 +1,7 @@
 //! The same for large models: a step over columns, each a quantity for every member of a family, so that nothing is
 //! written out and a step takes a time proportional to the model's size.
 
+mod blocks;
 mod rows;
 mod symbols;
 

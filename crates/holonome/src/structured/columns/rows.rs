@@ -4,6 +4,7 @@
 //! A column is stored where a function of the model is called with it, as the function may read it at several members;
 //! what is combined member by member on the way is computed where it is used.
 
+use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::compiled::{compile_parts, compile_rows};
 use crate::component_names::component_name;
@@ -12,7 +13,8 @@ use crate::structured::multipliers::Multipliers;
 use crate::structured::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
 use crate::structured::recorder::{System, Trace};
 use holonome_integrate::newton::Equations;
-use holonome_integrate::phase_space::{Equation, Watched};
+use holonome_integrate::phase_space::{self, Equation};
+use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::lu::Pivots;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
@@ -30,9 +32,14 @@ impl Lowering for Rows {
     type Kernel = RowKernel;
     type Equations = RowEquations;
     type Names = Names;
+    type Repeated = Watched;
 
     fn name(names: &Names, equation: Equation, member: usize) -> String {
         names.name(equation, member)
+    }
+
+    fn blocks(program: &Program<Rows>) -> Option<(&dyn Blocks, usize)> {
+        program.repeated.as_ref().map(|watched| (program as &dyn Blocks, watched.work_len(program)))
     }
 }
 
@@ -430,16 +437,16 @@ pub fn lower(
         }),
         // They are Hamiltonian.
         sizes_have_units: true,
-        many: None,
+        repeated: None,
     }
 }
 
 /// What of a system is watched. Fibres of large models are straight.
 fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
     match system.watched {
-        Watched::Always => Some(Watching::Determinant { power: 1, curved: false }),
-        Watched::Definite => Some(Watching::Positive),
-        Watched::Never | Watched::OnCurves => None,
+        phase_space::Watched::Always => Some(Watching::Determinant { power: 1, curved: false }),
+        phase_space::Watched::Definite => Some(Watching::Positive),
+        phase_space::Watched::Never | phase_space::Watched::OnCurves => None,
     }
 }
 

@@ -1,12 +1,19 @@
 //! Steps over columns are those of the same model written out.
 
+use super::Rows;
+use crate::compiled::{CompiledSystem, StateVectors};
 use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;
-use crate::structured::{MethodSettings, Program, column_places, column_program, straight_places, straight_program};
+use crate::structured::{
+    LoweredProgram, MethodSettings, Program, Start, column_places, column_program, straight_places, straight_program,
+};
 use holonome_integrate::method::Method;
+use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
+use holonome_integrate::system::System;
+use holonome_model::derived::Derived;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -129,6 +136,7 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         // Backwards, too, and with parameters bound anew.
         let again = columns.rebound(&model.parameter_values);
         assert_eq!(run(&again, &model.initial, h, 12).0, found, "{name}");
+        blocks_agree(&method, columns.rebound(&model.parameter_values), model, h);
         let (back, ..) = run(&columns, &expected, -h, 1);
         let (back_expected, ..) = run(&straight, &expected, -h, 1);
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
@@ -243,6 +251,70 @@ fn stiff_potentials() {
     compare(&free, &methods, 0.1);
 }
 
+/// Steps in blocks are those that are made one by one, bit for bit, wherever blocks and outputs are, and watch the same.
+fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Derived, h: f64) {
+    const STEPS: u64 = 12;
+    let plan = Plan::fixed(*method, 0.0, STEPS as f64 * h, h).unwrap();
+    let field = model.row_field();
+    let system = CompiledSystem::of_rows(&field, &StateVectors::of(model), &model.parameter_values, None);
+    let invariants = system.shared_invariants();
+    let mut target = vec![0.0; invariants.count];
+    let (n, mut values, mut work) = (model.initial.len(), target.clone(), vec![f64::NAN; system.work_len()]);
+    system.invariant_values(0.0, &model.initial, &mut target, &mut work);
+    target[..invariants.constraints].fill(0.0);
+    let start = Start { parameters: &model.parameter_values, targets: &target[invariants.constraints..], x: &[] };
+    program.repeat((|| model.row_invariants(), invariants), &plan, &start);
+    let program = program.rebound_for(&start);
+    let Some(blocks) = program.blocks() else {
+        assert!(method.substeps().len() > 1, "{method} makes no blocks");
+        return;
+    };
+    let (mut x, mut memory, mut cost) = (model.initial.clone(), vec![0.0; program.memory_len()], Cost::default());
+    let mut work = vec![f64::NAN; program.work_len().max(work.len())];
+    let workspace = &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
+    program.begin(StepFrom { t: 0.0, h, x: &x }, workspace).unwrap();
+    cost = Cost::default();
+    let (begun, groups) = (memory.clone(), invariants.groups.len());
+    let mut largest = vec![0.0f64; groups + program.watched_count()];
+    let (mut states, mut memories) = (vec![x.clone()], vec![memory.clone()]);
+    for k in 0..STEPS {
+        let (t, mut off) = ((k as f64) * h, vec![0.0; largest.len()]);
+        system.monitor(t, &target, &x, &mut values, &mut off[..groups], &mut work);
+        program.deviations(&memory, &mut off[groups..]);
+        largest.iter_mut().zip(off).for_each(|(largest, off)| *largest = largest.max(off));
+        let before = x.clone();
+        let workspace = &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
+        program.fixed_step(StepFrom { t, h, x: &before }, &mut x, workspace).unwrap();
+        states.push(x.clone());
+        memories.push(memory.clone());
+    }
+    for ends in [vec![STEPS], vec![1, 5, STEPS]] {
+        let (mut x, mut memory, mut first, mut most) =
+            (model.initial.clone(), begun.clone(), 0, vec![0.0; largest.len()]);
+        let mut spent = Cost::default();
+        for end in ends {
+            let after: Vec<u64> = [0, 3, 4, 5, 11, STEPS].into_iter().filter(|k| (first..=end).contains(k)).collect();
+            let (mut kept, mut kept_memory) = (vec![0.0; after.len() * n], vec![0.0; after.len() * memory.len()]);
+            let outputs = Outputs { after: &after, x: &mut kept, stride: n, memory: &mut kept_memory, starts: &mut [] };
+            let mut part = vec![f64::NAN; largest.len()];
+            let (memory, cost) = (&mut memory, &mut spent);
+            let carry = Carry { memory, scales: &mut [], innovation: &mut 0.0, cost, outputs };
+            work.fill(f64::NAN);
+            assert!(blocks.steps(first, end - first, &mut x, carry, &mut part, &mut work), "{method}");
+            most.iter_mut().zip(part).for_each(|(most, part): (&mut f64, f64)| *most = most.max(part));
+            for (k, &after) in after.iter().enumerate() {
+                assert_eq!(kept[k * n..(k + 1) * n], states[after as usize], "{method} after {after}");
+                let len = memory.len();
+                assert_eq!(kept_memory[k * len..(k + 1) * len], memories[after as usize], "{method} after {after}");
+            }
+            first = end;
+        }
+        assert_eq!((&x, &memory), (&states[STEPS as usize], &memories[STEPS as usize]), "{method}");
+        assert_eq!(most, largest, "{method}");
+        assert_eq!(spent, cost, "{method}");
+    }
+}
+
 /// So many steps in a loop from where as many single steps lead, against single steps.
 fn loop_agrees(text: &str, method: &str, h: f64) {
     const STEPS: u64 = 100;
@@ -255,7 +327,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     };
     let simulation = prepare(problem(text, &Settings::default()), options).unwrap_or_else(|e| panic!("{method}: {e}"));
     let Some(Program::Straight(program, _)) = &simulation.program else { panic!("{method} is not written out") };
-    let many = program.many.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));
+    let many = program.repeated.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));
     let largest_system = program.solves().map(|solve| solve.rows.len()).max();
     assert!(largest_system > Some(crate::policy::FEW_ROWS), "{method}: {largest_system:?}");
     let (mut x, mut memory) = (simulation.problem.model.initial.clone(), vec![0.0; program.memory_len()]);
@@ -273,7 +345,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     let mut largest = vec![0.0; many.rows().largest.len()];
     let mut work = vec![f64::NAN; many.work_len()];
     let (innovation, outputs) = (&mut 0.0, Outputs::default());
-    let carry = Carry { memory: &mut carried, scales: &mut [], innovation, outputs };
+    let carry = Carry { memory: &mut carried, scales: &mut [], innovation, cost: &mut Cost::default(), outputs };
     assert!(many.steps(STEPS, STEPS, &mut looped, carry, &mut largest, &mut work), "{method}");
     // A hundred steps round numbers of a size up to 100 some tens of times each, and chaos has no time to show.
     for (found, expected) in looped.iter().zip(&x) {

@@ -1,0 +1,226 @@
+//! Many steps of a large model in one go: the state stays in columns from step to step, and what is watched is computed
+//! there. The steps are those that are made one by one.
+
+use super::rows::Rows;
+use crate::compiled::compile_rows;
+use crate::structured::program::{Program, Start};
+use holonome_integrate::method::Treatment;
+use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::map::{Blocks, Carry, StepFrom, StepMap};
+use holonome_integrate::state::Cost;
+use holonome_integrate::system::Invariants;
+use holonome_integrate::vector::max_or_nan;
+use holonome_model::rows::{RowKernel, RowProgram};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Registers of all steps of a block together at most: a fraction of a second.
+const MOST_REGISTERS: usize = 1 << 26;
+
+/// Steps of a block of the largest models.
+const FEWEST_STEPS: u64 = 4;
+
+/// What steps in one go take besides their program.
+pub struct Watched {
+    /// F over columns, its groups, and the targets F₀.
+    values: RowKernel,
+    invariants: Arc<Invariants>,
+    target: Vec<f64>,
+    /// When the run begins, and the length of its steps.
+    t0: f64,
+    h: f64,
+    /// What becomes of the registers between two substeps: these go there, one after the other.
+    moves: Arc<[(Range<usize>, usize)]>,
+}
+
+impl Watched {
+    fn target(invariants: &Invariants, start: &Start) -> Vec<f64> {
+        [&vec![0.0; invariants.constraints], start.targets].concat()
+    }
+
+    /// The same for another start.
+    fn rebound(&self, start: &Start) -> Watched {
+        Watched {
+            values: self.values.rebound(start.parameters),
+            invariants: Arc::clone(&self.invariants),
+            target: Watched::target(&self.invariants, start),
+            moves: Arc::clone(&self.moves),
+            ..*self
+        }
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self, program: &Program<Rows>) -> usize {
+        program.registers
+            + self.invariants.count
+            + self.invariants.groups.len()
+            + program.watched_count()
+            + self.values.work_len().max(program.substep_work_len())
+    }
+}
+
+impl Program<Rows> {
+    /// Lets a run of `plan` make its steps in one go; `values` gives F.
+    pub fn repeat(
+        &mut self,
+        (values, invariants): (impl FnOnce() -> RowProgram, &Arc<Invariants>),
+        plan: &Plan,
+        start: &Start,
+    ) {
+        self.repeated = None;
+        let (Some(h), Some(layout)) = (plan.fixed_step(), &self.layout) else { return };
+        // Steps of another length find what they take over from the state as it is.
+        let takes_over_anew = self.handover.is_some() && self.substeps.iter().any(|part| *part != self.substeps[0]);
+        if plan.method.treatment != Treatment::Plain || takes_over_anew {
+            return;
+        }
+        let Some(moves) = in_order(self.moves()) else { return };
+        let values = compile_rows(&values().over_columns(layout), start.parameters);
+        let target = Watched::target(invariants, start);
+        let invariants = Arc::clone(invariants);
+        self.repeated = Some(Watched { values, invariants, target, t0: plan.t0, h, moves: moves.into() });
+    }
+
+    /// The same program for a run from another start.
+    pub fn rebound_for(&self, start: &Start) -> Program<Rows> {
+        let repeated = self.repeated.as_ref().map(|watched| watched.rebound(start));
+        Program { repeated, ..self.rebound(start.parameters) }
+    }
+
+    /// The deviations of the state.
+    fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
+        let Some(Watched { values: kernel, invariants, target, .. }) = &self.repeated else { return };
+        kernel.overwrite(t, registers, values, work);
+        let (groups, own) = deviations.split_at_mut(invariants.groups.len());
+        invariants.deviations(values, target, groups);
+        self.deviations(&registers[self.dimension + 2..], own);
+    }
+
+    /// Makes a step from what the registers hold at their start, and puts its result there; says whether it has one.
+    fn go_on(
+        &self,
+        watched: &Watched,
+        t: f64,
+        registers: &mut [f64],
+        scale: &mut [f64],
+        cost: &mut Cost,
+        work: &mut [f64],
+    ) -> bool {
+        let mut made = 0.0f64;
+        for gamma in &self.substeps {
+            registers[self.dimension] = made.mul_add(watched.h, t);
+            registers[self.dimension + 1] = gamma * watched.h;
+            if self.substep(registers, scale, cost, work, &mut []).is_err() {
+                return false;
+            }
+            for (from, to) in &*watched.moves {
+                registers.copy_within(from.clone(), *to);
+            }
+            made += gamma;
+        }
+        true
+    }
+
+    /// Puts the state out of the registers, and what is carried there.
+    fn take_out(&self, registers: &[f64], x: &mut [f64], memory: &mut [f64]) {
+        self.scatter(&registers[..self.dimension], x);
+        let carried = self.carried_len();
+        memory[..carried].copy_from_slice(&registers[self.dimension + 2..][..carried]);
+    }
+
+    /// Where the results of a substep stand, and where the next one reads them.
+    fn moves(&self) -> Vec<(Range<usize>, usize)> {
+        let mut at = self.dimension + 2;
+        let carried = self.carried.iter().map(|range| {
+            at += range.len();
+            (range.clone(), at - range.len())
+        });
+        let mut moves = vec![(self.result.clone(), 0)];
+        moves.extend(carried);
+        moves.retain(|(from, to)| from.start != *to);
+        moves
+    }
+}
+
+/// Puts copies into an order in which none overwrites what another one reads later; none if there is no such order.
+fn in_order(mut moves: Vec<(Range<usize>, usize)>) -> Option<Vec<(Range<usize>, usize)>> {
+    let mut ordered = Vec::new();
+    while !moves.is_empty() {
+        let free = (0..moves.len()).find(|&k| {
+            let (from, to) = &moves[k];
+            let over = *to..to + from.len();
+            let reads = |other: &Range<usize>| other.start < over.end && over.start < other.end;
+            !(0..moves.len()).any(|other| other != k && reads(&moves[other].0))
+        })?;
+        ordered.push(moves.swap_remove(free));
+    }
+    Some(ordered)
+}
+
+impl Blocks for Program<Rows> {
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        carry: Carry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let Some(watched) = &self.repeated else { return false };
+        let Carry { memory, mut outputs, cost, .. } = carry;
+        if self.handover.is_some() && memory.last() != Some(&(self.substeps[0] * watched.h)) {
+            return false;
+        }
+        let (registers, work) = work.split_at_mut(self.registers);
+        let (values, work) = work.split_at_mut(watched.invariants.count);
+        let (deviations, work) = work.split_at_mut(largest.len());
+        self.load(StepFrom { t: watched.t0, h: watched.h, x }, &memory[..self.carried_len()], registers);
+        largest.fill(0.0);
+        let (mut spent, mut known) = (Cost::default(), 0);
+        for step in first..=first + count {
+            if outputs.after.get(known) == Some(&step) {
+                self.take_out(registers, x, memory);
+                outputs.keep(step, x, memory);
+                known += 1;
+            }
+            if step < first + count {
+                let t = (step as f64).mul_add(watched.h, watched.t0);
+                self.look(t, registers, (values, deviations), work);
+                for (largest, &deviation) in largest.iter_mut().zip(&*deviations) {
+                    *largest = max_or_nan(*largest, deviation);
+                }
+                let scale = &mut memory[self.carried_len()..];
+                if !self.go_on(watched, t, registers, scale, &mut spent, work) {
+                    return false;
+                }
+            }
+        }
+        self.take_out(registers, x, memory);
+        cost.add(&spent);
+        true
+    }
+
+    fn longest(&self) -> u64 {
+        ((MOST_REGISTERS / self.registers) as u64).max(FEWEST_STEPS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_overwrite_nothing_that_is_read_later() {
+        // 0 <- 10 takes what 4 reads, and 4 what 7 reads.
+        let moves = vec![(10..12, 0), (0..2, 4), (4..6, 7)];
+        let mut numbers: Vec<usize> = (0..12).collect();
+        for (from, to) in in_order(moves.clone()).unwrap() {
+            numbers.copy_within(from, to);
+        }
+        for (from, to) in moves {
+            assert_eq!(numbers[to..to + from.len()], from.collect::<Vec<_>>());
+        }
+        assert_eq!(in_order(vec![(0..2, 1), (1..3, 0)]), None);
+    }
+}
