@@ -34,9 +34,9 @@ pub enum CompiledStep {
     /// Equal steps of a Runge–Kutta method.
     Repeated(Repeated),
     /// Attempts of such a method.
-    Attempted(Attempts),
+    Attempted(Box<Attempts>),
     /// Stages of a collocation method, and attempts in a loop.
-    Collocated(CompiledStages, Option<CollocationLoop>),
+    Collocated(Box<(CompiledStages, Option<CollocationLoop>)>),
 }
 
 impl CompiledStep {
@@ -46,7 +46,8 @@ impl CompiledStep {
         if let Some(tableau) = scheme.runge_kutta() {
             return Some(Box::new(CompiledMap::new(self, tableau, system)));
         }
-        let CompiledStep::Collocated(stages, attempts) = self else { return None };
+        let CompiledStep::Collocated(collocated) = self else { return None };
+        let (stages, attempts) = &**collocated;
         let map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
         Some(Box::new(match attempts {
             Some(attempts) => map.with_attempts(attempts),
@@ -84,7 +85,7 @@ impl CompiledStep {
                 }
                 _ => None,
             };
-            return CompiledStep::Collocated(stages, attempts);
+            return CompiledStep::Collocated(Box::new((stages, attempts)));
         }
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         if !CompiledStep::suits(plan, field, formula) {
@@ -111,7 +112,7 @@ impl CompiledStep {
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let settling = settling.as_ref().map(|settling| (settling, targets));
-                CompiledStep::Attempted(Attempts::new(&ingredients, field, settling, parameters, adaptive))
+                CompiledStep::Attempted(Box::new(Attempts::new(&ingredients, field, settling, parameters, adaptive)))
             }
         }
     }
@@ -158,9 +159,10 @@ impl CompiledStep {
                 CompiledStep::Repeated(repeated.rebound(&all(&[fixed.h, plan.t0])))
             }
             (CompiledStep::Attempted(attempts), Stepping::Adaptive(adaptive)) => {
-                CompiledStep::Attempted(attempts.rebound(parameters, adaptive))
+                CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
             }
-            (CompiledStep::Collocated(stages, attempts), stepping) => {
+            (CompiledStep::Collocated(collocated), stepping) => {
+                let (stages, attempts) = &**collocated;
                 let stages = stages.rebound(parameters);
                 let attempts = match (attempts, stepping) {
                     (Some(attempts), Stepping::Adaptive(adaptive)) => {
@@ -168,7 +170,7 @@ impl CompiledStep {
                     }
                     _ => None,
                 };
-                CompiledStep::Collocated(stages, attempts)
+                CompiledStep::Collocated(Box::new((stages, attempts)))
             }
             _ => CompiledStep::Nothing,
         }
@@ -179,7 +181,7 @@ impl CompiledStep {
     pub(super) fn leave_loops(&mut self) {
         match self {
             CompiledStep::Attempted(attempts) => attempts.march = None,
-            CompiledStep::Collocated(_, attempts) => *attempts = None,
+            CompiledStep::Collocated(collocated) => collocated.1 = None,
             _ => {}
         }
     }
