@@ -1,12 +1,10 @@
 //! Which ω: a number of the user's, the default for a step, or the one that an accuracy asks for; and what a step allows.
 
-use super::slow::{SlowManifold, Speed};
-use super::with_omega;
+use super::Open;
 use crate::error::Error;
 use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
 use holonome_integrate::method::Method;
-use holonome_model::treatment::penalty::penalise;
 use holonome_words::option;
 
 /// What became of a pilot run.
@@ -48,6 +46,9 @@ const PILOT_TOLERANCE: f64 = 1e-6;
 /// Steps that are not too long for the motion give the same v as half of them, but for this part.
 const AGREEMENT: f64 = 0.05;
 
+/// How often its step is halved for that.
+const MOST_HALVED: u32 = 4;
+
 /// ω₀ of the two runs from which a tolerance's ω is found, where there is no step.
 const TRIAL: f64 = 20.0;
 
@@ -69,13 +70,13 @@ fn rounded(x: f64, digits: usize) -> String {
 /// # Errors
 /// When they contradict each other, or the step does not allow it.
 pub(super) fn choose(
-    problem: &Problem,
+    (problem, open): (&Problem, &Open),
     method: &Method,
     options: &RunOptions,
     warnings: &mut Vec<String>,
     follow: Follow,
 ) -> Result<Choice, Error> {
-    let speed = options.step.fixed().map(|h| speed(problem, options, h, follow)).transpose()?;
+    let speed = options.step.fixed().map(|h| speed((problem, open), options, h, follow)).transpose()?;
     let choice = match (options.penalty, options.penalty_tolerance) {
         (Some(_), Some(_)) => {
             return Err(Error::option(format!(
@@ -93,7 +94,7 @@ pub(super) fn choose(
         }
         (Some(PenaltyStrength::Omega(omega)), _) => Choice { omega, text: shown(omega) },
         (Some(PenaltyStrength::Auto), _) => match options.step.fixed().zip(speed) {
-            Some((h, v)) => default(problem, method, h, v)?,
+            Some((h, v)) => default(open, method, h, v)?,
             None => {
                 return Err(Error::option(format!(
                     "{penalty_auto} chooses omega from the step: add {step}, or give omega, or {penalty_tolerance}",
@@ -111,10 +112,10 @@ pub(super) fn choose(
         }
         (None, Some(tolerance)) => {
             let trial = match options.step.fixed().zip(speed) {
-                Some((h, v)) => default(problem, method, h, v)?.omega,
+                Some((h, v)) => default(open, method, h, v)?.omega,
                 None => TRIAL,
             };
-            for_tolerance(problem, options, (tolerance, trial), follow)?
+            for_tolerance((problem, open), options, (tolerance, trial), follow)?
         }
         (None, None) => unreachable!("asked for a penalty"),
     };
@@ -127,7 +128,7 @@ pub(super) fn choose(
 }
 
 /// min(3/h, 0.2/(h²v)), and half of the linear stability limit 2/(h√λ) of an explicit method.
-fn default(problem: &Problem, method: &Method, h: f64, v: f64) -> Result<Choice, Error> {
+fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error> {
     let (fastest, gentle) = (FASTEST / h, GENTLE / (h * h * v));
     let mut choice = match gentle < fastest {
         true => Choice {
@@ -137,10 +138,7 @@ fn default(problem: &Problem, method: &Method, h: f64, v: f64) -> Result<Choice,
         false => Choice { omega: fastest, text: format!("{fastest:.4} = 3/h") },
     };
     if method.scheme.explicit {
-        let model = penalise(&problem.model, 1.0)
-            .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
-        let penalty = model.penalty.clone().expect("a penalised model has one");
-        let (_, largest) = SlowManifold::new(&model, &penalty).stiffness(&model.initial);
+        let (_, largest) = open.manifold.stiffness(&open.model.initial);
         let stable = 1.0 / (h * largest.sqrt());
         if stable < choice.omega {
             choice = Choice {
@@ -186,10 +184,7 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
 
 /// v along the beginning of the motion: that of the constrained model, or where that cannot be run, as with redundant
 /// constraints, of the penalised one.
-fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Result<f64, Error> {
-    let model = penalise(&problem.model, FASTEST / h)
-        .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
-    let penalty = model.penalty.clone().expect("a penalised model has one");
+fn speed((problem, open): (&Problem, &Open), options: &RunOptions, h: f64, follow: Follow) -> Result<f64, Error> {
     let by_rows = problem.examined.rows.is_some();
     let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
@@ -198,24 +193,28 @@ fn speed(problem: &Problem, options: &RunOptions, h: f64, follow: Follow) -> Res
         let until = options.until.min(problem.model.t0 + steps * h);
         let options =
             RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
-        let (mut speed, mut largest) = (Speed::new(&model, &penalty), 0.0f64);
-        let followed = follow(motion, options, &mut |t, x| largest = largest.max(speed.at(t, x)))?;
+        let mut largest = 0.0f64;
+        let followed = follow(motion, options, &mut |t, x| largest = largest.max(open.manifold.speed(t, x)))?;
         Ok::<_, Error>((largest, followed.failure.is_none()))
     };
     if by_rows {
-        // The forces that keep many constraints in a field take a multiple of what a step does that keeps them.
-        let rattle = |h: f64| pilot(problem.clone(), "rattle", StepSize::Fixed(h), 2);
-        if let (Ok((whole, true)), Ok((half, true))) = (rattle(h), rattle(h / 2.0))
-            && (whole - half).abs() <= AGREEMENT * half
-        {
-            return Ok(half);
+        // The forces that keep many constraints in a field take a multiple of what a step does that keeps them, if it is
+        // short enough to be made.
+        let mut longer = None;
+        for halved in 0..=MOST_HALVED {
+            let step = StepSize::Fixed(h / f64::from(1 << halved));
+            let Ok((v, true)) = pilot(problem.clone(), "rattle", step, 2) else { continue };
+            if longer.is_some_and(|longer: f64| (longer - v).abs() <= AGREEMENT * v) {
+                return Ok(v);
+            }
+            longer = Some(v);
         }
     }
     // Steps may be long against the peaks of a speed.
     let accurate =
         |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), PILOT_SAMPLES);
     // This ω is not the run's: where it moves the start too far, it leaves it.
-    let free = |slow| Ok::<Problem, Error>(with_omega(problem, FASTEST / h, slow)?.0);
+    let free = |slow| Ok::<Problem, Error>(open.with_omega(problem, FASTEST / h, slow)?.0);
     // A motion that cannot be followed to the end tells what it told up to there.
     let (largest, _) = accurate(problem.clone(), "corrected:dop853")
         .or_else(|_| accurate(free(true).or_else(|_| free(false))?, "dop853"))?;
@@ -229,13 +228,13 @@ fn named(method: &str) -> Method {
 
 /// The ω whose error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate runs.
 fn for_tolerance(
-    problem: &Problem,
+    (problem, open): (&Problem, &Open),
     options: &RunOptions,
     (tolerance, trial): (f64, f64),
     follow: Follow,
 ) -> Result<Choice, Error> {
     let end = |omega: f64| -> Result<Vec<f64>, Error> {
-        let (mut penalised, _) = with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
+        let (mut penalised, _) = open.with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
         penalised.model = penalised.model.without_observables();
         let degrees = penalised.model.degrees();
         let accurate =
@@ -277,4 +276,41 @@ fn for_tolerance(
         2.0 * trial
     );
     Ok(Choice { omega, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Settings;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    /// Rods that turn about a common pivot, so many that the model is run by rows.
+    const RODS: &str = "size n = 2000\n\
+        coordinate q[i in 1..n] : R^2 = (1, 0)\nmomentum p of q = (0, 1)\n\
+        hamiltonian sum(i in 1..n : dot(p[i], p[i])/2)\n\
+        constraint rod[i in 1..n] : dot(q[i], q[i]) = 1";
+
+    /// Pilot runs, each with its method and step.
+    static PILOTS: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
+
+    /// A motion that steps above 0.03 do not follow.
+    fn follow(problem: Problem, options: RunOptions, look: &mut dyn FnMut(f64, &[f64])) -> Result<Followed, Error> {
+        let h = options.step.fixed().expect("an adaptive pilot run is not needed");
+        PILOTS.lock().unwrap().push((options.method.to_string(), h));
+        look(problem.model.t0, &problem.model.initial);
+        let failure = (h > 0.03).then(|| "its equations have no solution".to_string());
+        Ok(Followed { x: problem.model.initial.clone(), failure })
+    }
+
+    #[test]
+    fn pilot_runs_take_shorter_steps_where_long_ones_fail() {
+        let problem = Problem::from_text("rods", RODS, &BTreeMap::new(), &Settings::default()).expect("a model");
+        let open = Open::new(&problem).unwrap_or_else(|error| panic!("{error}"));
+        let v = speed((&problem, &open), &RunOptions::default(), 0.1, follow).unwrap_or_else(|error| panic!("{error}"));
+        // v² = ½|q̇ᵀg''q̇| with g'' = 2: the speed at the rod's end.
+        assert!((v - 1.0).abs() < 1e-6, "{v}");
+        let pilots: Vec<(String, f64)> = [0.1, 0.05, 0.025, 0.0125].map(|h| ("rattle".to_string(), h)).to_vec();
+        assert_eq!(*PILOTS.lock().unwrap(), pilots);
+    }
 }

@@ -17,9 +17,11 @@ use holonome_integrate::method::{Method, Needs};
 use holonome_model::consistency;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::MULTIPLIER;
+use holonome_model::elaborate::model::Model;
 use holonome_model::syntax::diagnostic::Severity;
-use holonome_model::treatment::penalty::penalise;
+use holonome_model::treatment::penalty::{Penalty, penalise};
 use holonome_words::option;
+use std::sync::Arc;
 
 /// What a penalised run is told of its penalty.
 pub struct Penalised {
@@ -79,10 +81,11 @@ pub(crate) fn apply(
         (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         return Ok((problem, None));
     }
-    let chosen = choice::choose(&problem, method, options, warnings, follow)?;
+    let open = Open::new(&problem)?;
+    let chosen = choice::choose((&problem, &open), method, options, warnings, follow)?;
     options.penalty = Some(crate::options::PenaltyStrength::Omega(chosen.omega));
     options.penalty_tolerance = None;
-    let (penalised, mut known) = with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
+    let (penalised, mut known) = open.with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
     known.text = chosen.text;
     let size = problem.model.initial[..problem.model.degrees()].iter().map(|q| q * q).sum::<f64>().sqrt();
     if let Some(moved) = known.moved.filter(|moved| moved.position > WEAK * size) {
@@ -100,50 +103,67 @@ pub(crate) fn apply(
     Ok((penalised, Some(known)))
 }
 
-/// The penalised problem for a known ω, its start moved onto the slow manifold if `slow` is set.
-pub(crate) fn with_omega(problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
-    let mut model = penalise(&problem.model, omega)
-        .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
-    let penalty = model.penalty.clone().expect("a penalised model has one");
-    let manifold = SlowManifold::new(&model, &penalty);
-    let moved = match slow {
-        true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
-            Error::option(format!(
-                "{slow_manifold}: {reason}; a larger omega holds them, {slow_manifold_off} leaves the start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off")
-            ))
-        })?),
-        false => None,
-    };
-    let model = Derived::new(model);
-    let mut examined = consistency::examine_by(backend(), &model, problem.settings.span());
-    if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
-        let remedy = match slow {
-            true => format!(
-                "a larger omega moves the start less, {slow_manifold_off} not at all",
-                slow_manifold_off = option("slow_manifold").of("off")
-            ),
-            false => "take a smaller omega".to_string(),
-        };
-        return Err(Error::option(format!(
-            "{penalty} {}: {}; {remedy}",
-            choice::shown(omega),
-            finding.message,
-            penalty = option("penalty")
-        )));
+/// A penalised model of which ω is not known yet, and what moves its start.
+pub(crate) struct Open {
+    /// With ω = 1.
+    model: Model,
+    penalty: Arc<Penalty>,
+    manifold: SlowManifold,
+}
+
+impl Open {
+    fn new(problem: &Problem) -> Result<Open, Error> {
+        let model = penalise(&problem.model, 1.0)
+            .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
+        let penalty = model.penalty.clone().expect("a penalised model has one");
+        let manifold = SlowManifold::new(&model, &penalty);
+        Ok(Open { model, penalty, manifold })
     }
-    examined.leave_out_unverified();
-    let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
-    let form = match (&examined.field, &examined.rows) {
-        (Some((field, _)), _) => Some(Ok(&**field)),
-        (None, Some(rows)) => uses.then_some(Err(rows)),
-        (None, None) => None,
-    };
-    let of_form = |form| {
-        let manifold = manifold.rebound(&model.parameter_values);
-        MeanMultipliers::new(&model, &penalty, form, manifold)
-    };
-    let multipliers = form.map(of_form);
-    let penalised = Problem { model, examined, ..problem.clone() };
-    let known = Penalised { omega, text: String::new(), moved, slow: slow.then_some(manifold), multipliers };
-    Ok((penalised, known))
+
+    /// The problem for a known ω, its start moved onto the slow manifold if `slow` is set.
+    fn with_omega(&self, problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
+        let mut model = self.model.clone();
+        model.parameter_values[self.penalty.omega] = omega;
+        let manifold = self.manifold.of(&model);
+        let moved = match slow {
+            true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
+                Error::option(format!(
+                    "{slow_manifold}: {reason}; a larger omega holds them, {slow_manifold_off} leaves the start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off")
+                ))
+            })?),
+            false => None,
+        };
+        let model = Derived::new(model);
+        let mut examined = consistency::examine_by(backend(), &model, problem.settings.span());
+        if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
+            let remedy = match slow {
+                true => format!(
+                    "a larger omega moves the start less, {slow_manifold_off} not at all",
+                    slow_manifold_off = option("slow_manifold").of("off")
+                ),
+                false => "take a smaller omega".to_string(),
+            };
+            return Err(Error::option(format!(
+                "{penalty} {}: {}; {remedy}",
+                choice::shown(omega),
+                finding.message,
+                penalty = option("penalty")
+            )));
+        }
+        examined.leave_out_unverified();
+        let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
+        let form = match (&examined.field, &examined.rows) {
+            (Some((field, _)), _) => Some(Ok(&**field)),
+            (None, Some(rows)) => uses.then_some(Err(rows)),
+            (None, None) => None,
+        };
+        let of_form = |form| {
+            let manifold = manifold.rebound(&model.parameter_values);
+            MeanMultipliers::new(&model, &self.penalty, form, manifold)
+        };
+        let multipliers = form.map(of_form);
+        let penalised = Problem { model, examined, ..problem.clone() };
+        let known = Penalised { omega, text: String::new(), moved, slow: slow.then_some(manifold), multipliers };
+        Ok((penalised, known))
+    }
 }

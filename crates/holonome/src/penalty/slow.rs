@@ -8,7 +8,7 @@
 
 use crate::backend::backend;
 use holonome_linear::sparse::SparseLdl;
-use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::elaborate::model::Model;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::scales::Scales;
 use holonome_model::templated::Differentiated;
@@ -166,6 +166,32 @@ impl SlowManifold {
             scales: self.scales.clone(),
             ..*self
         }
+    }
+
+    /// The same for the penalised model `model`, which differs in ω.
+    pub fn of(&self, model: &Model) -> SlowManifold {
+        SlowManifold { scales: Scales::new(model), ..self.rebound(&model.parameter_values) }
+    }
+
+    /// The largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that
+    /// it joins. It is found by a second difference, which is exact for quadratic constraints.
+    pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
+        let field = evaluate(&self.field, x.len(), t, x);
+        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let speed = norm(&field[..self.degrees]);
+        if speed == 0.0 {
+            return 0.0;
+        }
+        let dt = 1e-3 * norm(&x[..self.degrees]).max(f64::MIN_POSITIVE) / speed;
+        let side = |dt: f64| {
+            let mut there = x.to_vec();
+            there.iter_mut().zip(&field).take(self.degrees).for_each(|(x, v)| *x += dt * v);
+            evaluate(&self.constraints.values, self.constraints.count(), t, &there)
+        };
+        let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
+        let sides = behind.iter().zip(&here).zip(&ahead);
+        let curvature = sides.map(|((behind, here), ahead)| (ahead - 2.0 * here + behind).abs() / (dt * dt));
+        (0.5 * curvature.fold(0.0, f64::max)).sqrt()
     }
 
     /// Moves a start onto the slow manifold of these parameters.
@@ -400,50 +426,4 @@ fn pattern(constraints: &Rows, rates: &Rows, degrees: usize) -> Vec<(u32, u32)> 
         pattern.extend(row.into_iter().map(|j| (i as u32, j)));
     }
     pattern
-}
-
-/// Finds v, with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that it joins.
-pub struct Speed {
-    constraints: RowKernel,
-    count: usize,
-    field: RowKernel,
-    degrees: usize,
-    work: Vec<f64>,
-}
-
-impl Speed {
-    /// For a penalised model.
-    pub fn new(model: &Model, penalty: &Penalty) -> Speed {
-        let list = penalty.constraints.iter().map(|q| (&q.functional, (0..q.functional.outputs).collect())).collect();
-        let values = Differentiated::of(model.dimension(), list).values;
-        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { unreachable!("a penalty is added to one") };
-        let field = RowProgram::hamiltonian_field(hamiltonian, model.degrees());
-        let field = RowProgram::new(model.dimension(), model.dimension(), field);
-        let kernels = [&values, &field].map(|program| compile(program, &model.parameter_values));
-        let work = vec![0.0; kernels.iter().map(RowKernel::work_len).fold(0, usize::max)];
-        let [constraints, field] = kernels;
-        Speed { constraints, count: values.outputs, field, degrees: model.degrees(), work }
-    }
-
-    /// The largest v of all constraints at (t, x), by a second difference, which is exact for quadratic constraints.
-    pub fn at(&mut self, t: f64, x: &[f64]) -> f64 {
-        let mut field = vec![0.0; x.len()];
-        self.field.run(t, x, &mut field, &mut self.work);
-        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let speed = norm(&field[..self.degrees]);
-        if speed == 0.0 {
-            return 0.0;
-        }
-        let dt = 1e-3 * norm(&x[..self.degrees]).max(f64::MIN_POSITIVE) / speed;
-        let mut side = |dt: f64| {
-            let mut there = x.to_vec();
-            there.iter_mut().zip(&field).take(self.degrees).for_each(|(x, v)| *x += dt * v);
-            let mut values = vec![0.0; self.count];
-            self.constraints.run(t, &there, &mut values, &mut self.work);
-            values
-        };
-        let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
-        let curvature = (0..self.count).map(|i| (ahead[i] - 2.0 * here[i] + behind[i]).abs() / (dt * dt));
-        (0.5 * curvature.fold(0.0, f64::max)).sqrt()
-    }
 }

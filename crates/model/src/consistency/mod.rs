@@ -207,16 +207,19 @@ fn examine_rows(
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
+        row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
         if off.is_empty() {
-            let units = scales.units(&model.initial);
-            let end = field.row_start[field.constraints / 2];
-            let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
-            let gradients: Vec<(u32, f64)> = field.column[..end].iter().zip(&entries).map(in_units).collect();
-            let rows = field.row_start[..=field.constraints / 2].windows(2);
-            let rows: Vec<&[(u32, f64)]> = rows.map(|ends| &gradients[ends[0]..ends[1]]).collect();
+            let rows = &field.row_start[..=field.constraints / 2];
+            let gradients: Vec<(u32, f64)> = {
+                let units = scales.units(&model.initial);
+                let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
+                field.column.iter().zip(&entries).take(rows[rows.len() - 1]).map(in_units).collect()
+            };
+            // Of a large model nothing is kept beside them that is not needed any more.
+            drop(entries);
+            let rows: Vec<&[(u32, f64)]> = rows.windows(2).map(|ends| &gradients[ends[0]..ends[1]]).collect();
             redundancy(model, &rows, &mut found.redundant);
         }
-        row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
         rows_hold(model, &field, span, backend, found);
