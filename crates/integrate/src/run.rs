@@ -72,7 +72,7 @@ pub fn run<O: Observer + ?Sized>(
 ) -> Result<Outcome, Failure<O::Error>> {
     match plan.method.scheme.collocation() {
         Some(collocation) => {
-            let stages = SliceStages::new(collocation, system);
+            let stages = SliceStages::new(collocation, plan, system);
             run_map(plan, system, &CollocationMap::new(collocation, plan, system, &stages), state, observer)
         }
         None => run_map(plan, system, &TableauMap::new(plan.method.scheme.tableau(), system), state, observer),

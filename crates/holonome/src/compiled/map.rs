@@ -1,11 +1,12 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
-use super::collocation::{CompiledJudge, CompiledStages};
+use super::collocation::{CollocationLoop, CompiledStages};
 use super::formula::Formula;
+use super::march::{self, AttemptLoop, Judging};
 use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
-use super::{Bound, Quantities, WrittenOut, march};
+use super::{Bound, Quantities, WrittenOut};
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::slots::Slots;
@@ -26,11 +27,16 @@ use std::ops::Range;
 
 /// What of a method's step is compiled as a whole.
 #[derive(Default)]
-pub struct CompiledStep {
-    repeated: Option<Repeated>,
-    attempts: Option<Attempts>,
-    stages: Option<CompiledStages>,
-    judge: Option<CompiledJudge>,
+pub enum CompiledStep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Equal steps of a Runge–Kutta method.
+    Repeated(Repeated),
+    /// Attempts of such a method.
+    Attempted(Box<Attempts>),
+    /// Stages of a collocation method, and attempts in a loop.
+    Collocated(Box<(CompiledStages, Option<CollocationLoop>)>),
 }
 
 impl CompiledStep {
@@ -40,9 +46,11 @@ impl CompiledStep {
         if let Some(tableau) = scheme.runge_kutta() {
             return Some(Box::new(CompiledMap::new(self, tableau, system)));
         }
-        let map = CollocationMap::new(scheme.collocation()?, plan, system, self.stages.as_ref()?);
-        Some(Box::new(match &self.judge {
-            Some(judge) => map.judged(plan, judge),
+        let CompiledStep::Collocated(collocated) = self else { return None };
+        let (stages, attempts) = &**collocated;
+        let map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
+        Some(Box::new(match attempts {
+            Some(attempts) => map.with_attempts(attempts),
             None => map,
         }))
     }
@@ -62,16 +70,22 @@ impl CompiledStep {
             if formula.operations() * collocation.stages > LONGEST_STEP {
                 return CompiledStep::default();
             }
+            let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
             let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-            let judge = match (&plan.stepping, settling, fixed_point::facts(collocation).control) {
+            let control = fixed_point::facts(collocation).control;
+            let attempts = match (&plan.stepping, settling, control) {
                 (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
-                    let of = (plan, adaptive);
-                    Some(CompiledJudge::new(control, field, vectors, of, &settling, (targets, parameters)))
+                    let weights = Mend::kept(settling.mend(), plan).weights;
+                    let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
+                    let judging = Judging { slots, control, watching: Watching::of(field), mend: settling.mend() };
+                    let (slots, settling) = (&judging.slots, &settling);
+                    let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
+                    let end = stages.end(&of);
+                    Some(CollocationLoop::new(&stages, end, judging, (plan, adaptive), parameters))
                 }
                 _ => None,
             };
-            let stages = Some(CompiledStages::new(collocation, formula, &vectors.vector_of, parameters));
-            return CompiledStep { stages, judge, ..CompiledStep::default() };
+            return CompiledStep::Collocated(Box::new((stages, attempts)));
         }
         let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         if !CompiledStep::suits(plan, field, formula) {
@@ -93,13 +107,12 @@ impl CompiledStep {
                     evaluations: tableau.stages_of_step as u64,
                     mend,
                 };
-                CompiledStep { repeated: Some(repeated), ..CompiledStep::default() }
+                CompiledStep::Repeated(repeated)
             }
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let settling = settling.as_ref().map(|settling| (settling, targets));
-                let attempts = Attempts::new(&ingredients, field, settling, parameters, adaptive);
-                CompiledStep { attempts: Some(attempts), ..CompiledStep::default() }
+                CompiledStep::Attempted(Box::new(Attempts::new(&ingredients, field, settling, parameters, adaptive)))
             }
         }
     }
@@ -141,28 +154,35 @@ impl CompiledStep {
     /// The same step with other parameters.
     pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
         let all = |more: &[f64]| [parameters, more].concat();
-        let repeated = match (&self.repeated, &plan.stepping) {
-            (Some(repeated), Stepping::Fixed(fixed)) => Some(repeated.rebound(&all(&[fixed.h, plan.t0]))),
-            _ => None,
-        };
-        let attempts = match (&self.attempts, &plan.stepping) {
-            (Some(attempts), Stepping::Adaptive(adaptive)) => Some(attempts.rebound(parameters, adaptive)),
-            _ => None,
-        };
-        let stages = self.stages.as_ref().map(|stages| stages.rebound(parameters));
-        let judge = match (&self.judge, &plan.stepping) {
-            (Some(judge), Stepping::Adaptive(adaptive)) => Some(judge.rebound(parameters, adaptive)),
-            _ => None,
-        };
-        CompiledStep { repeated, attempts, stages, judge }
+        match (self, &plan.stepping) {
+            (CompiledStep::Repeated(repeated), Stepping::Fixed(fixed)) => {
+                CompiledStep::Repeated(repeated.rebound(&all(&[fixed.h, plan.t0])))
+            }
+            (CompiledStep::Attempted(attempts), Stepping::Adaptive(adaptive)) => {
+                CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
+            }
+            (CompiledStep::Collocated(collocated), stepping) => {
+                let (stages, attempts) = &**collocated;
+                let stages = stages.rebound(parameters);
+                let attempts = match (attempts, stepping) {
+                    (Some(attempts), Stepping::Adaptive(adaptive)) => {
+                        Some(attempts.rebound(&stages, parameters, adaptive))
+                    }
+                    _ => None,
+                };
+                CompiledStep::Collocated(Box::new((stages, attempts)))
+            }
+            _ => CompiledStep::Nothing,
+        }
     }
 
     /// Makes attempts one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
-        self.judge = None;
-        if let Some(attempts) = &mut self.attempts {
-            attempts.march = None;
+        match self {
+            CompiledStep::Attempted(attempts) => attempts.march = None,
+            CompiledStep::Collocated(collocated) => collocated.1 = None,
+            _ => {}
         }
     }
 }
@@ -177,7 +197,7 @@ pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
 }
 
 /// Equal steps in a loop.
-struct Repeated {
+pub struct Repeated {
     kernel: Bound,
     watching: Watching,
     /// Length of (x, largest deviations, what is carried, number of the step).
@@ -271,7 +291,7 @@ impl Blocks for Repeated {
 }
 
 /// Attempted steps.
-struct Attempts {
+pub struct Attempts {
     /// One, with all stages, as dense output needs them.
     staged: Bound,
     /// Many in a loop, with what follows them.
@@ -296,11 +316,13 @@ impl Attempts {
                 &ingredients.march(settling, targets),
                 &[parameters, &march::parameters(adaptive, control(ingredients.tableau))].concat(),
             ),
-            slots: ingredients.slots(settling),
-            control: control(tableau),
-            watching: Watching::of(field),
+            judging: Judging {
+                slots: ingredients.slots(settling),
+                control: control(tableau),
+                watching: Watching::of(field),
+                mend: settling.mend(),
+            },
             evaluations,
-            mend: settling.mend(),
         });
         Attempts {
             staged: Bound::new(&ingredients.attempt(), parameters),
@@ -312,9 +334,8 @@ impl Attempts {
 
     fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
         let march = self.march.as_ref().map(|march| March {
-            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive, march.control)].concat()),
-            slots: march.slots.clone(),
-            watching: march.watching.clone(),
+            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive, march.judging.control)].concat()),
+            judging: march.judging.clone(),
             ..*march
         });
         Attempts { staged: self.staged.rebound(parameters), march, ..*self }
@@ -324,11 +345,8 @@ impl Attempts {
 /// Attempted steps in a loop.
 struct March {
     kernel: Bound,
-    slots: Slots,
-    control: Control,
-    watching: Watching,
+    judging: Judging,
     evaluations: u64,
-    mend: Option<Mend>,
 }
 
 /// By what attempts of a scheme are controlled.
@@ -338,7 +356,11 @@ fn control(tableau: &'static Tableau) -> Control {
 
 impl map::Attempts for March {
     fn slots(&self) -> &Slots {
-        &self.slots
+        &self.judging.slots
+    }
+
+    fn work_len(&self) -> usize {
+        self.kernel.work_len()
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
@@ -350,13 +372,11 @@ impl map::Attempts for March {
     }
 
     fn count_treatments(&self, steps: u64, cost: &mut Cost) {
-        if let Some(mend) = self.mend {
-            mend.count(steps, cost);
-        }
+        self.judging.count_treatments(steps, cost);
     }
 
     fn finish(&self, largest: &mut [f64]) {
-        self.watching.finish(largest, 1);
+        self.judging.finish(largest);
     }
 }
 
@@ -388,16 +408,19 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn work_len(&self) -> usize {
-        let attempts = self.step.attempts.as_ref().map_or(0, |attempts| {
-            let one = attempts.inputs + attempts.staged.outputs() + attempts.staged.work_len();
-            attempts.march.as_ref().map_or(0, |march| march.kernel.work_len()).max(one)
-        });
-        let repeated = self.step.repeated.as_ref().map_or(0, Repeated::work_len);
-        self.slices.work_len().max(attempts).max(repeated)
+        let own = match self.step {
+            CompiledStep::Attempted(attempts) => {
+                let one = attempts.inputs + attempts.staged.outputs() + attempts.staged.work_len();
+                attempts.march.as_ref().map_or(0, |march| march.kernel.work_len()).max(one)
+            }
+            CompiledStep::Repeated(repeated) => repeated.work_len(),
+            _ => 0,
+        };
+        self.slices.work_len().max(own)
     }
 
     fn takes_first_stage(&self) -> bool {
-        self.step.attempts.is_none() || self.tableau.first_same_as_last
+        !matches!(self.step, CompiledStep::Attempted(_)) || self.tableau.first_same_as_last
     }
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
@@ -409,11 +432,14 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
-        self.step.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+        match self.step {
+            CompiledStep::Repeated(repeated) => Some(repeated),
+            _ => None,
+        }
     }
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
-        let Some(attempts) = &self.step.attempts else { return self.slices.attempt(step, x1, workspace) };
+        let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
         let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
         let (inputs, work) = work.split_at_mut(attempts.inputs);
@@ -434,8 +460,10 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
-        let march = self.step.attempts.as_ref()?.march.as_ref()?;
-        Some(march)
+        match self.step {
+            CompiledStep::Attempted(attempts) => attempts.march.as_ref().map(|march| march as &dyn map::Attempts),
+            _ => None,
+        }
     }
 
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {

@@ -6,6 +6,7 @@
 use super::step::{Ingredients, Mend, Settled, Settling, error_norm, taken};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use super::watching::Watching;
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
 use holonome_integrate::controller::slots::{Slots, Status};
@@ -14,16 +15,42 @@ use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::Facts;
-use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::scheme::map::{Facts, StepFrom};
+use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 
-/// What a loop of attempts knows of the run, behind the parameters of the model and of its treatment.
-pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; 5] {
+/// How many numbers a loop of attempts knows of the run.
+pub const PARAMETERS: usize = 5;
+
+/// These numbers, behind the parameters of the model and of its treatment.
+pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETERS] {
     let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
     [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+}
+
+/// What is known of a loop of attempts beside its kernels.
+#[derive(Clone)]
+pub struct Judging {
+    pub slots: Slots,
+    pub control: Control,
+    pub watching: Watching,
+    pub mend: Option<Mend>,
+}
+
+impl Judging {
+    /// As [`map::Attempts::count_treatments`].
+    pub fn count_treatments(&self, steps: u64, cost: &mut Cost) {
+        if let Some(mend) = self.mend {
+            mend.count(steps, cost);
+        }
+    }
+
+    /// As [`map::Attempts::finish`].
+    pub fn finish(&self, largest: &mut [f64]) {
+        self.watching.finish(largest, 1);
+    }
 }
 
 /// What an attempt came to, as nodes.
@@ -34,6 +61,18 @@ pub struct Attempted {
     pub errors: Vec<Vec<Node>>,
     /// The field at x₁, where that is known and handed on.
     pub end_field: Vec<Node>,
+    /// Whether it is not like any other, if it may be so.
+    pub unlike: Option<Node>,
+}
+
+/// What a loop of attempts makes of one.
+pub struct Judgement {
+    /// Whether its result is the state.
+    pub accepted: Node,
+    /// The slots that change.
+    pub after: Vec<Node>,
+    /// Whether another one follows.
+    pub goes_on: Node,
 }
 
 impl Ingredients<'_> {
@@ -50,7 +89,9 @@ impl Ingredients<'_> {
         let slots = &self.slots(settling);
         let attempts =
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
-        attempts.tape(0, |g, (t, length), before| {
+        let g = &mut Graph::new();
+        let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
+        let judgement = attempts.judge(g, &before, |g, (t, length)| {
             let mut space = TracingSpace::new(self.field);
             std::mem::swap(&mut space.graph, g);
             let x = before[slots.x.clone()].to_vec();
@@ -59,8 +100,9 @@ impl Ingredients<'_> {
             std::mem::swap(&mut space.graph, g);
             let stages = Stages::of(self.tableau, &mut kept);
             let end_field = stages.k[self.tableau.stages - 1].clone();
-            Attempted { x1, errors: stages.errors.to_vec(), end_field }
-        })
+            Attempted { x1, errors: stages.errors.to_vec(), end_field, unlike: None }
+        });
+        Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
     }
 }
 
@@ -79,14 +121,16 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// The tape of the loop, whose state has `given` numbers more behind the slots, for the attempt: what that comes to from
-    /// (t, h) and the state of the loop.
-    pub fn tape(&self, given: usize, attempt: impl FnOnce(&mut Graph, (Node, Node), &[Node]) -> Attempted) -> Tape {
+    /// What follows an attempt at (t, h), where the slots are `before`.
+    pub fn judge(
+        &self,
+        g: &mut Graph,
+        before: &[Node],
+        attempt: impl FnOnce(&mut Graph, (Node, Node)) -> Attempted,
+    ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
-        let g = &mut Graph::new();
-        let before: Vec<Node> = (0..slots.count() + given).map(|k| g.state(k)).collect();
         let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
         let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
@@ -116,7 +160,11 @@ impl AttemptLoop<'_> {
         // The attempt.
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let Attempted { x1, errors, end_field } = attempt(g, (t, length), &before);
+        let Attempted { x1, errors, end_field, unlike } = attempt(g, (t, length));
+        let may_be = unlike.map_or(may_be, |unlike| {
+            let alike = g.unary(Unary::Not, unlike);
+            g.binary(Binary::And, may_be, alike)
+        });
         let rtol = g.parameter(self.parameters);
         let measured = error_norm(g, rtol, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
@@ -186,7 +234,7 @@ impl AttemptLoop<'_> {
         let changed = g.binary(Binary::Or, accepted, rejected);
         let last = most_of(g, error, LEAST_LAST_ERROR);
 
-        let mut after = before.clone();
+        let mut after = before.to_vec();
         for (slot, x1) in slots.x.clone().zip(x1_settled) {
             after[slot] = g.select(accepted, x1, before[slot]);
         }
@@ -242,7 +290,8 @@ impl AttemptLoop<'_> {
         after[slots.status] = status;
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
-        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.count() + given, self.parameters + 5)
+        after.truncate(slots.changed());
+        Judgement { accepted, after, goes_on }
     }
 }
 

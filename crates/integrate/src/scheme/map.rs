@@ -397,10 +397,8 @@ pub trait Attempts: Sync {
     /// Where the state of the loop stands.
     fn slots(&self) -> &Slots;
 
-    /// Length of that state: at least that of the slots.
-    fn state_len(&self) -> usize {
-        self.slots().count()
-    }
+    /// Length of the scratch it needs.
+    fn work_len(&self) -> usize;
 
     /// Makes up to `count` attempts from `state`. The memory is that of the map at the state where they begin, and where they
     /// end; what an attempt spends is counted by the map, unless it is that of [`Attempts::evaluations`].
