@@ -2,31 +2,28 @@
 //! of the step before (HLW VIII.6.1). It is written over [`Stages`], which are slices here and compiled elsewhere.
 
 use crate::controller::Control;
-use crate::controller::slots::{Slots, Status};
-use crate::controller::trial::trial;
-use crate::cost::Cost;
-use crate::plan::{AdaptiveSteps, Plan, Stepping};
+use crate::plan::{Plan, Stepping};
 use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
 use crate::scheme::map::{Attempts, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use crate::system::System;
 use crate::vector::widest;
 
-/// The stages of a step, s states and the field at them. Numbers of component i stand at `i s ..`, one for each stage or
-/// coefficient.
+/// The stages of a step, s states and the field at them.
 pub trait Stages: Sync {
     /// Length of the scratch in which they are kept.
     fn work_len(&self) -> usize;
 
-    /// Puts the stages to where the iteration starts, x + Σ_k W_k reach_k (see [`Collocation::reach`]). `scales` are 1/S² of
-    /// every vector.
-    fn start(&self, step: StepFrom, w: &[f64], reach: &[f64], scales: &[f64], work: &mut [f64]);
+    /// Puts the stages to where the iteration starts: on the polynomial in the memory behind this end of its step, which is
+    /// that of the step to come when it has been made before and is made again, or in part.
+    fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]);
 
     /// Iterates.
     fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated;
 
-    /// Puts the Legendre coefficients W of the field at the stages into `w`.
-    fn coefficients(&self, w: &mut [f64], work: &mut [f64]);
+    /// What the stages come to: x₁, the estimate of its error without its factor h, and what the next step takes from the
+    /// memory. Whether a vector without a scale has moved, whose stages are not looked at.
+    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool;
 }
 
 /// When an iteration ends. Changes are squares, relative to the scales.
@@ -95,35 +92,14 @@ impl Iterated {
     }
 }
 
-/// The step over some stages. Its memory is W of the step before, what rounding lost of x, and the length of that step.
+/// The step over some stages. Its memory is [`Memory`].
 pub struct CollocationMap<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
     stages: &'a dyn Stages,
     facts: Facts,
     stop: Stop,
-    /// The largest estimate of an error that is accepted, where steps are controlled.
-    tolerance: Option<f64>,
-    judged: Option<(AdaptiveSteps, &'a dyn Judge)>,
-}
-
-/// What follows an attempt, as a function of numbers: its error, the treatment of its result, the next step. They stand where
-/// the slots say, and x₁ and the estimate of its error behind them.
-pub trait Judge: Sync {
-    /// Where the numbers stand.
-    fn slots(&self) -> &Slots;
-
-    /// Length of the scratch it needs.
-    fn work_len(&self) -> usize;
-
-    /// Makes of an attempt what a loop of attempts makes of it.
-    fn judge(&self, state: &mut [f64], work: &mut [f64]);
-
-    /// Adds what treating the results of so many accepted steps costs.
-    fn count_treatments(&self, steps: u64, cost: &mut Cost);
-
-    /// Makes deviations of what stands in [`Slots::largest`].
-    fn finish(&self, largest: &mut [f64]);
+    attempts: Option<&'a dyn Attempts>,
 }
 
 impl<'a> CollocationMap<'a> {
@@ -134,96 +110,47 @@ impl<'a> CollocationMap<'a> {
         system: &'a dyn System,
         stages: &'a dyn Stages,
     ) -> CollocationMap<'a> {
-        let facts = facts(collocation);
-        let tolerance = match &plan.stepping {
-            Stepping::Adaptive(adaptive) => facts.control.map(|control| control.tolerance(adaptive.rtol)),
-            Stepping::Fixed(_) => None,
-        };
-        CollocationMap { collocation, system, stages, facts, stop: stop(plan), tolerance, judged: None }
+        CollocationMap { collocation, system, stages, facts: facts(collocation), stop: stop(plan), attempts: None }
     }
 
-    /// The same with attempts in a loop, if the steps of `plan` are controlled.
-    pub fn judged(self, plan: &Plan, judge: &'a dyn Judge) -> CollocationMap<'a> {
-        let Stepping::Adaptive(adaptive) = &plan.stepping else { return self };
-        CollocationMap { judged: Some((adaptive.clone(), judge)), ..self }
+    /// The same with attempts in a loop.
+    pub fn with_attempts(self, attempts: &'a dyn Attempts) -> CollocationMap<'a> {
+        CollocationMap { attempts: Some(attempts), ..self }
     }
 
-    /// Makes the estimate of a step's error as large as it has to be for the first change of its iteration, but no larger than
-    /// what is accepted: the next step is shorter then.
-    fn count_first_change(&self, first: f64, h: f64, error: &mut [f64], own: &[f64]) {
-        let Some(tolerance) = self.tolerance else { return };
-        let (vectors, scales) = (self.system.vectors(), &own[self.collocation.stages.pow(2)..]);
-        let squares =
-            scales.iter().enumerate().map(|(vector, scale)| scale * square(&error[vectors.components_of(vector)]));
-        let norm = h * (squares.sum::<f64>() / scales.len().max(1) as f64).sqrt();
-        let wanted = tolerance * FAR * (first * first / TOO_FAR).min(1.0).sqrt();
-        if norm > 0.0 && wanted > norm {
-            error.iter_mut().for_each(|error| *error *= wanted / norm);
-        }
-    }
-
-    /// Finds the stages of the step, and their coefficients in the memory.
+    /// Makes the step from a memory, and that of the next step. Where it fails, the last iteration.
     fn solve(
         &self,
         step: StepFrom,
-        memory: &mut Memory,
+        memory: &mut [f64],
+        (x1, error): (&mut [f64], &mut [f64]),
         work: &mut [f64],
         evaluations: &mut u64,
-    ) -> Result<f64, Iterated> {
-        let StepFrom { h, x, .. } = step;
-        let s = self.collocation.stages;
-        let vectors = self.system.vectors();
-        let (own, work) = work.split_at_mut(self.own_len());
-        let (reach, scales) = own.split_at_mut(s * s);
+    ) -> Result<(), Iterated> {
+        let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
         let follows = *memory.length != 0.0;
         if !follows {
             self.begin(step, memory, work);
             *evaluations += 1;
         }
-        let stop = if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
-        self.collocation.reach(From::End, h / *memory.length, *memory.length, reach);
-        let (mut length, mut first) = (*memory.length, 0.0);
+        let mut stop = if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
+        let mut from = From::End;
         // Once, or as often as something starts to move that the step before left at rest, which then has a scale.
-        for _ in 0..=vectors.count() {
-            self.scales(x, memory.w, length, memory.sizes, scales);
-            self.stages.start(step, memory.w, reach, scales, work);
+        for _ in 0..=self.system.vectors().count() {
+            self.stages.start(step, from, stop, memory, work);
             let iterated = self.stages.iterate(stop, work);
-            *evaluations += u64::from(iterated.count) * s as u64;
+            *evaluations += u64::from(iterated.count) * self.collocation.stages as u64;
             if !iterated.converged(stop) {
                 return Err(iterated);
             }
-            first = if follows { iterated.first } else { first };
-            self.stages.coefficients(memory.w, work);
-            length = h;
-            *memory.length = h;
-            if !starts_to_move(vectors, s, memory.w, scales) {
+            let moves = self.stages.finish(memory, x1, error, work);
+            *memory.length = step.h;
+            if !moves {
                 break;
             }
-            self.collocation.reach(From::Start, 1.0, h, reach);
+            (from, stop) = (From::Start, Stop { too_far: f64::INFINITY, ..stop });
         }
-        Ok(first.sqrt())
-    }
-
-    /// 1/S² of every vector, S² = |x|² + h² Σ|W_k|² with floors: of its largest square so far, which `sizes` keeps, and for
-    /// those that rest while others of their family move; 0 where that is 0.
-    fn scales(&self, x: &[f64], w: &[f64], h: f64, sizes: &mut [f64], scales: &mut [f64]) {
-        let (vectors, s) = (self.system.vectors(), self.collocation.stages);
-        let square_of_h = h * h;
-        for (vector, (scale, size)) in scales.iter_mut().zip(sizes.iter_mut()).enumerate() {
-            let at = vectors.components_of(vector);
-            let moves: f64 = w[at.start * s..at.end * s].iter().map(|w| w * w).sum();
-            let x: f64 = x[at].iter().map(|x| x * x).sum();
-            *size = size.max(x);
-            *scale = (square_of_h * moves + x).max(self.stop.decayed * *size);
-        }
-        for family in vectors.families() {
-            let scales = &mut scales[family.vectors.clone()];
-            let floor = FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
-            for scale in scales {
-                let square = scale.max(floor);
-                *scale = if square >= f64::MIN_POSITIVE { 1.0 / square } else { 0.0 };
-            }
-        }
+        Ok(())
     }
 
     /// As if a step of the length h with the field at its end had come before.
@@ -235,10 +162,6 @@ impl<'a> CollocationMap<'a> {
             w[0] = *field;
         }
         *memory.length = h;
-    }
-
-    fn own_len(&self) -> usize {
-        self.collocation.stages.pow(2) + self.system.vectors().count()
     }
 }
 
@@ -255,20 +178,21 @@ pub struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
-    /// The parts of it, for states of `system`.
-    pub fn of(collocation: &Collocation, system: &dyn System, memory: &'m mut [f64]) -> Memory<'m> {
-        let n = system.dim();
+    /// The parts of it, for states of these vectors.
+    pub fn of(collocation: &Collocation, vectors: &Vectors, memory: &'m mut [f64]) -> Memory<'m> {
+        let n = vectors.dim();
         let (w, rest) = memory.split_at_mut(n * collocation.stages);
         let (lost, rest) = rest.split_at_mut(n);
-        let (sizes, length) = rest.split_at_mut(system.vectors().count());
+        let (sizes, length) = rest.split_at_mut(vectors.count());
         Memory { w, lost, sizes, length: &mut length[0] }
     }
 }
 
-/// The last two coefficients: one alone vanishes by accident.
-fn estimate(w: &[f64]) -> f64 {
-    let s = w.len();
-    w[s - 1].abs() + w[s - 2].abs()
+impl Memory<'_> {
+    /// Its length.
+    pub fn len(collocation: &Collocation, vectors: &Vectors) -> usize {
+        vectors.dim() * (collocation.stages + 1) + vectors.count() + 1
+    }
 }
 
 /// What is known of the method.
@@ -278,7 +202,7 @@ pub fn facts(collocation: &Collocation) -> Facts {
         control: Some(Control::of_coefficients(collocation.order(), s as u32 - 2)),
         equal_steps: Estimate::Known,
         errors: 0..1,
-        end_field: Some(1),
+        end_field: 1,
         ends_with_field: false,
     }
 }
@@ -299,20 +223,13 @@ pub fn stop(plan: &Plan) -> Stop {
     }
 }
 
-/// Whether a vector without a scale has moved.
-pub fn starts_to_move(vectors: &Vectors, stages: usize, w: &[f64], scales: &[f64]) -> bool {
-    scales.iter().enumerate().any(|(vector, &scale)| {
-        let at = vectors.components_of(vector);
-        scale == 0.0 && w[at.start * stages..at.end * stages].iter().any(|&w| w != 0.0)
-    })
-}
-
-/// x + h W₀ by compensated summation (HLW VIII.5); `lost` is what rounding has lost so far.
-pub fn advance(h: f64, w: f64, x: f64, lost: &mut f64) -> f64 {
-    let increment = h.mul_add(w, *lost);
-    let sum = x + increment;
-    *lost = increment - (sum - x);
-    sum
+/// How much of the largest estimate that is accepted the first change of an iteration may make the estimate: the next step
+/// is shorter then. 0 where steps are not controlled.
+pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> f64 {
+    match (&plan.stepping, facts(collocation).control) {
+        (Stepping::Adaptive(adaptive), Some(control)) => FAR * control.tolerance(adaptive.rtol),
+        _ => 0.0,
+    }
 }
 
 impl StepMap for CollocationMap<'_> {
@@ -330,13 +247,14 @@ impl StepMap for CollocationMap<'_> {
 
     fn work_len(&self) -> usize {
         let n = self.system.dim();
-        let copy = n * self.collocation.stages;
-        let judging = self.judged.as_ref().map_or(0, |(_, judge)| self.memory_len() + judge.work_len());
-        self.own_len() + copy + self.stages.work_len().max(n + self.system.work_len()) + judging
+        let attempts = self.attempts.map_or(0, |attempts| attempts.work_len());
+        // A memory for a part of a step, and an estimate of its error.
+        let part = self.memory_len() + n;
+        (part + self.stages.work_len().max(n + self.system.work_len())).max(attempts)
     }
 
     fn memory_len(&self) -> usize {
-        self.system.dim() * (self.collocation.stages + 1) + self.system.vectors().count() + 1
+        Memory::len(self.collocation, self.system.vectors())
     }
 
     fn takes_first_stage(&self) -> bool {
@@ -345,21 +263,12 @@ impl StepMap for CollocationMap<'_> {
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
         let Workspace { kept, memory, cost, work } = workspace;
-        let mut memory = Memory::of(self.collocation, self.system, memory);
-        let solved = self.solve(step, &mut memory, work, &mut cost.field);
-        let not_solved = |Iterated { count, change, .. }| NoStep::NotSolved {
+        let solved = self.solve(step, memory, (x1, &mut kept[0]), work, &mut cost.field);
+        solved.map_err(|Iterated { count, change, .. }| NoStep::NotSolved {
             iterations: count,
             residual: change.sqrt(),
             equation: STAGES.to_string(),
-        };
-        let first = solved.map_err(not_solved)?;
-        let coefficients = memory.w.chunks_exact(self.collocation.stages);
-        for (i, (w, lost)) in coefficients.zip(memory.lost.iter_mut()).enumerate() {
-            kept[0][i] = estimate(w);
-            x1[i] = advance(step.h, w[0], step.x[i], lost);
-        }
-        self.count_first_change(first, step.h, &mut kept[0], &work[..self.own_len()]);
-        Ok(())
+        })
     }
 
     fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
@@ -374,86 +283,20 @@ impl StepMap for CollocationMap<'_> {
     }
 
     fn attempts(&self) -> Option<&dyn Attempts> {
-        self.judged.as_ref().map(|_| self as &dyn Attempts)
+        self.attempts
     }
 
     /// A step to that time: the polynomial is of half the order within the step, and tells where the iteration starts.
-    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
-        let StepFrom { t, h, x } = step;
-        let s = self.collocation.stages;
-        let (own, work) = workspace.work.split_at_mut(self.own_len());
-        let (reach, scales) = own.split_at_mut(s * s);
-        let (w, work) = work.split_at_mut(x.len() * s);
-        w.copy_from_slice(&workspace.memory[..w.len()]);
-        let sizes = Memory::of(self.collocation, self.system, workspace.memory).sizes;
-        self.scales(x, w, h, sizes, scales);
-        self.collocation.reach(From::Start, theta, h, reach);
-        self.stages.start(StepFrom { t, h: theta * h, x }, w, reach, scales, work);
-        let iterated = self.stages.iterate(Stop { too_far: f64::INFINITY, ..self.stop }, work);
-        workspace.cost.field += u64::from(iterated.count) * s as u64;
-        self.stages.coefficients(w, work);
-        for ((out, x), w) in out.iter_mut().zip(x).zip(w.chunks_exact(s)) {
-            *out = (theta * h).mul_add(w[0], *x);
-        }
-    }
-}
-
-impl CollocationMap<'_> {
-    fn judge(&self) -> &(AdaptiveSteps, &dyn Judge) {
-        self.judged.as_ref().expect("attempts are made in a loop where there is a judge")
-    }
-}
-
-impl Attempts for CollocationMap<'_> {
-    fn slots(&self) -> &Slots {
-        self.judge().1.slots()
-    }
-
-    fn state_len(&self) -> usize {
-        self.slots().count() + 2 * self.system.dim()
-    }
-
-    fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
-        let (adaptive, judge) = self.judge();
-        let (slots, n) = (judge.slots(), self.system.dim());
-        let Workspace { kept, memory, cost, work } = workspace;
-        let (before, rest) = work.split_at_mut(memory.len());
-        let (judging, work) = rest.split_at_mut(judge.work_len());
-        before.copy_from_slice(memory);
-        for _ in 0..count {
-            let (t, wanted) = (state[slots.t], state[slots.h].min(adaptive.longest_step));
-            // What is not like any other step is left to whoever judges.
-            let trial = trial((adaptive.t_end, adaptive.shortest_step), t, wanted, state[slots.rejections] as u32);
-            if let Some((h, _)) = trial.filter(|&(_, end)| end < state[slots.pause]) {
-                let (numbers, attempted) = state.split_at_mut(slots.count());
-                let (x1, error) = attempted.split_at_mut(n);
-                let step = StepFrom { t, h, x: &numbers[slots.x.clone()] };
-                self.attempt(step, x1, &mut Workspace { kept, memory, cost, work });
-                error.copy_from_slice(&kept[0]);
-            }
-            let steps = state[slots.steps];
-            judge.judge(state, judging);
-            if state[slots.steps] > steps {
-                before.copy_from_slice(memory);
-            } else {
-                memory.copy_from_slice(before);
-            }
-            if state[slots.status] != Status::Going.number() {
-                break;
-            }
-        }
-    }
-
-    fn evaluations(&self) -> u64 {
-        0
-    }
-
-    fn count_treatments(&self, steps: u64, cost: &mut Cost) {
-        self.judge().1.count_treatments(steps, cost);
-    }
-
-    fn finish(&self, largest: &mut [f64]) {
-        self.judge().1.finish(largest);
+    fn interpolate(&self, StepFrom { t, h, x }: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        let (memory, work) = workspace.work.split_at_mut(workspace.memory.len());
+        let (error, work) = work.split_at_mut(x.len());
+        memory.copy_from_slice(workspace.memory);
+        let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
+        let (part, stop) = (StepFrom { t, h: theta * h, x }, Stop { too_far: f64::INFINITY, ..self.stop });
+        self.stages.start(part, From::Start, stop, memory, work);
+        let iterated = self.stages.iterate(stop, work);
+        workspace.cost.field += u64::from(iterated.count) * self.collocation.stages as u64;
+        self.stages.finish(memory, out, error, work);
     }
 }
 
@@ -464,50 +307,105 @@ const STAGES: &str = "a stage of the step";
 pub struct SliceStages<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
+    most_by_first_change: f64,
+}
+
+/// Their scratch.
+struct Slices<'w> {
+    x: &'w mut [f64],
+    /// What rounding has lost of x.
+    lost: &'w mut [f64],
+    /// 1/S² of the vectors.
+    scales: &'w mut [f64],
+    /// The largest square of every vector so far.
+    sizes: &'w mut [f64],
+    /// t, h, and the part of a first change that is too far.
+    numbers: &'w mut [f64],
+    y: &'w mut [f64],
+    field: &'w mut [f64],
+    /// A new stage, or integrals of polynomials.
+    next: &'w mut [f64],
+    rest: &'w mut [f64],
 }
 
 impl<'a> SliceStages<'a> {
-    /// Over `system`.
-    pub fn new(collocation: &'static Collocation, system: &'a dyn System) -> SliceStages<'a> {
-        SliceStages { collocation, system }
+    /// Over `system`, for the steps of `plan`.
+    pub fn new(collocation: &'static Collocation, plan: &Plan, system: &'a dyn System) -> SliceStages<'a> {
+        SliceStages { collocation, system, most_by_first_change: most_by_first_change(collocation, plan) }
+    }
+
+    fn split<'w>(&self, work: &'w mut [f64]) -> Slices<'w> {
+        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors().count());
+        let mut rest = work;
+        let mut take = |len: usize| {
+            let (taken, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = behind;
+            taken
+        };
+        let (x, lost, scales, sizes) = (take(n), take(n), take(vectors), take(vectors));
+        let (numbers, y, field, next) = (take(3), take(s * n), take(s * n), take(n.max(s * s)));
+        Slices { x, lost, scales, sizes, numbers, y, field, next, rest }
+    }
+
+    /// 1/S² of every vector, S² = |x|² + h² Σ|W_k|² with floors: of its largest square so far, which `sizes` keeps, and for
+    /// those that rest while others of their family move; 0 where that is 0.
+    fn scales(&self, decayed: f64, x: &[f64], memory: &Memory, sizes: &mut [f64], scales: &mut [f64]) {
+        let (vectors, s) = (self.system.vectors(), self.collocation.stages);
+        let square_of_h = *memory.length * *memory.length;
+        for vector in 0..vectors.count() {
+            let at = vectors.components_of(vector);
+            let moves: f64 = memory.w[at.start * s..at.end * s].iter().map(|w| w * w).sum();
+            let x: f64 = x[at].iter().map(|x| x * x).sum();
+            sizes[vector] = memory.sizes[vector].max(x);
+            scales[vector] = (square_of_h * moves + x).max(decayed * sizes[vector]);
+        }
+        for family in vectors.families() {
+            let scales = &mut scales[family.vectors.clone()];
+            let floor = FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
+            for scale in scales {
+                let square = scale.max(floor);
+                *scale = if square >= f64::MIN_POSITIVE { 1.0 / square } else { 0.0 };
+            }
+        }
     }
 }
 
 impl Stages for SliceStages<'_> {
     fn work_len(&self) -> usize {
-        let (n, s) = (self.system.dim(), self.collocation.stages);
-        // x, 1/S², t and h, the stages, the field at them, a new stage.
-        n + self.system.vectors().count() + 2 + (2 * s + 1) * n + self.system.work_len()
+        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors().count());
+        2 * (n + vectors + s * n) + 3 + n.max(s * s) + self.system.work_len()
     }
 
-    fn start(&self, StepFrom { t, h, x }: StepFrom, w: &[f64], reach: &[f64], scales: &[f64], work: &mut [f64]) {
+    fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]) {
+        let StepFrom { t, h, x } = step;
         let (n, s) = (x.len(), self.collocation.stages);
-        let (from, rest) = work.split_at_mut(n);
-        from.copy_from_slice(x);
-        let (kept, rest) = rest.split_at_mut(scales.len());
-        kept.copy_from_slice(scales);
-        rest[..2].copy_from_slice(&[t, h]);
-        for (i, stage) in rest[2..2 + s * n].chunks_exact_mut(n.max(1)).enumerate() {
-            for ((y, x), w) in stage.iter_mut().zip(x).zip(w.chunks_exact(s)) {
+        let at = self.split(work);
+        at.x.copy_from_slice(x);
+        match from {
+            From::Start => at.lost.fill(0.0),
+            From::End => at.lost.copy_from_slice(memory.lost),
+        }
+        self.scales(stop.decayed, x, memory, at.sizes, at.scales);
+        at.numbers[..2].copy_from_slice(&[t, h]);
+        let reach = &mut at.next[..s * s];
+        self.collocation.reach(from, h / *memory.length, *memory.length, reach);
+        for (i, stage) in at.y.chunks_exact_mut(n.max(1)).enumerate() {
+            for ((y, x), w) in stage.iter_mut().zip(x).zip(memory.w.chunks_exact(s)) {
                 *y = w.iter().enumerate().fold(*x, |sum, (k, w)| w.mul_add(reach[k * s + i], sum));
             }
         }
     }
 
     fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated {
-        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors());
-        let (x, rest) = work.split_at_mut(n);
-        let (scales, rest) = rest.split_at_mut(vectors.count());
-        let (times, rest) = rest.split_at_mut(2);
-        let (t, h) = (times[0], times[1]);
-        let (y, rest) = rest.split_at_mut(s * n);
-        let (field, rest) = rest.split_at_mut(s * n);
-        let (next, work) = rest.split_at_mut(n);
+        let n = self.system.dim();
+        let Slices { x, scales, numbers, y, field, next, rest, .. } = self.split(work);
+        let (next, (t, h)) = (&mut next[..n], (numbers[0], numbers[1]));
+        let vectors = self.system.vectors();
         let mut iterated = Iterated::NONE;
         loop {
             for (j, c) in self.collocation.nodes.iter().enumerate() {
                 let at = j * n..(j + 1) * n;
-                self.system.field(c.mul_add(h, t), &y[at.clone()], &mut field[at], work);
+                self.system.field(c.mul_add(h, t), &y[at.clone()], &mut field[at], rest);
             }
             let mut change = 0.0;
             for (i, sums) in self.collocation.sums.iter().enumerate() {
@@ -528,22 +426,43 @@ impl Stages for SliceStages<'_> {
             let before = [iterated.change, iterated.before[0]];
             iterated = Iterated { count: iterated.count + 1, change, before, first };
             if !iterated.goes_on(stop) {
+                numbers[2] = (iterated.first / stop.too_far).min(1.0).sqrt();
                 return iterated;
             }
         }
     }
 
-    fn coefficients(&self, w: &mut [f64], work: &mut [f64]) {
-        let (n, s) = (self.system.dim(), self.collocation.stages);
-        let first = n + self.system.vectors().count() + 2 + s * n;
-        let (field, rest) = work[first..].split_at_mut(s * n);
-        let sum = &mut rest[..n];
+    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
+        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors());
+        let Slices { x, lost, scales, sizes, numbers, field, next, .. } = self.split(work);
+        let (sum, h, far) = (&mut next[..n], numbers[1], numbers[2]);
         for (k, weights) in self.collocation.coefficients.iter().enumerate() {
             sum_of_stages(weights, field, sum);
-            for (w, sum) in w.chunks_exact_mut(s).zip(sum.iter()) {
+            for (w, sum) in memory.w.chunks_exact_mut(s).zip(sum.iter()) {
                 w[k] = *sum;
             }
         }
+        memory.sizes.copy_from_slice(sizes);
+        for (i, w) in memory.w.chunks_exact(s).enumerate() {
+            // The last two coefficients: one alone vanishes by accident.
+            error[i] = w[s - 1].abs() + w[s - 2].abs();
+            // By compensated summation (HLW VIII.5).
+            let increment = h.mul_add(w[0], lost[i]);
+            x1[i] = x[i] + increment;
+            memory.lost[i] = increment - (x1[i] - x[i]);
+        }
+        // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
+        let wanted = self.most_by_first_change * far;
+        let squares =
+            scales.iter().enumerate().map(|(vector, scale)| scale * square(&error[vectors.components_of(vector)]));
+        let norm = h * (squares.sum::<f64>() / scales.len().max(1) as f64).sqrt();
+        if norm > 0.0 && wanted > norm {
+            error.iter_mut().for_each(|error| *error *= wanted / norm);
+        }
+        scales.iter().enumerate().any(|(vector, &scale)| {
+            let at = vectors.components_of(vector);
+            scale == 0.0 && memory.w[at.start * s..at.end * s].iter().any(|&w| w != 0.0)
+        })
     }
 }
 

@@ -63,7 +63,7 @@ pub enum Outcome {
 /// # Panics
 /// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts the
 /// steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a phase
-/// space or takes formulas, which a field alone does not tell of: [`run_map`] runs its map.
+/// space, which a field alone does not tell of: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,
@@ -72,7 +72,7 @@ pub fn run<O: Observer + ?Sized>(
 ) -> Result<Outcome, Failure<O::Error>> {
     match plan.method.scheme.collocation() {
         Some(collocation) => {
-            let stages = SliceStages::new(collocation, system);
+            let stages = SliceStages::new(collocation, plan, system);
             run_map(plan, system, &CollocationMap::new(collocation, plan, system, &stages), state, observer)
         }
         None => run_map(plan, system, &TableauMap::new(plan.method.scheme.tableau(), system), state, observer),

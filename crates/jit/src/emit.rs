@@ -253,6 +253,8 @@ enum Places {
 enum Place {
     In(Vector),
     At(Memory),
+    /// One number, for all lanes.
+    Number(Memory),
 }
 
 impl Place {
@@ -260,13 +262,18 @@ impl Place {
         match self {
             Place::In(r) => Operand::Register(r),
             Place::At(m) => Operand::Memory(m),
+            Place::Number(m) => Operand::Number(m),
         }
+    }
+
+    fn in_memory(self) -> bool {
+        !matches!(self, Place::In(_))
     }
 
     fn register(self) -> Vector {
         match self {
             Place::In(r) => r,
-            Place::At(_) => unreachable!("an argument that has to be in a register is"),
+            Place::At(_) | Place::Number(_) => unreachable!("an argument that has to be in a register is"),
         }
     }
 }
@@ -468,6 +475,14 @@ impl Emitter {
                 self.registers.pin(r);
             }
         }
+        if let Some((j, lane)) = step.lane {
+            let number = self.lane_of(arguments[j as usize], step.next[j as usize], lane, now);
+            let mut places = [number; 3];
+            for (k, &a) in arguments.iter().enumerate().filter(|&(k, _)| k != j as usize) {
+                places[k] = Place::In(self.in_register(a, step.next[k], now));
+            }
+            return places;
+        }
         let outside = |e: &Emitter, a: Value| e.registers.place(a).is_none();
         let fold = foldable
             .iter()
@@ -537,20 +552,26 @@ impl Emitter {
         self.forget(step);
     }
 
-    /// One number of a vector, everywhere: it is read from memory, which costs no more than moving it about.
-    fn spread(&mut self, step: &Step, lane: u8, now: u32) {
-        let value = step.arguments[0];
+    /// One number of a vector, read next by step `next`: from memory, which costs no more than moving it about.
+    fn lane_of(&mut self, value: Value, next: u32, lane: u8, now: u32) -> Place {
         if self.homes[value as usize] == Home::Nowhere {
-            let r = self.in_register(value, step.next[0], now);
+            let r = self.in_register(value, next, now);
             self.homes[value as usize] = self.spill();
             self.assembler.store(self.address(self.homes[value as usize]), r);
         } else if let Some(r) = self.registers.place(value) {
-            self.registers.read_next(r, step.next[0]);
+            self.registers.read_next(r, next);
         }
         let Memory { base, displacement } = self.address(self.homes[value as usize]);
+        Place::Number(Memory { base, displacement: displacement + 8 * i32::from(lane) })
+    }
+
+    /// The same, everywhere.
+    fn spread(&mut self, step: &Step, lane: u8, now: u32) {
+        let Place::Number(number) = self.lane_of(step.arguments[0], step.next[0], lane, now) else {
+            unreachable!("it is in memory")
+        };
         self.release(step);
         let d = self.destination(step.result, now);
-        let number = Memory { base, displacement: displacement + 8 * i32::from(lane) };
         match self.shape.width {
             Width::One => self.assembler.load(d, number),
             _ => self.assembler.spread(d, number),
@@ -608,7 +629,7 @@ impl Emitter {
 
     fn two(&mut self, op: Two, d: Vector, a: Place, b: Place, evex: bool) {
         // An argument in memory has to be the second.
-        let exchanged = matches!(a, Place::At(_));
+        let exchanged = a.in_memory();
         let (first, second) = if exchanged { (b.register(), a.operand()) } else { (a.register(), b.operand()) };
         let compare = |e: &mut Emitter, p: Predicate| {
             e.assembler.compare(if exchanged { p.mirrored() } else { p }, d, first, second);
@@ -655,6 +676,7 @@ impl Emitter {
                 match places[j] {
                     Place::At(m) => self.assembler.load(d, m),
                     Place::In(r) => self.assembler.copy(d, r),
+                    Place::Number(_) => unreachable!("it is not overwritten"),
                 }
                 (j, d)
             }
@@ -674,7 +696,7 @@ impl Emitter {
         // The sum first: it is what was computed last, and in the chains of a step the one that dies.
         let (j, d) = self.overwrite(step, &mut places, [2, 0, 1], now);
         let [a, b, c] = places;
-        let in_memory = |p: Place| matches!(p, Place::At(_));
+        let in_memory = Place::in_memory;
         match j {
             2 => {
                 let (second, third) = if in_memory(a) { (b, a) } else { (a, b) };
@@ -742,7 +764,7 @@ impl Emitter {
                     readers[from as usize] += 1;
                     pending.push(r);
                 }
-                Place::At(_) => pending.push(r),
+                Place::At(_) | Place::Number(_) => pending.push(r),
             }
         }
         // A register that is its own source must not be overwritten, and is not: it is nobody's destination.
@@ -758,6 +780,7 @@ impl Emitter {
                         readers[from as usize] -= 1;
                     }
                     Place::At(m) => self.assembler.load(r as Vector, m),
+                    Place::Number(_) => unreachable!("what is carried is whole"),
                 }
                 false
             });

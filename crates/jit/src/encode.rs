@@ -37,6 +37,8 @@ pub(crate) struct Memory {
 pub(crate) enum Operand {
     Register(Vector),
     Memory(Memory),
+    /// EVEX only: one number in memory, in all places.
+    Number(Memory),
 }
 
 /// An instruction with a vector operand, by its tables in the manual.
@@ -396,7 +398,9 @@ impl Assembler {
         }
         self.bytes.push(opcode);
         // Short displacements of EVEX count in operands.
-        let numbers = if code.opcode == Code::SPREAD.opcode && code.map == 2 { 1 } else { self.width.numbers() as i32 };
+        let spread = code.opcode == Code::SPREAD.opcode && code.map == 2;
+        let one = spread || matches!(operand, Operand::Number(_));
+        let numbers = if one { 1 } else { self.width.numbers() as i32 };
         self.operand(register, operand, if self.is_evex() { 8 * numbers } else { 1 });
     }
 
@@ -405,6 +409,7 @@ impl Assembler {
         let last = match operand {
             Operand::Register(r) => r,
             Operand::Memory(m) => m.base as u8,
+            Operand::Number(_) => unreachable!("EVEX only"),
         };
         let (r, b) = (register >> 3, last >> 3);
         let tail = ((!second & 15) << 3) | (length << 2) | prefix;
@@ -424,6 +429,7 @@ impl Assembler {
         let (b, x, broadcast) = match operand {
             Operand::Register(r) => (r >> 3 & 1, r >> 4, false),
             Operand::Memory(m) => ((m.base as u8) >> 3, 0, self.broadcasts(code)),
+            Operand::Number(m) => ((m.base as u8) >> 3, 0, true),
         };
         let (r, r_high) = (register >> 3 & 1, register >> 4);
         self.bytes.extend([
@@ -443,7 +449,7 @@ impl Assembler {
         let register = (register & 7) << 3;
         match operand {
             Operand::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
-            Operand::Memory(Memory { base, displacement }) => {
+            Operand::Memory(Memory { base, displacement }) | Operand::Number(Memory { base, displacement }) => {
                 let base = base as u8 & 7;
                 let short = i8::try_from(displacement / scale).ok().filter(|_| displacement % scale == 0);
                 match short {

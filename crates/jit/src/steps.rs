@@ -42,6 +42,8 @@ pub(crate) struct Step {
     /// How many of them there are.
     pub count: u8,
     pub result: Value,
+    /// Which argument is one lane of a value in memory, and which lane.
+    pub lane: Option<(u8, u8)>,
     /// The next step that reads the argument, or the number of steps where something behind the last one does.
     pub next: [u32; 3],
     /// The first step that reads the result, likewise.
@@ -55,6 +57,7 @@ impl Step {
             arguments: [NEVER; 3],
             count: arguments.len() as u8,
             result,
+            lane: None,
             next: [NEVER; 3],
             first: NEVER,
         };
@@ -203,6 +206,11 @@ impl<'a> Analysis<'a> {
                 }
             }
         }
+        // Where all lanes are one vector of the widest kind, arithmetic takes a lane from memory by itself.
+        if self.width == EIGHT && self.vectors == 1 {
+            let kept = self.tape.outputs.iter().chain(&self.tape.goes_on).map(|&register| at(register));
+            take_lanes(&mut list, &kept.chain(flag).collect::<Vec<Value>>());
+        }
         (list, flag)
     }
 
@@ -310,6 +318,49 @@ impl<'a> Analysis<'a> {
         let flags = flag.into_iter().collect();
         finish(side_by_side(Steps { list, homes, carried, flags, goes_on }, self.vectors, self.width))
     }
+}
+
+/// Lanes of the widest vectors.
+const EIGHT: u32 = 8;
+
+/// A lane that is read more often is better loaded once.
+const FEW_USES: usize = 2;
+
+/// Lets steps that can do so read one lane of a value in place of its spread; spreads that are `kept` stay.
+fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
+    let values = list.iter().map(|step| step.result as usize + 1).max().unwrap_or(0);
+    let (mut spreads, mut uses) = (vec![None; values], vec![0; values]);
+    for step in list.iter() {
+        if let Action::One(One::Spread(lane)) = step.action {
+            spreads[step.result as usize] = Some((step.arguments[0], lane));
+        }
+        for &a in step.arguments().iter().filter(|&&a| (a as usize) < values) {
+            uses[a as usize] += 1;
+        }
+    }
+    kept.iter().filter(|&&a| (a as usize) < values).for_each(|&a| uses[a as usize] = usize::MAX);
+    for step in list.iter_mut() {
+        let places: &[usize] = match step.action {
+            Action::Three(Three::Fma | Three::Fms | Three::Fnma) => &[0, 1],
+            Action::Two(Two::Add | Two::Mul) => &[1, 0],
+            Action::Two(Two::Sub) => &[1],
+            _ => continue,
+        };
+        let few = |&&j: &&usize| {
+            let a = step.arguments[j];
+            let alone = step.arguments().iter().filter(|&&other| other == a).count() == 1;
+            alone && spreads.get(a as usize).is_some_and(Option::is_some) && uses[a as usize] <= FEW_USES
+        };
+        let Some(&j) = places.iter().find(few) else { continue };
+        let spread = step.arguments[j] as usize;
+        if let Some((value, lane)) = spreads[spread]
+            && !step.arguments().contains(&value)
+        {
+            (step.arguments[j], step.lane) = (value, Some((j as u8, lane)));
+            uses[spread] -= 1;
+        }
+    }
+    list.retain(|step| !matches!(step.action, Action::One(One::Spread(_))) || uses[step.result as usize] > 0);
 }
 
 /// The order in which what is needed of the body is done.

@@ -1,95 +1,119 @@
 //! The stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
 //! over stages spread one lane over all.
+//!
+//! A step is three kernels over one array: where the iteration starts, an iteration, and what the stages come to. In a loop
+//! of attempts the last one goes on with what follows an attempt.
 
-use super::bound::{Bound, Quantities, WideBound};
+use super::bound::WideBound;
 use super::formula::Formula;
-use super::march::{self, AttemptLoop, Attempted, Begun};
-use super::step::{Mend, Settling};
+use super::march::{self, AttemptLoop, Attempted, Judging};
 use super::vectors::StateVectors;
-use super::watching::Watching;
-use holonome_integrate::controller::Control;
-use holonome_integrate::controller::slots::Slots;
-use holonome_integrate::fixed_point::{Iterated, Judge, MOST_ITERATIONS, ROUNDING, SETTLED, Stages, Stop};
+use holonome_integrate::controller::slots::{Slots, Status};
+use holonome_integrate::controller::trial::trial;
+use holonome_integrate::fixed_point::{
+    Iterated, MOST_ITERATIONS, Memory, ROUNDING, SETTLED, Stages, Stop, most_by_first_change, stop,
+};
 use holonome_integrate::plan::{AdaptiveSteps, Plan};
-use holonome_integrate::scheme::collocation::Collocation;
-use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
+use holonome_integrate::scheme::collocation::{Collocation, From};
+use holonome_integrate::scheme::map::{self, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::aligned::first_aligned;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::Field;
 use std::ops::Range;
 
 /// The stages of steps of a field, compiled.
 #[derive(Clone)]
 pub struct CompiledStages {
     collocation: &'static Collocation,
-    dimension: usize,
-    /// The first component of every vector, and their number.
-    vectors: usize,
-    /// From W, x and what is reached to the stages.
+    at: Places,
+    /// How much of an estimate the first change of an iteration may be.
+    most: f64,
+    vectors: Vectors,
     start: WideBound,
-    /// An iteration.
     iterate: WideBound,
-    /// From the field at the stages to W.
-    coefficients: WideBound,
+    finish: WideBound,
 }
 
-/// Where the numbers of an iteration stand, each in all lanes.
+/// Where the numbers of a step stand, each in all lanes. A kernel changes those up to some place.
+#[derive(Clone)]
 struct Places {
-    /// The stages.
+    /// The stages; behind the step x₁.
     stages: Range<usize>,
-    /// The field at them.
+    /// The field at them; behind the step the estimate of its error.
     field: Range<usize>,
-    /// [`Iterated`]: the change, the two before, the first one, their count.
+    /// [`Iterated`]: the change, the two before, the first one, their count. Behind the step whether a vector without a scale
+    /// has moved.
     iterated: usize,
-    /// What the iteration does not change: x, h, t, [`Stop`], 1/S² of every vector.
-    x: Range<usize>,
-    h: usize,
-    t: usize,
-    stop: usize,
+    /// 1/S² of every vector.
     scales: Range<usize>,
+    /// [`Memory`]: the largest squares, W by lanes, what is lost, the length.
+    sizes: Range<usize>,
+    w: Range<usize>,
+    lost: Range<usize>,
+    length: usize,
+    /// The end of the polynomial's step, as its argument; t and h; [`Stop`].
+    from: usize,
+    t: usize,
+    h: usize,
+    stop: usize,
+    /// Where the step starts: the first slots of a loop.
+    x: Range<usize>,
 }
 
 impl Places {
-    fn new(n: usize, vectors: usize) -> Places {
-        let first = 3 * n + 5;
+    fn new(vectors: &Vectors) -> Places {
+        let (n, count) = (vectors.dim(), vectors.count());
+        let mut end = 0;
+        let mut take = |len: usize| {
+            end += len;
+            end - len..end
+        };
         Places {
-            stages: 0..n,
-            field: n..2 * n,
-            iterated: 2 * n,
-            x: 2 * n + 5..first,
-            h: first,
-            t: first + 1,
-            stop: first + 2,
-            scales: first + 5..first + 5 + vectors,
+            stages: take(n),
+            field: take(n),
+            iterated: take(5).start,
+            scales: take(count),
+            sizes: take(count),
+            w: take(n),
+            lost: take(n),
+            length: take(1).start,
+            from: take(1).start,
+            t: take(1).start,
+            h: take(1).start,
+            stop: take(4).start,
+            x: take(n),
         }
     }
 
+    /// How many numbers a step has.
     fn count(&self) -> usize {
-        self.scales.end
+        self.x.end
     }
 }
 
 impl CompiledStages {
-    /// Of steps of `field` with these parameters; `vector_of` gives the vector of every component.
+    /// Of steps of `plan` over `field` with these parameters.
     pub fn new(
         collocation: &'static Collocation,
+        plan: &Plan,
         field: &Formula,
-        vector_of: &[usize],
+        vectors: &StateVectors,
         parameters: &[f64],
     ) -> CompiledStages {
-        let (n, s) = (vector_of.len(), collocation.stages);
-        let vectors = vector_of.iter().max().map_or(0, |&last| last + 1);
+        let s = collocation.stages;
+        let at = Places::new(&vectors.vectors);
         let wide = |tape: &Tape| WideBound::new(tape, s, &vec![0.0; tape.parameters]);
         let mut stages = CompiledStages {
             collocation,
-            dimension: n,
-            vectors,
-            start: wide(&start(n, s)),
-            iterate: wide(&iteration(field, vector_of, vectors, (parameters.len(), s))),
-            coefficients: wide(&coefficients(n, s)),
+            most: most_by_first_change(collocation, plan),
+            vectors: vectors.vectors.clone(),
+            start: wide(&start(&at, &vectors.vectors, s)),
+            iterate: wide(&iteration(&at, field, vectors, (parameters.len(), s))),
+            finish: wide(&finish(&at, &vectors.vectors, s)),
+            at,
         };
         stages.bind(parameters);
         stages
@@ -103,190 +127,439 @@ impl CompiledStages {
     }
 
     fn bind(&mut self, parameters: &[f64]) {
-        let Collocation { nodes, sums, coefficients, .. } = self.collocation;
+        let Collocation { nodes, sums, .. } = self.collocation;
         for lane in 0..self.collocation.stages {
+            self.start.rebind(lane, &[nodes[lane]]);
             self.iterate.rebind(lane, &[parameters, &sums[lane], &[nodes[lane]]].concat());
-            self.coefficients.rebind(lane, &coefficients[lane]);
+            self.finish.rebind(lane, &self.of_finish(lane));
         }
     }
 
-    fn places(&self) -> Places {
-        Places::new(self.dimension, self.vectors)
+    /// What ends the attempts of a loop.
+    pub fn end(&self, attempts: &AttemptLoop) -> WideBound {
+        let tape = end(&self.at, attempts, self.collocation.stages);
+        WideBound::new(&tape, self.collocation.stages, &vec![0.0; tape.parameters])
     }
 
-    /// The state of an iteration, and scratch.
-    fn split<'w>(&self, work: &'w mut [f64]) -> (&'w mut [f64], &'w mut [f64]) {
+    /// What [`finished`] takes of parameters.
+    fn of_finish(&self, lane: usize) -> Vec<f64> {
+        [&self.collocation.coefficients[lane][..], &[self.most]].concat()
+    }
+
+    /// The numbers of a step, and scratch.
+    fn split<'w>(&self, work: &'w mut [f64], count: usize) -> (&'w mut [f64], &'w mut [f64]) {
+        // They stand on a cache line.
         let first = first_aligned(work);
-        work[first..].split_at_mut(self.places().count() * self.collocation.stages)
+        work[first..].split_at_mut(count * self.collocation.stages)
     }
 
-    /// What the stages start from: W, x, what is reached.
-    fn start_len(&self) -> usize {
-        (2 * self.dimension + self.collocation.stages) * self.collocation.stages
+    fn spread(&self, number: f64, at: usize, numbers: &mut [f64]) {
+        let s = self.collocation.stages;
+        numbers[at * s..(at + 1) * s].fill(number);
+    }
+
+    fn spread_all(&self, from: &[f64], at: &Range<usize>, numbers: &mut [f64]) {
+        for (number, at) in from.iter().zip(at.clone()) {
+            self.spread(*number, at, numbers);
+        }
+    }
+
+    /// One lane of what stands there.
+    fn gather(&self, numbers: &[f64], at: &Range<usize>, out: &mut [f64]) {
+        for (out, at) in out.iter_mut().zip(at.clone()) {
+            *out = numbers[at * self.collocation.stages];
+        }
+    }
+
+    /// Puts the memory to the numbers.
+    fn recall(&self, memory: &Memory, numbers: &mut [f64]) {
+        let (s, at) = (self.collocation.stages, &self.at);
+        numbers[at.w.start * s..at.w.end * s].copy_from_slice(memory.w);
+        self.spread_all(memory.sizes, &at.sizes, numbers);
+        self.spread_all(memory.lost, &at.lost, numbers);
+        self.spread(*memory.length, at.length, numbers);
+    }
+
+    /// Takes it from there, but for the length.
+    fn remember(&self, numbers: &[f64], memory: &mut Memory) {
+        let (s, at) = (self.collocation.stages, &self.at);
+        memory.w.copy_from_slice(&numbers[at.w.start * s..at.w.end * s]);
+        self.gather(numbers, &at.sizes, memory.sizes);
+        self.gather(numbers, &at.lost, memory.lost);
+    }
+
+    /// What a step starts from beside its memory and x.
+    fn give(&self, (t, h): (f64, f64), from: From, stop: Stop, numbers: &mut [f64]) {
+        let Stop { enough, too_far, contraction, decayed } = stop;
+        let from = if from == From::Start { -1.0 } else { 1.0 };
+        let at = &self.at;
+        self.spread_all(&[from, t, h, enough, too_far, contraction, decayed], &(at.from..at.x.start), numbers);
+    }
+
+    fn count_of_iterations(&self, numbers: &[f64]) -> u32 {
+        numbers[(self.at.iterated + 4) * self.collocation.stages] as u32
     }
 }
 
 impl Stages for CompiledStages {
     fn work_len(&self) -> usize {
-        let kernels = [&self.start, &self.iterate, &self.coefficients].map(WideBound::work_len);
-        let kernels = kernels.into_iter().max().unwrap_or(0);
-        // The state stands on a cache line.
-        8 + self.places().count() * self.collocation.stages + self.start_len() + kernels
+        let kernels = [&self.start, &self.iterate, &self.finish].map(WideBound::work_len);
+        8 + self.at.count() * self.collocation.stages + kernels.into_iter().max().unwrap_or(0)
     }
 
-    fn start(&self, StepFrom { t, h, x }: StepFrom, w: &[f64], reach: &[f64], scales: &[f64], work: &mut [f64]) {
-        let (s, at) = (self.collocation.stages, self.places());
-        let (state, work) = self.split(work);
-        let (inputs, work) = work.split_at_mut(self.start_len());
-        let (coefficients, rest) = inputs.split_at_mut(w.len());
-        let (from, reached) = rest.split_at_mut(x.len() * s);
-        coefficients.copy_from_slice(w);
-        spread(x, s, from);
-        reached.copy_from_slice(reach);
-        state[at.x.start * s..at.x.end * s].copy_from_slice(from);
-        spread(&[h, t], s, &mut state[at.h * s..at.stop * s]);
-        spread(scales, s, &mut state[at.scales.start * s..at.scales.end * s]);
-        self.start.run(reach, inputs, &mut state[..x.len() * s], work);
+    fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]) {
+        let (numbers, work) = self.split(work, self.at.count());
+        self.recall(memory, numbers);
+        if from == From::Start {
+            let s = self.collocation.stages;
+            numbers[self.at.lost.start * s..self.at.lost.end * s].fill(0.0);
+        }
+        self.give((step.t, step.h), from, stop, numbers);
+        self.spread_all(step.x, &self.at.x, numbers);
+        self.start.iterate(numbers, 1, work);
     }
 
-    fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated {
-        let (s, at) = (self.collocation.stages, self.places());
-        let (state, work) = self.split(work);
-        let Iterated { count, change, before: [last, older], first } = Iterated::NONE;
-        spread(&[change, last, older, first, f64::from(count)], s, &mut state[at.iterated * s..at.x.start * s]);
-        spread(&[stop.enough, stop.too_far, stop.contraction], s, &mut state[at.stop * s..at.scales.start * s]);
-        self.iterate.iterate(state, u64::from(MOST_ITERATIONS), work);
-        let [change, last, older, first, count] = [0, 1, 2, 3, 4].map(|k| state[(at.iterated + k) * s]);
+    fn iterate(&self, _: Stop, work: &mut [f64]) -> Iterated {
+        let (numbers, work) = self.split(work, self.at.count());
+        self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
+        let mut of = [0.0; 5];
+        self.gather(numbers, &(self.at.iterated..self.at.iterated + 5), &mut of);
+        let [change, last, older, first, count] = of;
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    fn coefficients(&self, w: &mut [f64], work: &mut [f64]) {
-        let (s, at) = (self.collocation.stages, self.places());
-        let (state, work) = self.split(work);
-        let field = &state[at.field.start * s..at.field.end * s];
-        self.coefficients.run(&field[..s], field, w, work);
+    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
+        let (numbers, work) = self.split(work, self.at.count());
+        self.finish.iterate(numbers, 1, work);
+        self.gather(numbers, &self.at.stages, x1);
+        self.gather(numbers, &self.at.field, error);
+        self.remember(numbers, memory);
+        numbers[self.at.iterated * self.collocation.stages] != 0.0
     }
 }
 
-/// What follows an attempt, compiled.
-pub struct CompiledJudge {
-    kernel: Bound,
-    slots: Slots,
-    control: Control,
-    watching: Watching,
-    mend: Option<Mend>,
+/// Attempts in a loop.
+pub struct CollocationLoop {
+    stages: CompiledStages,
+    /// What the stages come to, and what follows an attempt.
+    end: WideBound,
+    judging: Judging,
+    adaptive: AdaptiveSteps,
+    stop: Stop,
 }
 
-impl CompiledJudge {
-    /// Of attempts of `plan` over `field`. The parameters are those of the field and of its treatment; F₀ are those from number
-    /// `targets` on.
+impl CollocationLoop {
+    /// Of attempts of `plan` with these stages, which end so. The parameters are those of the field and of its treatment.
     pub fn new(
-        control: Control,
-        field: &Field,
-        vectors: &StateVectors,
+        stages: &CompiledStages,
+        end: WideBound,
+        judging: Judging,
         (plan, adaptive): (&Plan, &AdaptiveSteps),
-        settling: &Settling,
-        (targets, parameters): (usize, &[f64]),
-    ) -> CompiledJudge {
-        let (mend, n) = (settling.mend(), field.dimension);
-        let weights = Mend::kept(mend, plan).weights;
-        let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
-        let attempts = AttemptLoop { slots: &slots, control, vectors, parameters: parameters.len(), settling, targets };
-        let given = slots.count();
-        let tape = attempts.tape(2 * n, |_, at, before| {
-            let (x1, error) = before[given..].split_at(n);
-            let attempted = Attempted { x1: x1.to_vec(), errors: vec![error.to_vec()], end_field: Vec::new() };
-            Begun { length: at.h, attempt: Box::new(|_, _, _| attempted) }
-        });
-        let kernel = Bound::new(&tape, &[parameters, &march::parameters(adaptive, control)].concat());
-        CompiledJudge { kernel, slots, control, watching: Watching::of(field), mend }
+        parameters: &[f64],
+    ) -> CollocationLoop {
+        let stages = stages.clone();
+        let (adaptive, stop) = (adaptive.clone(), stop(plan));
+        let mut attempts = CollocationLoop { stages, end, judging, adaptive, stop };
+        attempts.bind(parameters);
+        attempts
     }
 
-    /// The same with other parameters.
-    pub fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> CompiledJudge {
-        let kernel = self.kernel.rebound(&[parameters, &march::parameters(adaptive, self.control)].concat());
-        CompiledJudge { kernel, slots: self.slots.clone(), watching: self.watching.clone(), ..*self }
-    }
-}
-
-impl Judge for CompiledJudge {
-    fn slots(&self) -> &Slots {
-        &self.slots
+    /// The same with other parameters, over stages that have them.
+    pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
+        let (stages, end, judging) = (stages.clone(), self.end.clone(), self.judging.clone());
+        let mut attempts = CollocationLoop { stages, end, judging, adaptive: adaptive.clone(), stop: self.stop };
+        attempts.bind(parameters);
+        attempts
     }
 
-    fn work_len(&self) -> usize {
-        self.kernel.work_len()
-    }
-
-    fn judge(&self, state: &mut [f64], work: &mut [f64]) {
-        self.kernel.iterate(state, 1, work);
-    }
-
-    fn count_treatments(&self, steps: u64, cost: &mut Cost) {
-        if let Some(mend) = self.mend {
-            mend.count(steps, cost);
+    fn bind(&mut self, parameters: &[f64]) {
+        let run = march::parameters(&self.adaptive, self.judging.control);
+        for lane in 0..self.stages.collocation.stages {
+            self.end.rebind(lane, &[parameters, &run, &self.stages.of_finish(lane)].concat());
         }
     }
 
+    /// How many numbers an attempt has.
+    fn count(&self) -> usize {
+        self.stages.at.x.start + self.judging.slots.count()
+    }
+}
+
+impl map::Attempts for CollocationLoop {
+    fn slots(&self) -> &Slots {
+        &self.judging.slots
+    }
+
+    fn work_len(&self) -> usize {
+        let stages = &self.stages;
+        let kernels = stages.start.work_len().max(stages.iterate.work_len()).max(self.end.work_len());
+        8 + self.count() * stages.collocation.stages + kernels
+    }
+
+    fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
+        let (stages, slots) = (&self.stages, &self.judging.slots);
+        let (s, at) = (stages.collocation.stages, &stages.at);
+        let mut memory = Memory::of(stages.collocation, &stages.vectors, workspace.memory);
+        if *memory.length == 0.0 {
+            // There is nothing to start from.
+            state[slots.status] = Status::Held.number();
+            return;
+        }
+        let (numbers, work) = stages.split(workspace.work, self.count());
+        let all = at.x.start..self.count();
+        stages.recall(&memory, numbers);
+        stages.give((0.0, 0.0), From::End, self.stop, numbers);
+        stages.spread_all(state, &all, numbers);
+        let slot = |numbers: &[f64], slot: usize| numbers[(at.x.start + slot) * s];
+        let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
+        let pause = slot(numbers, slots.pause);
+        let step = at.count() * s;
+        for _ in 0..count {
+            let (t, wanted) = (slot(numbers, slots.t), slot(numbers, slots.h).min(longest_step));
+            let trial = trial((t_end, shortest_step), t, wanted, slot(numbers, slots.rejections) as u32);
+            // What is not like any other step is left to whoever judges.
+            if let Some((h, _)) = trial.filter(|&(_, end)| end < pause) {
+                stages.spread(t, at.t, numbers);
+                stages.spread(h, at.h, numbers);
+                stages.start.iterate(&mut numbers[..step], 1, work);
+                stages.iterate.iterate(&mut numbers[..step], u64::from(MOST_ITERATIONS), work);
+                workspace.cost.field += u64::from(stages.count_of_iterations(numbers)) * s as u64;
+            }
+            self.end.iterate(numbers, 1, work);
+            if slot(numbers, slots.status) != Status::Going.number() {
+                break;
+            }
+        }
+        stages.gather(numbers, &all, state);
+        stages.remember(numbers, &mut memory);
+        *memory.length = numbers[at.length * s];
+    }
+
+    fn evaluations(&self) -> u64 {
+        0
+    }
+
+    fn count_treatments(&self, steps: u64, cost: &mut Cost) {
+        self.judging.count_treatments(steps, cost);
+    }
+
     fn finish(&self, largest: &mut [f64]) {
-        self.watching.finish(largest, 1);
+        self.judging.finish(largest);
     }
-}
-
-/// Each number in so many lanes.
-fn spread(numbers: &[f64], lanes: usize, out: &mut [f64]) {
-    for (number, out) in numbers.iter().zip(out.chunks_exact_mut(lanes)) {
-        out.fill(*number);
-    }
-}
-
-/// x + Σ W_k reach_k, from W, x and what is reached.
-fn start(n: usize, s: usize) -> Tape {
-    let mut g = Graph::new();
-    let reach: Vec<Node> = (0..s).map(|k| g.state(2 * n + k)).collect();
-    let stages: Vec<Node> = (0..n)
-        .map(|i| {
-            let (w, x) = (g.state(i), g.state(n + i));
-            reach.iter().enumerate().fold(x, |sum, (k, &reach)| {
-                let w = g.spread(w, k as u8);
-                g.fma(w, reach, sum)
-            })
-        })
-        .collect();
-    Tape::of_fused(&g, &stages, 2 * n + s, 0)
 }
 
 /// Σ_j p_j f_j over stages j, where p_j is parameter `first` + j, other in each lane; in the order of the slices.
 fn sum_of_stages(g: &mut Graph, first: usize, s: usize, f: Node) -> Node {
+    let weights: Vec<Node> = (0..s).map(|j| g.parameter(first + j)).collect();
+    sum_of_lanes(g, &weights, f)
+}
+
+/// Σ_j w_j f_j, where f_j is lane j of f.
+fn sum_of_lanes(g: &mut Graph, weights: &[Node], f: Node) -> Node {
     let mut sums = [g.zero(); 2];
-    for j in 0..s {
-        let (weight, f) = (g.parameter(first + j), g.spread(f, j as u8));
+    for (j, &weight) in weights.iter().enumerate() {
+        let f = g.spread(f, j as u8);
         sums[j % 2] = if j < 2 { g.mul(weight, f) } else { g.fma(weight, f, sums[j % 2]) };
     }
     g.add(sums[0], sums[1])
 }
 
-/// W from the field at the stages.
-fn coefficients(n: usize, s: usize) -> Tape {
-    let mut g = Graph::new();
-    let w: Vec<Node> = (0..n)
-        .map(|i| {
-            let field = g.state(i);
-            sum_of_stages(&mut g, 0, s, field)
-        })
-        .collect();
-    Tape::of_fused(&g, &w, n, s)
+/// Σ_k a_k over lanes.
+fn all_lanes(g: &mut Graph, a: Node, s: usize) -> Node {
+    let one = g.one();
+    sum_of_lanes(g, &vec![one; s], a)
+}
+
+/// The numbers of these places.
+fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
+    range.clone().map(|k| g.state(k)).collect()
+}
+
+/// Σ a_i² of every vector.
+fn squares(g: &mut Graph, vectors: &Vectors, a: &[Node]) -> Vec<Node> {
+    let of = |vector: usize| {
+        let mut components = vectors.components_of(vector).map(|i| a[i]);
+        let first = components.next().expect("a vector has components");
+        let first = g.mul(first, first);
+        components.fold(first, |sum, a| g.fma(a, a, sum))
+    };
+    (0..vectors.count()).map(of).collect()
+}
+
+fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
+    let over = g.binary(Binary::Less, a, b);
+    g.select(over, b, a)
+}
+
+/// Where the iteration starts: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no iterations.
+fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
+    let g = &mut Graph::new();
+    let (x, w) = (states(g, &at.x), states(g, &at.w));
+    let [length, base, h, decayed] = [at.length, at.from, at.h, at.stop + 3].map(|k| g.state(k));
+    let (ratio, node) = (g.div(h, length), g.parameter(0));
+    let mut reach = Vec::with_capacity(s);
+    let (part, two) = (g.mul(ratio, node), g.constant(2.0));
+    reach.push(g.mul(length, part));
+    let twice = g.mul(two, ratio);
+    let argument = g.fma(twice, node, base);
+    let (mut before, mut now) = (g.one(), argument);
+    for k in 1..s {
+        let k = k as f64;
+        let [up, down, part] =
+            [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)].map(|number| g.constant(number));
+        let (above, below) = (g.mul(up, argument), g.mul(down, before));
+        let next = g.fma(above, now, below);
+        let difference = g.sub(next, before);
+        let part = g.mul(part, length);
+        reach.push(g.mul(part, difference));
+        (before, now) = (now, next);
+    }
+    let mut outputs = Vec::with_capacity(at.w.start);
+    for (&x, &w) in x.iter().zip(&w) {
+        let moved = sum_of_lanes(g, &reach, w);
+        outputs.push(g.add(x, moved));
+    }
+    outputs.extend(states(g, &at.field));
+    let Iterated { count, change, before: [last, older], first } = Iterated::NONE;
+    outputs.extend([change, last, older, first, f64::from(count)].map(|number| g.constant(number)));
+
+    let square_of_length = g.mul(length, length);
+    let (of_x, of_w) = (squares(g, vectors, &x), squares(g, vectors, &w));
+    let (mut sizes, mut scales) = (Vec::new(), Vec::new());
+    for (vector, (&of_x, &of_w)) in of_x.iter().zip(&of_w).enumerate() {
+        let (size, moves) = (g.state(at.sizes.start + vector), all_lanes(g, of_w, s));
+        let size = larger(g, size, of_x);
+        let scale = g.fma(square_of_length, moves, of_x);
+        let least = g.mul(decayed, size);
+        sizes.push(size);
+        scales.push(larger(g, scale, least));
+    }
+    let (floor, smallest) = (g.constant(FAMILY_FLOOR), g.constant(f64::MIN_POSITIVE));
+    for family in vectors.families() {
+        let scales = &mut scales[family.vectors.clone()];
+        let most = scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
+        let floor = g.mul(floor, most);
+        for scale in scales {
+            let square = if family.vectors.len() > 1 { larger(g, *scale, floor) } else { *scale };
+            let (one, none) = (g.one(), g.zero());
+            let inverse = g.div(one, square);
+            let counts = g.binary(Binary::LessEqual, smallest, square);
+            *scale = g.select(counts, inverse, none);
+        }
+    }
+    Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
+}
+
+/// What the stages come to.
+struct Finished {
+    w: Vec<Node>,
+    x1: Vec<Node>,
+    error: Vec<Node>,
+    lost: Vec<Node>,
+    /// Whether a vector without a scale has moved.
+    moved: Node,
+}
+
+/// [`Finished`], as [`Stages::finish`] has it. W takes parameters from the number `first` on, and the part that the first
+/// change of the iteration may be of the estimate follows.
+fn finished(g: &mut Graph, at: &Places, vectors: &Vectors, first: usize, s: usize) -> Finished {
+    let (x, field, lost, scales) = (states(g, &at.x), states(g, &at.field), states(g, &at.lost), states(g, &at.scales));
+    let [change, h, too_far] = [at.iterated + 3, at.h, at.stop + 1].map(|k| g.state(k));
+    let (zero, one) = (g.zero(), g.one());
+    let mut result = Finished { w: Vec::new(), x1: Vec::new(), error: Vec::new(), lost: Vec::new(), moved: zero };
+    let mut sizes = Vec::new();
+    for ((&field, &x), &lost) in field.iter().zip(&x).zip(&lost) {
+        let w = sum_of_stages(g, first, s, field);
+        result.w.push(w);
+        // The last two coefficients: one alone vanishes by accident.
+        let [last, other] = [s - 1, s - 2].map(|k| {
+            let w = g.spread(w, k as u8);
+            g.unary(Unary::Abs, w)
+        });
+        result.error.push(g.add(last, other));
+        // By compensated summation (HLW VIII.5).
+        let mean = g.spread(w, 0);
+        let increment = g.fma(h, mean, lost);
+        let x1 = g.add(x, increment);
+        let moved = g.sub(x1, x);
+        result.x1.push(x1);
+        result.lost.push(g.sub(increment, moved));
+        let mean = g.unary(Unary::Abs, mean);
+        sizes.push(g.add(mean, result.error[result.error.len() - 1]));
+    }
+    // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
+    let part = g.div(change, too_far);
+    let over = g.binary(Binary::Less, one, part);
+    let part = g.select(over, one, part);
+    let (part, most) = (g.sqrt(part), g.parameter(first + s));
+    let wanted = g.mul(most, part);
+    let of_error = squares(g, vectors, &result.error);
+    let mut sum = zero;
+    for (&scale, &square) in scales.iter().zip(&of_error) {
+        sum = g.fma(scale, square, sum);
+    }
+    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
+    let mean = g.mul(mean, sum);
+    let root = g.sqrt(mean);
+    let norm = g.mul(h, root);
+    let counts = g.binary(Binary::Less, zero, norm);
+    let larger = g.binary(Binary::Less, norm, wanted);
+    let counts = g.binary(Binary::And, counts, larger);
+    let factor = g.div(wanted, norm);
+    let factor = g.select(counts, factor, one);
+    result.error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+    for (vector, &scale) in scales.iter().enumerate() {
+        let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
+        let (without, moves) = (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
+        let moved = g.binary(Binary::And, without, moves);
+        result.moved = if vector == 0 { moved } else { g.binary(Binary::Or, result.moved, moved) };
+    }
+    result
+}
+
+/// [`Finished`] by itself.
+fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
+    let g = &mut Graph::new();
+    let Finished { w, x1, error, lost, moved } = finished(g, at, vectors, 0, s);
+    let rest = states(g, &(at.iterated + 1..at.w.start));
+    Tape::of_fused(g, &[x1, error, vec![moved], rest, w, lost].concat(), at.count(), s + 1)
+}
+
+/// The same in a loop: what follows an attempt decides whether it becomes the memory.
+fn end(at: &Places, attempts: &AttemptLoop, s: usize) -> Tape {
+    let (slots, vectors) = (attempts.slots, &attempts.vectors.vectors);
+    let g = &mut Graph::new();
+    let own = attempts.parameters + march::PARAMETERS;
+    let Finished { w, x1, error, lost, moved } = finished(g, at, vectors, own, s);
+    let before = states(g, &(at.x.start..at.x.start + slots.count()));
+    let [change, enough] = [at.iterated, at.stop].map(|k| g.state(k));
+    let rounding = g.constant(ROUNDING);
+    let enough = larger(g, enough, rounding);
+    let converged = g.binary(Binary::LessEqual, change, enough);
+    let moved = g.binary(Binary::And, converged, moved);
+    let infinite = g.constant(f64::INFINITY);
+    let error = error.into_iter().map(|error| g.select(converged, error, infinite)).collect();
+    let x1 = x1.into_iter().zip(&before).map(|(x1, &x)| g.select(converged, x1, x)).collect();
+    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), unlike: Some(moved) };
+    let judgement = attempts.judge(g, &before, |_, _| attempted);
+    let mut outputs = states(g, &(0..at.w.start));
+    for (place, now) in at.w.clone().chain(at.lost.clone()).zip(w.into_iter().chain(lost)) {
+        let before = g.state(place);
+        outputs.push(g.select(judgement.accepted, now, before));
+    }
+    let (h, length) = (g.state(at.h), g.state(at.length));
+    outputs.push(g.select(judgement.accepted, h, length));
+    outputs.extend(states(g, &(at.from..at.x.start)));
+    outputs.extend(judgement.after);
+    Tape::of_fused(g, &outputs, at.x.start + slots.count(), own + s + 1)
 }
 
 /// An iteration, X = x + h A F(X); components that depend on the others alone take the others' new values.
-fn iteration(field: &Formula, vector_of: &[usize], vectors: usize, (parameters, s): (usize, usize)) -> Tape {
-    let n = vector_of.len();
-    let at = Places::new(n, vectors);
+fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, s): (usize, usize)) -> Tape {
+    let n = vectors.vectors.dim();
     let later = field.independent_roots();
     let g = &mut Graph::new();
-    let states = |g: &mut Graph, range: Range<usize>| range.map(|k| g.state(k)).collect::<Vec<Node>>();
-    let (stages, x) = (states(g, at.stages.clone()), states(g, at.x.clone()));
-    let scales = states(g, at.scales.clone());
+    let (stages, x, scales) = (states(g, &at.stages), states(g, &at.x), states(g, &at.scales));
     let [last, older, first, count] = [0, 1, 3, 4].map(|k| g.state(at.iterated + k));
     let [h, t] = [at.h, at.t].map(|k| g.state(k));
     let stop = [0, 1, 2].map(|k| g.state(at.stop + k));
@@ -308,20 +581,10 @@ fn iteration(field: &Formula, vector_of: &[usize], vectors: usize, (parameters, 
     }
 
     // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
-    let mut squares: Vec<Option<Node>> = vec![None; vectors];
-    for i in 0..n {
-        let change = g.sub(next[i], stages[i]);
-        let square = &mut squares[vector_of[i]];
-        *square = Some(match *square {
-            None => g.mul(change, change),
-            Some(sum) => g.fma(change, change, sum),
-        });
-    }
+    let changes: Vec<Node> = next.iter().zip(&stages).map(|(&next, &stage)| g.sub(next, stage)).collect();
     let mut moved = g.zero();
-    for (&square, &scale) in squares.iter().zip(&scales) {
-        if let Some(square) = square {
-            moved = g.fma(scale, square, moved);
-        }
+    for (&square, &scale) in squares(g, &vectors.vectors, &changes).iter().zip(&scales) {
+        moved = g.fma(scale, square, moved);
     }
     let mut change = g.zero();
     for lane in 0..s {

@@ -1,13 +1,12 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
-use super::collocation::{CompiledJudge, CompiledStages};
+use super::collocation::{CollocationLoop, CompiledStages};
 use super::formula::Formula;
-use super::step::{Ingredients, Mend, Mending, Recorded, Settling};
-use super::taylor::{CompiledSeries, SeriesMap, Taylor};
+use super::march::{self, AttemptLoop, Judging};
+use super::step::{Ingredients, Mend, Mending, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
-use super::{Bound, Quantities, WrittenOut, march};
-use crate::error::Error;
+use super::{Bound, Quantities, WrittenOut};
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::slots::Slots;
@@ -28,41 +27,36 @@ use std::ops::Range;
 
 /// What of a method's step is compiled as a whole.
 #[derive(Default)]
-pub struct CompiledStep {
-    /// Equal steps in a loop.
-    repeated: Option<Repeated>,
-    /// Attempts in a loop.
-    march: Option<March>,
-    /// A single attempt of a Runge–Kutta method.
-    staged: Option<Staged>,
-    /// A single step of a Taylor series.
-    series: Option<CompiledSeries>,
-    stages: Option<CompiledStages>,
-    judge: Option<CompiledJudge>,
+pub enum CompiledStep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Equal steps of a Runge–Kutta method.
+    Repeated(Repeated),
+    /// Attempts of such a method.
+    Attempted(Box<Attempts>),
+    /// Stages of a collocation method, and attempts in a loop.
+    Collocated(Box<(CompiledStages, Option<CollocationLoop>)>),
 }
 
 impl CompiledStep {
-    /// The map of `plan`'s scheme over `system`; none where nothing of it is compiled that is not made of slices as well.
+    /// The map of `plan`'s scheme over `system`; none of a collocation method whose stages are not compiled.
     pub fn map<'a>(&'a self, plan: &Plan, system: &'a dyn System) -> Option<Box<dyn StepMap + 'a>> {
         let scheme = plan.method.scheme;
         if let Some(tableau) = scheme.runge_kutta() {
             return Some(Box::new(CompiledMap::new(self, tableau, system)));
         }
-        if let Some(series) = &self.series {
-            return Some(Box::new(SeriesMap { step: self, series }));
-        }
-        let map = CollocationMap::new(scheme.collocation()?, plan, system, self.stages.as_ref()?);
-        Some(Box::new(match &self.judge {
-            Some(judge) => map.judged(plan, judge),
+        let CompiledStep::Collocated(collocated) = self else { return None };
+        let (stages, attempts) = &**collocated;
+        let map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
+        Some(Box::new(match attempts {
+            Some(attempts) => map.with_attempts(attempts),
             None => map,
         }))
     }
 
     /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
     /// the rows that are no constraints), then those of its treatment.
-    ///
-    /// # Errors
-    /// Where the method needs formulas that the field does not have.
     pub fn new(
         plan: &Plan,
         field: &Field,
@@ -70,78 +64,63 @@ impl CompiledStep {
         system: &WrittenOut,
         targets: usize,
         parameters: &[f64],
-    ) -> Result<CompiledStep, Error> {
+    ) -> CompiledStep {
         let formula = system.formula();
         if let Some(collocation) = plan.method.scheme.collocation() {
             if formula.operations() * collocation.stages > LONGEST_STEP {
-                return Ok(CompiledStep::default());
+                return CompiledStep::default();
             }
+            let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
             let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-            let judge = match (&plan.stepping, settling, fixed_point::facts(collocation).control) {
+            let control = fixed_point::facts(collocation).control;
+            let attempts = match (&plan.stepping, settling, control) {
                 (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
-                    let of = (plan, adaptive);
-                    Some(CompiledJudge::new(control, field, vectors, of, &settling, (targets, parameters)))
+                    let weights = Mend::kept(settling.mend(), plan).weights;
+                    let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
+                    let judging = Judging { slots, control, watching: Watching::of(field), mend: settling.mend() };
+                    let (slots, settling) = (&judging.slots, &settling);
+                    let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
+                    let end = stages.end(&of);
+                    Some(CollocationLoop::new(&stages, end, judging, (plan, adaptive), parameters))
                 }
                 _ => None,
             };
-            let stages = Some(CompiledStages::new(collocation, formula, &vectors.vector_of, parameters));
-            return Ok(CompiledStep { stages, judge, ..CompiledStep::default() });
+            return CompiledStep::Collocated(Box::new((stages, attempts)));
         }
-        let mut step = CompiledStep::default();
-        let taylor = CompiledStep::taylor(plan, field)?;
-        let scheme = match (&taylor, plan.method.scheme.runge_kutta()) {
-            (Some(taylor), _) => {
-                step.series = Some(CompiledSeries::new(taylor, vectors, parameters));
-                Recorded::Taylor(taylor)
-            }
-            (None, Some(tableau)) => Recorded::RungeKutta(tableau),
-            _ => return Ok(step),
-        };
+        let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
         if !CompiledStep::suits(plan, field, formula) {
-            return Ok(step);
+            return CompiledStep::default();
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients =
-            Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+            Ingredients { tableau, dimension, parameters: parameters.len(), field: formula, vectors, kept };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let tape = repeated_tape(&ingredients, field, targets, mend);
                 let all = [parameters, &[fixed.h, plan.t0]].concat();
-                step.repeated = Some(Repeated {
+                let repeated = Repeated {
                     kernel: Bound::new(&tape, &all),
                     watching: Watching::of(field),
                     len: tape.states,
                     carried: kept.carried(&vectors.vectors),
-                    evaluations: scheme.evaluations()[0],
+                    evaluations: tableau.stages_of_step as u64,
                     mend,
-                });
+                };
+                CompiledStep::Repeated(repeated)
             }
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let of = (&ingredients, field);
-                step.march = settling.map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
-                if let Recorded::RungeKutta(tableau) = scheme {
-                    step.staged = Some(Staged::new(&ingredients, tableau, parameters));
-                }
+                let settling = settling.as_ref().map(|settling| (settling, targets));
+                CompiledStep::Attempted(Box::new(Attempts::new(&ingredients, field, settling, parameters, adaptive)))
             }
         }
-        Ok(step)
-    }
-
-    /// The series of `field`, if the method of `plan` is that.
-    ///
-    /// # Errors
-    /// As [`Taylor::new`].
-    pub(super) fn taylor(plan: &Plan, field: &Field) -> Result<Option<Taylor>, Error> {
-        let wanted = plan.method.scheme.needs_formulas();
-        wanted.then(|| Taylor::new(&plan.method, field)).transpose()
     }
 
     /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole.
     pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
-        let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
-        let small = formula.operations() * stages <= LONGEST_STEP;
+        let tableau = plan.method.scheme.tableau();
+        let small = formula.operations() * tableau.stages <= LONGEST_STEP;
         // Attempts are the same whatever is done to their result.
         small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
     }
@@ -175,51 +154,36 @@ impl CompiledStep {
     /// The same step with other parameters.
     pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
         let all = |more: &[f64]| [parameters, more].concat();
-        let repeated = match (&self.repeated, &plan.stepping) {
-            (Some(repeated), Stepping::Fixed(fixed)) => Some(repeated.rebound(&all(&[fixed.h, plan.t0]))),
-            _ => None,
-        };
-        let march = match (&self.march, &plan.stepping) {
-            (Some(march), Stepping::Adaptive(adaptive)) => Some(march.rebound(parameters, adaptive)),
-            _ => None,
-        };
-        let staged = self.staged.as_ref().map(|staged| staged.rebound(parameters));
-        let series = self.series.as_ref().map(|series| series.rebound(parameters));
-        let stages = self.stages.as_ref().map(|stages| stages.rebound(parameters));
-        let judge = match (&self.judge, &plan.stepping) {
-            (Some(judge), Stepping::Adaptive(adaptive)) => Some(judge.rebound(parameters, adaptive)),
-            _ => None,
-        };
-        CompiledStep { repeated, march, staged, series, stages, judge }
-    }
-
-    /// What of it makes steps one by one, for a plan with others.
-    pub fn by_itself(&self, parameters: &[f64]) -> CompiledStep {
-        let series = self.series.as_ref().map(|series| series.rebound(parameters));
-        CompiledStep { series, ..CompiledStep::default() }
-    }
-
-    /// Equal steps in a loop.
-    pub(super) fn blocks(&self) -> Option<&dyn Blocks> {
-        self.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
-    }
-
-    /// Attempts in a loop.
-    pub(super) fn attempts(&self) -> Option<&dyn map::Attempts> {
-        self.march.as_ref().map(|march| march as &dyn map::Attempts)
-    }
-
-    /// Scratch that the loops need.
-    pub(super) fn loop_work_len(&self) -> usize {
-        let march = self.march.as_ref().map_or(0, |march| march.kernel.work_len());
-        self.repeated.as_ref().map_or(0, Repeated::work_len).max(march)
+        match (self, &plan.stepping) {
+            (CompiledStep::Repeated(repeated), Stepping::Fixed(fixed)) => {
+                CompiledStep::Repeated(repeated.rebound(&all(&[fixed.h, plan.t0])))
+            }
+            (CompiledStep::Attempted(attempts), Stepping::Adaptive(adaptive)) => {
+                CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
+            }
+            (CompiledStep::Collocated(collocated), stepping) => {
+                let (stages, attempts) = &**collocated;
+                let stages = stages.rebound(parameters);
+                let attempts = match (attempts, stepping) {
+                    (Some(attempts), Stepping::Adaptive(adaptive)) => {
+                        Some(attempts.rebound(&stages, parameters, adaptive))
+                    }
+                    _ => None,
+                };
+                CompiledStep::Collocated(Box::new((stages, attempts)))
+            }
+            _ => CompiledStep::Nothing,
+        }
     }
 
     /// Makes attempts one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
-        self.judge = None;
-        self.march = None;
+        match self {
+            CompiledStep::Attempted(attempts) => attempts.march = None,
+            CompiledStep::Collocated(collocated) => collocated.1 = None,
+            _ => {}
+        }
     }
 }
 
@@ -233,7 +197,7 @@ pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
 }
 
 /// Equal steps in a loop.
-struct Repeated {
+pub struct Repeated {
     kernel: Bound,
     watching: Watching,
     /// Length of (x, largest deviations, what is carried, number of the step).
@@ -326,70 +290,77 @@ impl Blocks for Repeated {
     }
 }
 
-/// An attempted step of a Runge–Kutta method with all its stages, as dense output needs them.
-struct Staged {
-    kernel: Bound,
-    /// Length of what it starts from.
+/// Attempted steps.
+pub struct Attempts {
+    /// One, with all stages, as dense output needs them.
+    staged: Bound,
+    /// Many in a loop, with what follows them.
+    march: Option<March>,
+    /// Length of what an attempt starts from.
     inputs: usize,
     evaluations: u64,
 }
 
-impl Staged {
-    fn new(ingredients: &Ingredients, tableau: &'static Tableau, parameters: &[f64]) -> Staged {
-        Staged {
-            kernel: Bound::new(&ingredients.attempt(tableau), parameters),
-            inputs: ingredients.attempt_inputs(tableau),
-            evaluations: ingredients.scheme.evaluations()[1],
-        }
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Staged {
-        Staged { kernel: self.kernel.rebound(parameters), ..*self }
-    }
-}
-
-/// Attempted steps in a loop, with what follows them.
-struct March {
-    kernel: Bound,
-    slots: Slots,
-    control: Control,
-    watching: Watching,
-    evaluations: u64,
-    mend: Option<Mend>,
-}
-
-impl March {
+impl Attempts {
     fn new(
-        (ingredients, field): (&Ingredients, &Field),
-        (settling, targets): (&Settling, usize),
+        ingredients: &Ingredients,
+        field: &Field,
+        settling: Option<(&Settling, usize)>,
         parameters: &[f64],
         adaptive: &AdaptiveSteps,
-    ) -> March {
-        let control = ingredients.scheme.facts().control.expect("attempts are made by schemes with an estimate");
-        let all = [parameters, &march::parameters(adaptive, control)].concat();
-        March {
-            kernel: Bound::new(&ingredients.march(settling, targets), &all),
-            slots: ingredients.slots(settling),
-            control,
-            watching: Watching::of(field),
-            evaluations: ingredients.scheme.evaluations()[1],
-            mend: settling.mend(),
+    ) -> Attempts {
+        let tableau = ingredients.tableau;
+        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
+        let march = settling.map(|(settling, targets)| March {
+            kernel: Bound::new(
+                &ingredients.march(settling, targets),
+                &[parameters, &march::parameters(adaptive, control(ingredients.tableau))].concat(),
+            ),
+            judging: Judging {
+                slots: ingredients.slots(settling),
+                control: control(tableau),
+                watching: Watching::of(field),
+                mend: settling.mend(),
+            },
+            evaluations,
+        });
+        Attempts {
+            staged: Bound::new(&ingredients.attempt(), parameters),
+            march,
+            inputs: ingredients.attempt_inputs(),
+            evaluations,
         }
     }
 
-    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> March {
-        March {
-            kernel: self.kernel.rebound(&[parameters, &march::parameters(adaptive, self.control)].concat()),
-            slots: self.slots.clone(),
-            watching: self.watching.clone(),
-            ..*self
-        }
+    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
+        let march = self.march.as_ref().map(|march| March {
+            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive, march.judging.control)].concat()),
+            judging: march.judging.clone(),
+            ..*march
+        });
+        Attempts { staged: self.staged.rebound(parameters), march, ..*self }
     }
+}
+
+/// Attempted steps in a loop.
+struct March {
+    kernel: Bound,
+    judging: Judging,
+    evaluations: u64,
+}
+
+/// By what attempts of a scheme are controlled.
+fn control(tableau: &'static Tableau) -> Control {
+    Facts::of_tableau(tableau).control.expect("attempts are made by schemes with an estimate")
 }
 
 impl map::Attempts for March {
     fn slots(&self) -> &Slots {
-        &self.slots
+        &self.judging.slots
+    }
+
+    fn work_len(&self) -> usize {
+        self.kernel.work_len()
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
@@ -401,13 +372,11 @@ impl map::Attempts for March {
     }
 
     fn count_treatments(&self, steps: u64, cost: &mut Cost) {
-        if let Some(mend) = self.mend {
-            mend.count(steps, cost);
-        }
+        self.judging.count_treatments(steps, cost);
     }
 
     fn finish(&self, largest: &mut [f64]) {
-        self.watching.finish(largest, 1);
+        self.judging.finish(largest);
     }
 }
 
@@ -439,13 +408,19 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn work_len(&self) -> usize {
-        let of = |Staged { kernel, inputs, .. }: &Staged| inputs + kernel.outputs() + kernel.work_len();
-        let staged = self.step.staged.as_ref().map_or(0, of);
-        self.slices.work_len().max(staged).max(self.step.loop_work_len())
+        let own = match self.step {
+            CompiledStep::Attempted(attempts) => {
+                let one = attempts.inputs + attempts.staged.outputs() + attempts.staged.work_len();
+                attempts.march.as_ref().map_or(0, |march| march.kernel.work_len()).max(one)
+            }
+            CompiledStep::Repeated(repeated) => repeated.work_len(),
+            _ => 0,
+        };
+        self.slices.work_len().max(own)
     }
 
     fn takes_first_stage(&self) -> bool {
-        self.step.staged.is_none() || self.tableau.first_same_as_last
+        !matches!(self.step, CompiledStep::Attempted(_)) || self.tableau.first_same_as_last
     }
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
@@ -457,32 +432,38 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn blocks(&self) -> Option<&dyn Blocks> {
-        self.step.blocks()
+        match self.step {
+            CompiledStep::Repeated(repeated) => Some(repeated),
+            _ => None,
+        }
     }
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
-        let Some(staged) = &self.step.staged else { return self.slices.attempt(step, x1, workspace) };
+        let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
         let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
-        let (inputs, work) = work.split_at_mut(staged.inputs);
+        let (inputs, work) = work.split_at_mut(attempts.inputs);
         inputs[..n].copy_from_slice(x);
         inputs[n] = h;
         if self.tableau.first_same_as_last {
             inputs[n + 1..].copy_from_slice(&kept[0]);
         }
-        let (outputs, work) = work.split_at_mut(staged.kernel.outputs());
-        staged.kernel.run(t, inputs, outputs, work);
+        let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
+        attempts.staged.run(t, inputs, outputs, work);
         let (state, rest) = outputs.split_at(n);
         x1.copy_from_slice(state);
         let errors = self.facts().errors.clone();
         for (place, value) in (0..self.tableau.stages).chain(errors).zip(rest.chunks(n.max(1))) {
             kept[place].copy_from_slice(value);
         }
-        cost.field += staged.evaluations;
+        cost.field += attempts.evaluations;
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
-        self.step.attempts()
+        match self.step {
+            CompiledStep::Attempted(attempts) => attempts.march.as_ref().map(|march| march as &dyn map::Attempts),
+            _ => None,
+        }
     }
 
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {

@@ -3,10 +3,10 @@
 //! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
 //! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
 
-use super::step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
-use super::taylor::{Scales, Taylor};
+use super::step::{Ingredients, Mend, Settled, Settling, error_norm, taken};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use super::watching::Watching;
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
 use holonome_integrate::controller::slots::{Slots, Status};
@@ -15,15 +15,42 @@ use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::scheme::map::{Facts, StepFrom};
+use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 
-/// What a loop of attempts knows of the run, behind the parameters of the model and of its treatment.
-pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; 5] {
+/// How many numbers a loop of attempts knows of the run.
+pub const PARAMETERS: usize = 5;
+
+/// These numbers, behind the parameters of the model and of its treatment.
+pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETERS] {
     let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
     [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+}
+
+/// What is known of a loop of attempts beside its kernels.
+#[derive(Clone)]
+pub struct Judging {
+    pub slots: Slots,
+    pub control: Control,
+    pub watching: Watching,
+    pub mend: Option<Mend>,
+}
+
+impl Judging {
+    /// As [`map::Attempts::count_treatments`].
+    pub fn count_treatments(&self, steps: u64, cost: &mut Cost) {
+        if let Some(mend) = self.mend {
+            mend.count(steps, cost);
+        }
+    }
+
+    /// As [`map::Attempts::finish`].
+    pub fn finish(&self, largest: &mut [f64]) {
+        self.watching.finish(largest, 1);
+    }
 }
 
 /// What an attempt came to, as nodes.
@@ -34,71 +61,48 @@ pub struct Attempted {
     pub errors: Vec<Vec<Node>>,
     /// The field at x₁, where that is known and handed on.
     pub end_field: Vec<Node>,
+    /// Whether it is not like any other, if it may be so.
+    pub unlike: Option<Node>,
 }
 
-/// Where an attempt begins, as nodes.
-pub struct Beginning<'a> {
-    pub t: Node,
-    /// The longest step that is wanted.
-    pub h: Node,
-    /// What it is measured against.
-    pub scales: Scales<'a>,
+/// What a loop of attempts makes of one.
+pub struct Judgement {
+    /// Whether its result is the state.
+    pub accepted: Node,
+    /// The slots that change.
+    pub after: Vec<Node>,
+    /// Whether another one follows.
+    pub goes_on: Node,
 }
-
-/// An attempt in the making.
-pub struct Begun<'a> {
-    /// Length of the step, which its end may make longer or shorter.
-    pub length: Node,
-    /// The attempt itself.
-    pub attempt: Box<Attempt<'a>>,
-}
-
-/// From the length of a step and the state of the loop.
-type Attempt<'a> = dyn FnOnce(&mut Graph, Node, &[Node]) -> Attempted + 'a;
 
 impl Ingredients<'_> {
     /// Where the state of the loop stands.
     pub fn slots(&self, settling: &Settling) -> Slots {
-        let first = match self.scheme {
-            Recorded::RungeKutta(tableau) => tableau.first_same_as_last && settling.mend().is_none(),
-            Recorded::Taylor(_) => false,
-        };
+        let first = self.tableau.first_same_as_last && settling.mend().is_none();
         Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
 
     /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
     /// from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
-        let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let control = Facts::of_tableau(self.tableau).control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
         let attempts =
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
-        attempts.tape(0, |g, Beginning { t, h, scales }, before| match self.scheme {
-            Recorded::RungeKutta(tableau) => {
-                let attempt = Box::new(move |g: &mut Graph, length, before: &[Node]| {
-                    let x = &before[slots.x.clone()];
-                    let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
-                    let mut space = TracingSpace::new(self.field);
-                    std::mem::swap(&mut space.graph, g);
-                    let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h: length, x }, first);
-                    std::mem::swap(&mut space.graph, g);
-                    let stages = Stages::of(tableau, &mut kept);
-                    let end_field = stages.k[tableau.stages - 1].clone();
-                    Attempted { x1, errors: stages.errors.to_vec(), end_field }
-                });
-                Begun { length: h, attempt }
-            }
-            Recorded::Taylor(taylor) => {
-                let c = taylor.coefficients(g, (t, h), &before[slots.x.clone()]);
-                let part = taylor.reach(g, h, &c, &scales, &self.vectors.vectors);
-                let attempt = Box::new(move |g: &mut Graph, length, _: &[Node]| {
-                    let part = g.div(length, h);
-                    let error = taylor.estimate(g, &c, (part, length));
-                    Attempted { x1: Taylor::value(g, &c, part), errors: vec![error], end_field: Vec::new() }
-                });
-                Begun { length: g.mul(h, part), attempt }
-            }
-        })
+        let g = &mut Graph::new();
+        let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
+        let judgement = attempts.judge(g, &before, |g, (t, length)| {
+            let mut space = TracingSpace::new(self.field);
+            std::mem::swap(&mut space.graph, g);
+            let x = before[slots.x.clone()].to_vec();
+            let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
+            let (mut space, x1, mut kept) = self.attempted(space, StepFrom { t, h: length, x: &x }, first);
+            std::mem::swap(&mut space.graph, g);
+            let stages = Stages::of(self.tableau, &mut kept);
+            let end_field = stages.k[self.tableau.stages - 1].clone();
+            Attempted { x1, errors: stages.errors.to_vec(), end_field, unlike: None }
+        });
+        Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
     }
 }
 
@@ -117,26 +121,22 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// The tape of the loop, whose state has `given` numbers more behind the slots, for the attempt: that begins with the
-    /// state of the loop.
-    pub fn tape<'a>(&self, given: usize, begin: impl FnOnce(&mut Graph, Beginning, &[Node]) -> Begun<'a>) -> Tape {
+    /// What follows an attempt at (t, h), where the slots are `before`.
+    pub fn judge(
+        &self,
+        g: &mut Graph,
+        before: &[Node],
+        attempt: impl FnOnce(&mut Graph, (Node, Node)) -> Attempted,
+    ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
-        let g = &mut Graph::new();
-        let before: Vec<Node> = (0..slots.count() + given).map(|k| g.state(k)).collect();
         let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
         let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
 
-        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
-        let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let tolerance = g.parameter(self.parameters);
-        let h = least(g, h, longest);
-        let scales = Scales { norms: &norms, tolerance };
-        let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales }, &before);
-
         // The length and the end of the attempt, as `trial` finds them.
+        let h = least(g, h, longest);
         let remaining = g.sub(t_end, t);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
@@ -158,8 +158,15 @@ impl AttemptLoop<'_> {
         let may_be = g.binary(Binary::And, may_be, before_pause);
 
         // The attempt.
-        let Attempted { x1, errors, end_field } = attempt(g, length, &before);
-        let measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
+        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
+        let norms = [&of_old(g, own, rejections)[..], floors].concat();
+        let Attempted { x1, errors, end_field, unlike } = attempt(g, (t, length));
+        let may_be = unlike.map_or(may_be, |unlike| {
+            let alike = g.unary(Unary::Not, unlike);
+            g.binary(Binary::And, may_be, alike)
+        });
+        let rtol = g.parameter(self.parameters);
+        let measured = error_norm(g, rtol, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);
@@ -216,7 +223,7 @@ impl AttemptLoop<'_> {
             let raised = g.select(low, shrink, factor);
             least(g, raised, ceiling)
         };
-        let grown = if controller.finds_length { ceiling } else { clamped(g, grown, ceiling) };
+        let grown = clamped(g, grown, ceiling);
         let shrunk = clamped(g, factor, one);
         let blindly = g.constant(controller.blind);
         let error_is_finite = g.binary(Binary::LessEqual, error, biggest);
@@ -227,7 +234,7 @@ impl AttemptLoop<'_> {
         let changed = g.binary(Binary::Or, accepted, rejected);
         let last = most_of(g, error, LEAST_LAST_ERROR);
 
-        let mut after = before.clone();
+        let mut after = before.to_vec();
         for (slot, x1) in slots.x.clone().zip(x1_settled) {
             after[slot] = g.select(accepted, x1, before[slot]);
         }
@@ -283,7 +290,8 @@ impl AttemptLoop<'_> {
         after[slots.status] = status;
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
-        Tape::of_loop(g, &after[..slots.changed()], goes_on, slots.count() + given, self.parameters + 5)
+        after.truncate(slots.changed());
+        Judgement { accepted, after, goes_on }
     }
 }
 
@@ -447,11 +455,9 @@ mod tests {
                 ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3", "gauss16"];
             let projected =
                 ["projection:dop853", "projection:tsit5", "projection:bs3", "corrected:gauss8", "projection:gauss16"];
-            let series = ["taylor", "corrected:taylor", "projection:taylor"];
             methods
                 .into_iter()
                 .chain(projected)
-                .chain(series)
                 .map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
                 .collect::<Vec<_>>()
         }) {

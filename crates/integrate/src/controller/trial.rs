@@ -9,7 +9,7 @@ pub const SHORTEST_STEP_ULPS: f64 = 10.0;
 
 /// Length and end of the next attempt from t, where `h` is wanted after so many rejections; none where that step is too
 /// short to be one. The run ends at `t_end`, and no step but the last one is shorter than `shortest`.
-pub(crate) fn trial((t_end, shortest): (f64, f64), t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
+pub fn trial((t_end, shortest): (f64, f64), t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
     let remaining = t_end - t;
     let is_last = reaches_end(t_end, t, h);
     let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= shortest;

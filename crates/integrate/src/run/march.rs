@@ -33,7 +33,7 @@ impl Engine<'_> {
         if count == 0 || self.state.t + wanted.h >= pause {
             return Ok(Some(wanted));
         }
-        self.march.resize(attempts.state_len(), 0.0);
+        self.march.resize(slots.count(), 0.0);
         self.enter(slots, pause);
         self.memory.copy_from_slice(&self.state.memory);
         let (kept, memory, cost) = (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);

@@ -13,7 +13,6 @@ pub mod linear;
 pub mod op;
 pub mod optimise;
 pub mod primitive;
-pub mod series;
 pub mod tape;
 
 use op::{Binary, Unary};
