@@ -30,9 +30,6 @@ pub trait Equations {
 
     /// Whether elimination compares rows by their sizes.
     fn weighs_rows(&self) -> bool;
-
-    /// Computes, at the solution, what is read later on.
-    fn finish(&self, _registers: &mut [f64], _work: &mut [f64]) {}
 }
 
 /// How equations are to be solved.
@@ -157,7 +154,6 @@ impl Task {
             }
             let done = self.linear || close || is_rounding(iterations, step, &known[self.unknowns.clone()]);
             if finite && done {
-                equations.finish(registers, work);
                 return Ok(Solved { iterations, pivots, strayed, sweeps: 0 });
             }
             let far = finite && !done && contraction.is_lost(step, &known[self.sizes.clone()]);
@@ -191,7 +187,6 @@ impl Task {
             let square = contraction * contracted;
             let error = square.sqrt() * square.sqrt().sqrt() * update;
             if error <= SWEPT || (update >= before && update <= ROUNDING_SWEEP) {
-                equations.finish(registers, work);
                 let (iterations, pivots) = (0, Pivots::NONE_YET);
                 return Some(Solved { iterations, pivots, strayed: false, sweeps });
             }

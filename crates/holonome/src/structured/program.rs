@@ -97,6 +97,7 @@ pub enum Action<L: Lowering> {
 }
 
 /// Some registers that are computed together.
+#[derive(Clone)]
 pub struct Stage<K> {
     pub kernel: K,
     /// Where they stand; all that is read from elsewhere stands before.

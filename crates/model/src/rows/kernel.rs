@@ -35,8 +35,7 @@ struct Part {
     program: RowProgram,
     /// Where its outputs stand, behind the start of those of the first.
     at: usize,
-    /// Whether all pieces write their outputs where they belong, and whether that is every output.
-    straight: bool,
+    /// Whether all pieces write their outputs where they belong, and every output has one or is a gap.
     complete: bool,
 }
 
@@ -74,8 +73,8 @@ impl RowKernel {
         let part = |(part, program): (usize, RowProgram)| {
             let straight = runs.iter().all(|run| run.part != part || matches!(run.code, Code::Rows(_)));
             let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
-            let complete = straight && written == program.outputs;
-            Part { at: program.states - first, program, straight, complete }
+            let complete = straight && (program.gaps || written == program.outputs);
+            Part { at: program.states - first, program, complete }
         };
         let parts = programs.into_iter().enumerate().map(part).collect();
         RowKernel::bind(parts, runs.into(), parameters)
@@ -146,14 +145,6 @@ impl RowKernel {
 
     /// Evaluates the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
-        if self.parts.iter().any(|part| part.straight && !part.complete) {
-            out.fill(0.0);
-        }
-        self.overwrite(t, x, out, work);
-    }
-
-    /// The same, but outputs that no row adds to may be left as they are.
-    pub fn overwrite(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let (columns, work) = work.split_at_mut(self.columns());
         let x = match self.layout() {
             Some(layout) => {
@@ -162,17 +153,17 @@ impl RowKernel {
             }
             None => x,
         };
-        self.evaluate(t, RowArrays::Apart(x, out), |part| !part.straight, work);
+        self.evaluate(t, RowArrays::Apart(x, out), work);
     }
 
     /// Evaluates outputs that stand behind what they are computed from.
     pub fn run_within(&self, t: f64, all: &mut [f64], work: &mut [f64]) {
         let Some(first) = self.parts.first() else { return };
-        self.evaluate(t, RowArrays::Within(all, first.program.states), |part| !part.complete, work);
+        self.evaluate(t, RowArrays::Within(all, first.program.states), work);
     }
 
-    fn evaluate(&self, t: f64, mut arrays: RowArrays, clears: impl Fn(&Part) -> bool, work: &mut [f64]) {
-        for part in self.parts.iter().filter(|part| clears(part)) {
+    fn evaluate(&self, t: f64, mut arrays: RowArrays, work: &mut [f64]) {
+        for part in self.parts.iter().filter(|part| !part.complete) {
             arrays.at(part.at).1[..part.program.outputs].fill(0.0);
         }
         for (run, bound) in self.runs.iter().zip(&self.bound) {

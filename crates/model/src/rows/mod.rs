@@ -87,6 +87,8 @@ pub struct RowProgram {
     alone: Arc<[bool]>,
     /// How the state is split into columns first, if the places of the pieces are those.
     pub layout: Option<Arc<Layout>>,
+    /// Whether outputs that no row adds to are left as they are.
+    gaps: bool,
 }
 
 impl RowProgram {
@@ -211,7 +213,12 @@ impl RowProgram {
             alone
         };
         let alone = pieces.iter().map(is_alone).collect();
-        RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None }
+        RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None, gaps: false }
+    }
+
+    /// The same program, which may leave outputs as they are that no row adds to.
+    pub fn leaving_gaps(self) -> RowProgram {
+        RowProgram { gaps: true, ..self }
     }
 
     /// The same program, run over the columns of the state.

@@ -90,7 +90,7 @@ impl Program<Rows> {
     /// The deviations of the state.
     fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
         let Some(Watched { values: kernel, invariants, target, .. }) = &self.repeated else { return };
-        kernel.overwrite(t, registers, values, work);
+        kernel.run(t, registers, values, work);
         let (groups, own) = deviations.split_at_mut(invariants.groups.len());
         invariants.deviations(values, target, groups);
         self.deviations(&registers[self.dimension + 2..], own);

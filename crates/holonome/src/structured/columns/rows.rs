@@ -6,7 +6,7 @@
 
 use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
-use crate::compiled::{compile_parts, compile_rows};
+use crate::compiled::compile_parts;
 use crate::component_names::component_name;
 use crate::structured::first_same::FirstSame;
 use crate::structured::multipliers::Multipliers;
@@ -56,80 +56,77 @@ const SIDE_BY_SIDE: usize = 8;
 
 /// Equations of many members, with a sparse matrix.
 pub struct RowEquations {
-    /// How many there are.
-    count: usize,
-    /// What cancels in them.
-    sizes: Stage<RowKernel>,
-    /// What the residuals are computed from, and they.
-    before: Stage<RowKernel>,
-    residuals: Stage<RowKernel>,
-    jacobian: RowKernel,
+    /// What cancels in linear ones, which nobody asks for but a message; of others it is computed before.
+    sizes: Option<Stage<RowKernel>>,
+    /// What the residuals are computed from, they, and the matrix.
+    evaluated: Stage<RowKernel>,
+    /// Without the matrix, where sweeps may do without it.
+    swept: Option<Stage<RowKernel>>,
+    /// Where the residuals stand, and behind them the values of the matrix.
+    residuals: Range<usize>,
     solver: Unpivoted,
 }
 
 impl Equations for RowEquations {
     fn measure(&self, registers: &mut [f64], work: &mut [f64]) {
-        self.sizes.run(registers, work);
+        if let Some(sizes) = &self.sizes {
+            sizes.run(registers, work);
+        }
     }
 
     fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
-        self.finish(registers, work);
-        self.residuals.run(registers, work);
+        self.swept.as_ref().unwrap_or(&self.evaluated).run(registers, work);
+    }
+
+    fn evaluate(&self, registers: &mut [f64], work: &mut [f64]) {
+        self.evaluated.run(registers, work);
     }
 
     fn split<'a>(&self, registers: &'a mut [f64], _: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
-        let (before, residuals) = registers.split_at_mut(self.residuals.first);
-        (before, &mut residuals[..self.count])
+        let (before, residuals) = registers.split_at_mut(self.residuals.start);
+        (before, &mut residuals[..self.residuals.len()])
     }
 
     fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots {
-        let (values, work) = work.split_at_mut(self.solver.values());
-        if self.solver.fills() {
-            values.fill(0.0);
-        }
-        let (before, residuals) = registers.split_at_mut(self.residuals.first);
-        self.jacobian.overwrite(0.0, before, values, work);
-        self.solver.solve(values, &mut residuals[..self.count], work)
+        let (residuals, values) = registers[self.residuals.start..].split_at_mut(self.residuals.len());
+        self.solver.solve(&mut values[..self.solver.values()], residuals, work)
     }
 
     fn weighs_rows(&self) -> bool {
         false
     }
+}
 
-    fn finish(&self, registers: &mut [f64], work: &mut [f64]) {
-        self.before.run(registers, work);
+impl RowEquations {
+    fn kernels(&self) -> impl Iterator<Item = &Stage<RowKernel>> {
+        [Some(&self.evaluated), self.sizes.as_ref(), self.swept.as_ref()].into_iter().flatten()
     }
 }
 
 impl LoweredEquations for RowEquations {
     fn work_len(&self) -> usize {
-        let kernels = [&self.before, &self.sizes, &self.residuals].map(|stage| stage.kernel.work_len());
-        let beside = self.jacobian.work_len().max(self.solver.work_len());
-        kernels.into_iter().fold(self.solver.values() + beside, usize::max)
+        self.kernels().map(|stage| stage.kernel.work_len()).fold(self.solver.work_len(), usize::max)
     }
 
     fn rebound(&self, parameters: &[f64]) -> RowEquations {
         RowEquations {
-            sizes: self.sizes.rebound(parameters),
-            before: self.before.rebound(parameters),
-            residuals: self.residuals.rebound(parameters),
-            jacobian: self.jacobian.rebound(parameters),
+            sizes: self.sizes.as_ref().map(|sizes| sizes.rebound(parameters)),
+            evaluated: self.evaluated.rebound(parameters),
+            swept: self.swept.as_ref().map(|swept| swept.rebound(parameters)),
+            residuals: self.residuals.clone(),
             solver: self.solver.clone(),
-            ..*self
         }
     }
 
     fn rebind(&mut self, parameters: &[f64]) {
-        for stage in [&mut self.before, &mut self.sizes, &mut self.residuals] {
-            stage.kernel.rebind(parameters);
-        }
-        self.jacobian.rebind(parameters);
+        let stages = [Some(&mut self.evaluated), self.sizes.as_mut(), self.swept.as_mut()];
+        stages.into_iter().flatten().for_each(|stage| stage.kernel.rebind(parameters));
     }
 
     fn operations(&self) -> (usize, usize) {
-        let sweep = self.before.kernel.operations() + self.residuals.kernel.operations();
-        let jacobian = self.jacobian.operations();
-        (sweep, sweep + jacobian + SIDE_BY_SIDE * self.solver.operations())
+        let [sweep, iteration] =
+            [self.swept.as_ref().unwrap_or(&self.evaluated), &self.evaluated].map(|stage| stage.kernel.operations());
+        (sweep, iteration + SIDE_BY_SIDE * self.solver.operations())
     }
 
     fn entries<'a>(&self, _: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
@@ -487,8 +484,6 @@ impl Planner<'_> {
         debug_assert!(before.done.is_empty(), "no number stands for many within a system");
         let residuals = self.lengths(&system.residuals, &system.unknowns);
         let residual_stage = self.stage(&residuals);
-        let [sizes, before, residual_stage] =
-            [vec![sizes], before.stages, vec![residual_stage]].map(|stages| self.compile(stages));
         let jacobians: Vec<Jacobian> = residuals
             .iter()
             .zip(&system.residuals)
@@ -510,18 +505,31 @@ impl Planner<'_> {
             })
         });
         let all = pieces.collect();
-        let program = RowProgram::new(self.registers, solver.values(), all);
+        let first = self.room(solver.values());
+        debug_assert_eq!(first, residual_stage.range().end, "the matrix stands behind the residuals");
+        let program = RowProgram::new(first, solver.values(), all);
+        let program = if solver.fills() { program } else { program.leaving_gaps() };
+        let jacobian = Stage { kernel: program, first, length: solver.values() };
         let task = system.task(unknowns, sizes.range());
-        let equations = RowEquations {
-            count: m,
-            sizes,
-            before,
-            residuals: residual_stage,
-            jacobian: compile_rows(&program, self.parameters),
+        let residuals = residual_stage.range();
+        let before = before.stages;
+        let with = |others: Vec<Stage<RowProgram>>| self.compile(before.iter().cloned().chain(others));
+        let mut equations = RowEquations {
+            sizes: None,
+            swept: task.local.then(|| with(vec![residual_stage.clone()])),
+            evaluated: with(vec![residual_stage, jacobian]),
+            residuals,
             solver,
         };
+        if task.linear {
+            equations.sizes = Some(self.compile([sizes]));
+        } else {
+            actions.compute(sizes);
+        }
         actions.compute(guess);
         actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })));
+        // At the solution, for what reads it later on.
+        actions.stages.extend(before);
     }
 }
 
