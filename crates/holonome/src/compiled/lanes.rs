@@ -71,7 +71,8 @@ impl CompiledLanes {
         let facts = Facts::of_tableau(tableau);
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let tape = repeated_tape(&ingredients, field, targets, mend);
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+                let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
                 (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {

@@ -3,7 +3,7 @@
 use super::collocation::{CollocationLoop, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
-use super::step::{Ingredients, Mend, Mending, Settling};
+use super::step::{Ingredients, Mend, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
 use super::{Bound, Quantities, WrittenOut};
@@ -97,7 +97,8 @@ impl CompiledStep {
             Ingredients { tableau, dimension, parameters: parameters.len(), field: formula, vectors, kept };
         match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let tape = repeated_tape(&ingredients, field, targets, mend);
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+                let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
                 let all = [parameters, &[fixed.h, plan.t0]].concat();
                 let repeated = Repeated {
                     kernel: Bound::new(&tape, &all),
@@ -208,17 +209,21 @@ pub struct Repeated {
     mend: Option<Mend>,
 }
 
-/// The tape of equal steps over a field whose targets F₀ are parameters from number `targets` on.
-pub(super) fn repeated_tape(ingredients: &Ingredients, field: &Field, targets: usize, mend: Option<Mend>) -> Tape {
-    let constraints = field.constraints;
-    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - constraints);
+/// The tape of equal steps over a field whose targets F₀ are parameters from number `targets` on, and of what mends their
+/// results, if that is part of what they are settled by.
+pub(super) fn repeated_tape(
+    ingredients: &Ingredients,
+    field: &Field,
+    targets: usize,
+    settling: Option<&Settling>,
+) -> Tape {
+    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
     let mut first = field.clone();
     let delta = deviation(&mut first, target);
     let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    let mending = mend.map(|mend| Mending::new(field, ingredients.vectors, mend, field.dimension, target));
-    ingredients.repeated(&first, &groups, mending.as_ref())
+    ingredients.repeated(&first, &groups, settling, targets)
 }
 
 impl Repeated {

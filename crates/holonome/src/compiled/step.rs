@@ -53,13 +53,15 @@ impl Ingredients<'_> {
 
     /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
     /// and the start of time are parameters after the others. `first` gives X and then the deviations of the groups, both
-    /// at the start of the step, where they share what they have in common; `mend` what is done to its result.
+    /// at the start of the step, where they share what they have in common; `settling` what is done to its result, with
+    /// the targets F₀ in parameters from number `targets` on.
     ///
     /// What is carried are the scales of the vectors and the largest [`Mended::unsettled`], where something is done. The
     /// number of the step is there only if something depends on the time.
-    pub fn repeated(&self, first: &Formula, groups: &[usize], mend: Option<&Mending>) -> Tape {
+    pub fn repeated(&self, first: &Formula, groups: &[usize], settling: Option<&Settling>, targets: usize) -> Tape {
         let n = self.dimension;
-        let counts = first.reads_time() || mend.is_some_and(|mend| mend.formula.reads_time());
+        let mend = settling.and_then(|settling| Some((settling, settling.mending.as_deref()?)));
+        let counts = first.reads_time() || mend.is_some_and(|(_, mend)| mend.formula.reads_time());
         let slots = groups.iter().max().map_or(0, |&last| last + 1);
         let carried = if mend.is_some() { self.kept.carried(&self.vectors.vectors) + 1 } else { 0 };
         let mut space = TracingSpace::new(self.field);
@@ -77,11 +79,12 @@ impl Ingredients<'_> {
         let mut x1 = x.clone();
         fixed_step(self.tableau, &mut space, StepFrom { t, h, x: &x }, stages, &mut x1);
         let mut carry = Vec::new();
-        if let Some(mend) = mend {
+        if let Some((settling, mend)) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, stages.k, &x1, carried);
             let g = &mut space.graph;
+            x1.extend(settling.targets(g, |g, row| g.parameter(targets + row)));
             let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
             carry.push(g.largest(unsettled, *largest));
             x1 = x;
@@ -272,19 +275,14 @@ pub struct Mended {
 }
 
 impl Mending {
-    /// What `mend` does over `field`. The targets F₀ are the nodes that `target` gives for rows that are no constraints;
-    /// the scales are states from number `scales_from` on.
-    pub fn new(
-        field: &Field,
-        vectors: &StateVectors,
-        mend: Mend,
-        scales_from: usize,
-        target: impl Fn(&mut Graph, usize) -> Node,
-    ) -> Mending {
+    /// What `mend` does over `field`. Behind x the targets F₀ and the scales are states.
+    fn new(field: &Field, vectors: &StateVectors, mend: Mend) -> Mending {
+        let (n, m) = (field.dimension, field.invariants.len());
+        let target = |g: &mut Graph, row: usize| g.state(n + row);
         let mut field = field.clone();
         let count = vectors.vectors.count();
         let taken = mend.scales(count);
-        let scales: Vec<Node> = (0..taken.len()).map(|k| field.graph.state(scales_from + k)).collect();
+        let scales: Vec<Node> = (0..taken.len()).map(|k| field.graph.state(n + m + k)).collect();
         let families: Vec<Range<usize>> =
             vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
         let (sizes, weights) = match mend {
@@ -316,7 +314,7 @@ impl Mending {
         Mending { mend, formula: Formula::new(&field.graph, &outputs), scales: taken }
     }
 
-    /// It at (t, x) and the targets where these are states, with the scales that it takes.
+    /// It at t, x and the targets, with the scales that it takes.
     fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
         let mut x = self.formula.at(g, t, &[inputs, scales].concat());
         let unsettled = x.pop().expect("it follows the state");
@@ -356,7 +354,7 @@ impl Settling {
     pub fn new(field: &Field, mend: Option<(Mend, &StateVectors)>) -> Settling {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
-        let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend, n + m, target)));
+        let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend)));
         let mut watched = field.clone();
         let delta = deviation(&mut watched, target);
         let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
