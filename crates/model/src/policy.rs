@@ -19,8 +19,8 @@ const LARGEST_DENSE: usize = 10_000;
 
 /// Operations of the right-hand side and the constraints up to which a step is written out, of a method that solves
 /// equations and of an explicit one, whose step is a fraction as long: a loop of machine code has no calls in its steps,
-/// which count for those by rows. RATTLE takes 28 to 31 ns a link on chains of 20 to 40 links, written out, and by rows 38 to
-/// 33 ns on those of 50 to 100; Störmer–Verlet 5 to 8 ns a mass on FPU chains of 32 to 200 masses, and by rows 8 ns on those
+/// which count for those by rows. RATTLE takes 28 to 31 ns a link on chains of 20 to 40 links, written out, and by rows some
+/// 26 ns on those of 50 to 100; Störmer–Verlet 5 to 8 ns a mass on FPU chains of 32 to 200 masses, and by rows 8 ns on those
 /// of 300 to 1000. But making the code takes a millisecond a link, and a tenth of it a mass. Substeps are written one behind
 /// the other.
 const LARGEST_LOOPED_STEP: [usize; 2] = [1_300, 6_000];
