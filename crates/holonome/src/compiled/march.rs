@@ -79,9 +79,12 @@ pub struct Beginning<'a> {
 pub struct Begun<'a> {
     /// Length of the step, which its end may make longer or shorter.
     pub length: Node,
-    /// The attempt itself, from the length that is made.
-    pub attempt: Box<dyn FnOnce(&mut Graph, Node) -> Attempted + 'a>,
+    /// The attempt itself.
+    pub attempt: Box<Attempt<'a>>,
 }
+
+/// From the length of a step.
+type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
 /// What a loop of attempts makes of one.
 pub struct Judgement {
