@@ -12,12 +12,13 @@ const BACKENDS: [&str; 3] = ["machine", "block", "interpreter"];
 
 /// Equal steps with and without a correction, and feedback; attempts with two error estimates, with one and a known
 /// first stage; projections, whose steps are not compiled as a whole; methods that solve equations, where they suit.
-const METHODS: [&str; 12] = [
+const METHODS: [&str; 13] = [
     "--method plain:rk4 --step 0.01",
     "--method corrected:heun --step 0.01",
     "--method feedback:euler --step 0.001",
     "--method corrected:dop853",
     "--method plain:dopri5 --rtol 1e-6",
+    "--method corrected:taylor",
     "--method projection:midpoint --step 0.01",
     "--method symmetric-projection:rk4 --step 0.01",
     "--method symmetric-projection:implicit-midpoint --step 0.02",

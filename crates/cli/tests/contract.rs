@@ -457,7 +457,9 @@ fn the_methods_and_the_stages() {
         let name = scheme["name"].as_str().unwrap();
         let needs = scheme["needs"].as_str().unwrap();
         let free = match needs {
-            "a vector field" | "a Hamiltonian without constraints" => Some("henon-heiles.holo"),
+            "a vector field" | "a vector field of smooth formulas" | "a Hamiltonian without constraints" => {
+                Some("henon-heiles.holo")
+            }
             "a Hamiltonian with a constant mass matrix" => Some("henon-heiles.holo --beta 0.3"),
             "a Hamiltonian with a constant mass matrix and a stiff part" => Some("fpu-stiff.holo --stiff stiff"),
             _ => None,

@@ -336,7 +336,7 @@ fn a_collapsed_step_names_what_needs_it() {
         answer.json()["error"].clone()
     };
     // r[3].x = 1/(10/3 − t) is the first to be infinite.
-    for method in ["plain:dopri5", "corrected:dop853"] {
+    for method in ["plain:dopri5", "corrected:dop853", "corrected:taylor"] {
         let error = failed(&format!("blow-up.holo --method {method} --until 10"));
         assert_eq!(error["kind"], "step-collapsed", "{error}");
         assert!(error["message"].as_str().unwrap().contains("the error of r[3] is the largest"), "{error}");

@@ -14,6 +14,9 @@ pub(crate) const FEW_ROWS: usize = 16;
 /// instruction cache holds. Beyond, the stages are a loop around the compiled field.
 pub(crate) const LONGEST_STEP: usize = 4000;
 
+/// A step of a Taylor series is compiled up to this many operations.
+pub(crate) const LONGEST_SERIES: usize = 20_000;
+
 /// A field that matters near the constraints only is not extended beyond them while masses are no further apart. Bodies that
 /// hang at rest move by the rounding of the heaviest one's weight, which the extension keeps from the lightest one's
 /// position: 10⁶ apart, what rests takes 50 steps in place of 20 at a tolerance of 1e-12, and 10⁸ apart 400 in place of 5.

@@ -1,12 +1,12 @@
 //! What the engine derived from a model: the content of `holonome check`.
 
 use crate::backend::backend;
-use crate::compiled::Formula;
+use crate::compiled::{Formula, Taylor};
 use crate::gain::is_imposed;
 use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
 use crate::structured::{self, survey};
-use holonome_integrate::method::{Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
+use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
 use holonome_model::derived::Derived;
@@ -110,6 +110,16 @@ struct MethodRow {
     reason: String,
 }
 
+/// The schemes that follow a field; by its formulas only if that is where they are.
+fn bases(field: Option<&Field>) -> Vec<&'static str> {
+    let follows = |scheme: &&'static Scheme| {
+        let method = Method::plain(scheme);
+        let has_series = |field| Taylor::new(&method, field).is_ok();
+        scheme.follows_fields() && (!scheme.needs_formulas() || field.is_some_and(has_series))
+    };
+    SCHEMES.iter().filter(follows).map(|scheme| scheme.name).collect()
+}
+
 /// The report.
 pub struct Report {
     name: String,
@@ -126,6 +136,8 @@ pub struct Report {
     operations: Option<usize>,
     /// How field and invariants are computed, and steps of explicit methods and of others.
     ways: [Way; 3],
+    /// The schemes that follow its field.
+    bases: Vec<&'static str>,
     /// Templates and rows of a field that is run row by row.
     rows: Option<(usize, usize)>,
     varying: Vec<String>,
@@ -195,6 +207,7 @@ impl Report {
                 }
             },
             ways: [Way::of_field(model), Way::of_step(model, true, 1), Way::of_step(model, false, 1)],
+            bases: bases(field.map(|(field, _)| &**field)),
             rows: by_rows.map(|rows| {
                 let pieces = &rows.field.pieces;
                 (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
@@ -370,9 +383,7 @@ impl Report {
             out.push_str(&format!("    {} {}: {}\n", if m.applies { "yes" } else { "no " }, m.name, m.reason));
         }
         if self.methods.iter().any(|m| m.applies) {
-            let bases = SCHEMES.iter().filter(|scheme| scheme.follows_fields());
-            let bases: Vec<&str> = bases.map(|scheme| scheme.name).collect();
-            out.push_str(&format!("    BASE is one of {}\n", bases.join(" ")));
+            out.push_str(&format!("    BASE is one of {}\n", self.bases.join(" ")));
         }
         for m in &self.structured {
             let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };

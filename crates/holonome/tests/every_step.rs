@@ -25,6 +25,7 @@ fn samples_are_the_same_however_many_there_are() {
         ("spherical-pendulum", "projection:rk4", &["q", "p", "H", "residual.rod.hidden", "drift.H"]),
         ("spherical-pendulum", "projection:euler", &["q", "H"]),
         ("spherical-pendulum", "corrected:gauss16", &["q", "p", "H", "residual.rod.hidden", "drift.H"]),
+        ("spherical-pendulum", "corrected:taylor", &["q", "p", "H", "residual.rod.hidden", "drift.H"]),
         ("kepler", "stormer-verlet-a", &["x", "H", "distance", "drift.H"]),
     ];
     for (name, method, arrays) in cases {
@@ -47,7 +48,16 @@ fn samples_are_the_same_however_many_there_are() {
 
 #[test]
 fn drifts_do_not_depend_on_the_samples() {
-    for method in ["rattle", "corrected:rk4", "projection:rk4", "projection:euler", "gauss8", "corrected:gauss16"] {
+    for method in [
+        "rattle",
+        "corrected:rk4",
+        "projection:rk4",
+        "projection:euler",
+        "gauss8",
+        "corrected:gauss16",
+        "taylor",
+        "corrected:taylor",
+    ] {
         let (every, few) = (sampled("spherical-pendulum", method, 1), sampled("spherical-pendulum", method, 3000));
         for (every, few) in every.summary.drift.iter().zip(&few.summary.drift) {
             assert_eq!(every.last.to_bits(), few.last.to_bits(), "{method}: {}", every.name);

@@ -54,7 +54,9 @@ fn errors_between_steps_fall_with_the_order() {
 
 #[test]
 fn adaptive_steps_are_interpolated_as_well_as_they_are_made() {
-    for method in ["corrected:dop853", "plain:dop853", "plain:tsit5", "corrected:bs3"] {
+    for method in
+        ["corrected:dop853", "plain:dop853", "plain:tsit5", "corrected:bs3", "plain:taylor", "corrected:taylor"]
+    {
         let exact = solve("spherical-pendulum", "--method corrected:dop853 --rtol 1e-13 --until 20 --samples 2");
         let run = solve("spherical-pendulum", &format!("--method {method} --rtol 1e-7 --until 20 --samples 21"));
         let times: Vec<f64> = (0..1000).map(|k| 0.02 * f64::from(k)).collect();

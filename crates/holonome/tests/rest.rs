@@ -49,10 +49,11 @@ const UNLIKE_MASSES: &str = "size n = 80\nparameter m[i in 1..n] = if(i == 40, 1
 
 /// The methods of which adaptive ones take steps as long as the motion around the equilibrium allows: √(l/g) is a quarter
 /// of a second, and the free end of the chain is ten times as fast as the rod.
-const METHODS: [(&str, u64); 8] = [
+const METHODS: [(&str, u64); 9] = [
     ("corrected:dop853 --rtol 1e-9", 60),
     ("plain:dop853 --rtol 1e-9", 60),
     ("projection:dop853 --rtol 1e-9", 60),
+    ("corrected:taylor", 60),
     ("corrected:dopri5", 150),
     ("corrected:rk4 --step 0.01", 100),
     ("corrected:dopri5 --step 0.002", 500),
@@ -65,6 +66,10 @@ fn what_hangs_at_rest_stays() {
     for (name, text) in HANGING {
         for (method, most_steps) in METHODS {
             let problem = Problem::from_text("hanging", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            // Chains are too long for it.
+            if problem.model.dimension() > 20 && method.contains("taylor") {
+                continue;
+            }
             let start = problem.model.initial.clone();
             let options = options(&format!("--until 1 --method {method}"));
             let finished = run(problem, options).unwrap_or_else(|error| panic!("{name}, {method}: {error}"));

@@ -163,6 +163,8 @@ fn main() {
         ("--method corrected:rk4 --step 0.001", 3.0, LONGEST_BLOCK),
         ("--method corrected:dop853 --rtol 1e-10 --atol 1e-10", 0.7, 1),
         ("--method corrected:dopri5 --rtol 1e-6 --atol 1e-6", 0.6, 1),
+        ("--method corrected:taylor", 1.4, 1),
+        ("--method taylor --step 0.01", 0.05, 1),
         ("--method feedback:tsit5 --gain 10 --rtol 1e-6 --atol 1e-6", 0.07, 1),
     ] {
         compare("pendulum", &pendulum, case);

@@ -63,6 +63,10 @@ fn a_trajectory_is_what_a_run_gives() {
         ("projection:dop853", None, 2),
         ("projection:tsit5", None, 2),
         ("symmetric-projection:rk4", Some(0.05), 2),
+        ("taylor", Some(0.25), 2),
+        ("corrected:taylor", Some(0.25), 2),
+        ("corrected:taylor", None, 2),
+        ("projection:taylor", None, 2),
         ("corrected:dop853", None, 9),
         ("plain:rk4", Some(0.3), 2),
     ]

@@ -202,7 +202,7 @@ pub fn facts(collocation: &Collocation) -> Facts {
         control: Some(Control::of_coefficients(collocation.order(), s as u32 - 2)),
         equal_steps: Estimate::Known,
         errors: 0..1,
-        end_field: 1,
+        end_field: Some(1),
         ends_with_field: false,
     }
 }

@@ -49,6 +49,8 @@ pub enum Step {
     RungeKutta(fn() -> &'static Tableau),
     /// Collocation, whose stages are found by fixed-point iteration.
     Collocation(fn() -> &'static Collocation),
+    /// The Taylor series of the solution, which only formulas of the field tell.
+    Taylor,
     /// A map of the phase space.
     Map(StepFn),
     /// Slides along fibres around an unconstrained map.
@@ -60,6 +62,8 @@ pub enum Step {
 pub enum Needs {
     /// A vector field.
     Field,
+    /// A vector field of formulas that have a Taylor series.
+    Series,
     /// A vector field; it is symplectic for that of a Hamiltonian without constraints.
     Canonical,
     /// A Hamiltonian without constraints.
@@ -94,6 +98,7 @@ impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Needs::Field | Needs::Canonical => "a vector field",
+            Needs::Series => "a vector field of smooth formulas",
             Needs::Hamiltonian => "a Hamiltonian without constraints",
             Needs::Coisotropic => "a Hamiltonian with constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
@@ -122,9 +127,14 @@ impl Scheme {
         }
     }
 
-    /// Whether it steps along any vector field, with every treatment, and asks for nothing else of a model.
+    /// Whether it steps along vector fields, with every treatment of a step's result, and asks for nothing else of a model.
     pub fn follows_fields(&self) -> bool {
-        matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_))
+        matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor)
+    }
+
+    /// Whether the field has to be one of formulas: its values are not enough.
+    pub fn needs_formulas(&self) -> bool {
+        self.needs == Needs::Series
     }
 
     /// Length r of the real interval h λ in [−r, 0] for which it is stable, or its iteration converges; of schemes that
@@ -144,6 +154,7 @@ impl Scheme {
             Step::RungeKutta(tableau) => tableau().dense.as_ref().map(|dense| (dense.degree(), dense.order)),
             // A state within the step is found like its end.
             Step::Collocation(collocation) => Some((2 * collocation().stages, collocation().order())),
+            Step::Taylor => Some((self.order as usize, self.order)),
             _ => None,
         }
     }

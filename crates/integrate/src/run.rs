@@ -63,7 +63,7 @@ pub enum Outcome {
 /// # Panics
 /// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts the
 /// steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a phase
-/// space, which a field alone does not tell of: [`run_map`] runs its map.
+/// space or takes formulas, which a field alone does not tell of: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,

@@ -138,7 +138,7 @@ fn it_keeps_the_order_of_its_base() {
     let end = |name: &str, t: f64, steps: f64| {
         finish(&Plan::fixed(method(name), 0.0, t, t / steps).unwrap(), &system, &PLANAR_START).0.x
     };
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields()) {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas()) {
         // Steps in the ratio √2, at which the errors are small and above round-off, 100 steps of ε.
         let first: f64 = match scheme.order {
             1..=3 => 60.0,

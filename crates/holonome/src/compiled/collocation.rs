@@ -6,7 +6,7 @@
 
 use super::bound::WideBound;
 use super::formula::Formula;
-use super::march::{self, AttemptLoop, Attempted, Judging};
+use super::march::{self, AttemptLoop, Attempted, Begun, Judging};
 use super::vectors::StateVectors;
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
@@ -541,7 +541,7 @@ fn end(at: &Places, attempts: &AttemptLoop, s: usize) -> Tape {
     let error = error.into_iter().map(|error| g.select(converged, error, infinite)).collect();
     let x1 = x1.into_iter().zip(&before).map(|(x1, &x)| g.select(converged, x1, x)).collect();
     let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), unlike: Some(moved) };
-    let judgement = attempts.judge(g, &before, |_, _| attempted);
+    let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
     let mut outputs = states(g, &(0..at.w.start));
     for (place, now) in at.w.clone().chain(at.lost.clone()).zip(w.into_iter().chain(lost)) {
         let before = g.state(place);

@@ -1,7 +1,7 @@
 //! A method's step compiled for several trajectories side by side.
 
 use super::map::{CompiledStep, repeated_tape};
-use super::step::{Ingredients, Mend};
+use super::step::{Ingredients, Mend, Recorded};
 use super::vectors::StateVectors;
 use super::watching::{Watching, watch_tape};
 use super::{WrittenOut, march};
@@ -12,7 +12,7 @@ use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Tableau;
+use holonome_integrate::tableau::Lagged;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
@@ -21,7 +21,10 @@ use std::sync::Arc;
 
 /// The kernels of an ensemble's steps.
 pub struct CompiledLanes {
-    tableau: &'static Tableau,
+    /// Of a Runge–Kutta method.
+    lagged: Option<&'static Lagged>,
+    /// [`Recorded::evaluations`].
+    evaluations: [u64; 2],
     facts: Facts,
     lanes: usize,
     dimension: usize,
@@ -60,15 +63,19 @@ impl CompiledLanes {
         (targets, parameters): (usize, usize),
         lanes: usize,
     ) -> Option<CompiledLanes> {
-        let tableau = plan.method.scheme.runge_kutta()?;
+        let taylor = CompiledStep::taylor(plan, field).ok()?;
+        let scheme = match &taylor {
+            Some(taylor) => Recorded::Taylor(taylor),
+            None => Recorded::RungeKutta(plan.method.scheme.runge_kutta()?),
+        };
         let formula = system.formula();
         if !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
             return None;
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
-        let ingredients = Ingredients { tableau, dimension, parameters, field: formula, vectors, kept };
-        let facts = Facts::of_tableau(tableau);
+        let ingredients = Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
+        let facts = scheme.facts();
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
@@ -84,7 +91,8 @@ impl CompiledLanes {
         };
         let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
-            tableau,
+            lagged: ingredients.lagged(),
+            evaluations: scheme.evaluations(),
             facts,
             lanes,
             dimension: field.dimension,
@@ -196,7 +204,7 @@ impl EqualSteps for CompiledLanes {
             let scales = Scales::new(self.vectors(), kept, Vec::new(), &one);
             scatter(&scales.carried, lanes, lane, carried);
         }
-        let Some(lagged) = self.tableau.lagged.as_ref().filter(|_| kept.lagged) else { return };
+        let Some(lagged) = self.lagged.filter(|_| kept.lagged) else { return };
         let pending = 2 * self.vectors().count() * lanes;
         let (mut field, mut after, mut t) = (vec![0.0; x.len()], vec![0.0; x.len()], vec![t0; lanes]);
         self.fields(bound, &t, x, &mut field, work);
@@ -210,7 +218,7 @@ impl EqualSteps for CompiledLanes {
         t.fill(fixed.time(t0, 1));
         self.fields(bound, &t, &x, &mut after, work);
         first_pending(lagged.next, &field, Some((&after, &rehearsed[pending..])), &mut carried[pending..]);
-        costs.iter_mut().for_each(|cost| cost.field += self.tableau.stages_of_step as u64 + 1);
+        costs.iter_mut().for_each(|cost| cost.field += self.evaluations[0] + 1);
     }
 
     fn steps(
@@ -255,7 +263,7 @@ impl EqualSteps for CompiledLanes {
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {
         let steps = steps.end - steps.start;
-        cost.field += steps * self.tableau.stages_of_step as u64;
+        cost.field += steps * self.evaluations[0];
         self.count_treatments(steps, cost);
     }
 }
@@ -266,7 +274,7 @@ impl AdaptiveSteps for CompiledLanes {
     }
 
     fn evaluations(&self) -> u64 {
-        self.tableau.stages as u64 - u64::from(self.tableau.first_same_as_last)
+        self.evaluations[1]
     }
 
     fn fields(&self, bound: &LaneBound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]) {

@@ -3,12 +3,13 @@
 use super::collocation::{CollocationLoop, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
-use super::step::{Ingredients, Mend, Settling};
+use super::step::{Ingredients, Mend, Recorded, Settling};
+use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
 use super::{Bound, Quantities, WrittenOut};
+use crate::error::Error;
 use crate::policy::LONGEST_STEP;
-use holonome_integrate::controller::Control;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
@@ -37,6 +38,15 @@ pub enum CompiledStep {
     Attempted(Box<Attempts>),
     /// Stages of a collocation method, and attempts in a loop.
     Collocated(Box<(CompiledStages, Option<CollocationLoop>)>),
+    /// Steps of a Taylor series.
+    Developed(Box<Developed>),
+}
+
+/// Steps of a Taylor series: one by itself, and equal steps or attempts in a loop.
+pub struct Developed {
+    pub(super) series: CompiledSeries,
+    pub(super) repeated: Option<Repeated>,
+    pub(super) march: Option<March>,
 }
 
 impl CompiledStep {
@@ -45,6 +55,9 @@ impl CompiledStep {
         let scheme = plan.method.scheme;
         if let Some(tableau) = scheme.runge_kutta() {
             return Some(Box::new(CompiledMap::new(self, tableau, system)));
+        }
+        if let CompiledStep::Developed(step) = self {
+            return Some(Box::new(SeriesMap { step }));
         }
         let CompiledStep::Collocated(collocated) = self else { return None };
         let (stages, attempts) = &**collocated;
@@ -57,6 +70,9 @@ impl CompiledStep {
 
     /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
     /// the rows that are no constraints), then those of its treatment.
+    ///
+    /// # Errors
+    /// Where the method needs formulas that the field does not have.
     pub fn new(
         plan: &Plan,
         field: &Field,
@@ -64,11 +80,11 @@ impl CompiledStep {
         system: &WrittenOut,
         targets: usize,
         parameters: &[f64],
-    ) -> CompiledStep {
+    ) -> Result<CompiledStep, Error> {
         let formula = system.formula();
         if let Some(collocation) = plan.method.scheme.collocation() {
             if formula.operations() * collocation.stages > LONGEST_STEP {
-                return CompiledStep::default();
+                return Ok(CompiledStep::default());
             }
             let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
             let settling = CompiledStep::settling(plan, field, vectors, system.settling());
@@ -85,17 +101,26 @@ impl CompiledStep {
                 }
                 _ => None,
             };
-            return CompiledStep::Collocated(Box::new((stages, attempts)));
+            return Ok(CompiledStep::Collocated(Box::new((stages, attempts))));
         }
-        let Some(tableau) = plan.method.scheme.runge_kutta() else { return CompiledStep::default() };
+        let taylor = CompiledStep::taylor(plan, field)?;
+        let scheme = match (&taylor, plan.method.scheme.runge_kutta()) {
+            (Some(taylor), _) => Recorded::Taylor(taylor),
+            (None, Some(tableau)) => Recorded::RungeKutta(tableau),
+            _ => return Ok(CompiledStep::default()),
+        };
+        let developed = |repeated, march| {
+            let series = taylor.as_ref().map(|taylor| CompiledSeries::new(taylor, vectors, parameters));
+            series.map(|series| CompiledStep::Developed(Box::new(Developed { series, repeated, march })))
+        };
         if !CompiledStep::suits(plan, field, formula) {
-            return CompiledStep::default();
+            return Ok(developed(None, None).unwrap_or_default());
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients =
-            Ingredients { tableau, dimension, parameters: parameters.len(), field: formula, vectors, kept };
-        match &plan.stepping {
+            Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+        Ok(match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
@@ -105,23 +130,42 @@ impl CompiledStep {
                     watching: Watching::of(field),
                     len: tape.states,
                     carried: kept.carried(&vectors.vectors),
-                    evaluations: tableau.stages_of_step as u64,
+                    evaluations: scheme.evaluations()[0],
                     mend,
                 };
-                CompiledStep::Repeated(repeated)
+                match scheme {
+                    Recorded::RungeKutta(_) => CompiledStep::Repeated(repeated),
+                    Recorded::Taylor(_) => developed(Some(repeated), None).unwrap_or_default(),
+                }
             }
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let settling = settling.as_ref().map(|settling| (settling, targets));
-                CompiledStep::Attempted(Box::new(Attempts::new(&ingredients, field, settling, parameters, adaptive)))
+                let of = (&ingredients, field);
+                let march = settling.map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
+                match scheme {
+                    Recorded::RungeKutta(tableau) => {
+                        let attempts = Attempts::new(&ingredients, tableau, march, parameters);
+                        CompiledStep::Attempted(Box::new(attempts))
+                    }
+                    Recorded::Taylor(_) => developed(None, march).unwrap_or_default(),
+                }
             }
-        }
+        })
+    }
+
+    /// The series of `field`, if the method of `plan` is that.
+    ///
+    /// # Errors
+    /// As [`Taylor::new`].
+    pub(super) fn taylor(plan: &Plan, field: &Field) -> Result<Option<Taylor>, Error> {
+        let wanted = plan.method.scheme.needs_formulas();
+        wanted.then(|| Taylor::new(&plan.method, field)).transpose()
     }
 
     /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole.
     pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
-        let tableau = plan.method.scheme.tableau();
-        let small = formula.operations() * tableau.stages <= LONGEST_STEP;
+        let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        let small = formula.operations() * stages <= LONGEST_STEP;
         // Attempts are the same whatever is done to their result.
         small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
     }
@@ -173,6 +217,30 @@ impl CompiledStep {
                 };
                 CompiledStep::Collocated(Box::new((stages, attempts)))
             }
+            (CompiledStep::Developed(step), stepping) => {
+                let (mut repeated, mut march) = (None, None);
+                match stepping {
+                    Stepping::Fixed(fixed) => {
+                        repeated = step.repeated.as_ref().map(|steps| steps.rebound(&all(&[fixed.h, plan.t0])));
+                    }
+                    Stepping::Adaptive(adaptive) => {
+                        march = step.march.as_ref().map(|march| march.rebound(parameters, adaptive));
+                    }
+                }
+                let series = step.series.rebound(parameters);
+                CompiledStep::Developed(Box::new(Developed { series, repeated, march }))
+            }
+            _ => CompiledStep::Nothing,
+        }
+    }
+
+    /// What of it makes steps one by one, for a plan with others.
+    pub fn by_itself(&self, parameters: &[f64]) -> CompiledStep {
+        match self {
+            CompiledStep::Developed(step) => {
+                let series = step.series.rebound(parameters);
+                CompiledStep::Developed(Box::new(Developed { series, repeated: None, march: None }))
+            }
             _ => CompiledStep::Nothing,
         }
     }
@@ -183,6 +251,7 @@ impl CompiledStep {
         match self {
             CompiledStep::Attempted(attempts) => attempts.march = None,
             CompiledStep::Collocated(collocated) => collocated.1 = None,
+            CompiledStep::Developed(step) => step.march = None,
             _ => {}
         }
     }
@@ -232,7 +301,7 @@ impl Repeated {
         Repeated { kernel, watching, ..*self }
     }
 
-    fn work_len(&self) -> usize {
+    pub(super) fn work_len(&self) -> usize {
         (1 + KEPT_STATES) * self.len + self.kernel.work_len()
     }
 }
@@ -307,56 +376,49 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    fn new(
-        ingredients: &Ingredients,
-        field: &Field,
-        settling: Option<(&Settling, usize)>,
-        parameters: &[f64],
-        adaptive: &AdaptiveSteps,
-    ) -> Attempts {
-        let tableau = ingredients.tableau;
-        let evaluations = tableau.stages as u64 - u64::from(tableau.first_same_as_last);
-        let march = settling.map(|(settling, targets)| March {
-            kernel: Bound::new(
-                &ingredients.march(settling, targets),
-                &[parameters, &march::parameters(adaptive, control(ingredients.tableau))].concat(),
-            ),
-            judging: Judging {
-                slots: ingredients.slots(settling),
-                control: control(tableau),
-                watching: Watching::of(field),
-                mend: settling.mend(),
-            },
-            evaluations,
-        });
+    fn new(ingredients: &Ingredients, tableau: &'static Tableau, march: Option<March>, parameters: &[f64]) -> Attempts {
         Attempts {
-            staged: Bound::new(&ingredients.attempt(), parameters),
+            staged: Bound::new(&ingredients.attempt(tableau), parameters),
             march,
-            inputs: ingredients.attempt_inputs(),
-            evaluations,
+            inputs: ingredients.attempt_inputs(tableau),
+            evaluations: ingredients.scheme.evaluations()[1],
         }
     }
 
     fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
-        let march = self.march.as_ref().map(|march| March {
-            kernel: march.kernel.rebound(&[parameters, &march::parameters(adaptive, march.judging.control)].concat()),
-            judging: march.judging.clone(),
-            ..*march
-        });
+        let march = self.march.as_ref().map(|march| march.rebound(parameters, adaptive));
         Attempts { staged: self.staged.rebound(parameters), march, ..*self }
     }
 }
 
 /// Attempted steps in a loop.
-struct March {
-    kernel: Bound,
+pub struct March {
+    pub(super) kernel: Bound,
     judging: Judging,
     evaluations: u64,
 }
 
-/// By what attempts of a scheme are controlled.
-fn control(tableau: &'static Tableau) -> Control {
-    Facts::of_tableau(tableau).control.expect("attempts are made by schemes with an estimate")
+impl March {
+    fn new(
+        (ingredients, field): (&Ingredients, &Field),
+        (settling, targets): (&Settling, usize),
+        parameters: &[f64],
+        adaptive: &AdaptiveSteps,
+    ) -> March {
+        let control = ingredients.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let slots = ingredients.slots(settling);
+        let all = [parameters, &march::parameters(adaptive, control)].concat();
+        March {
+            kernel: Bound::new(&ingredients.march(settling, targets), &all),
+            judging: Judging { slots, control, watching: Watching::of(field), mend: settling.mend() },
+            evaluations: ingredients.scheme.evaluations()[1],
+        }
+    }
+
+    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> March {
+        let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
+        March { kernel: self.kernel.rebound(&all), judging: self.judging.clone(), ..*self }
+    }
 }
 
 impl map::Attempts for March {

@@ -3,7 +3,8 @@
 //! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
 //! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
 
-use super::step::{Ingredients, Mend, Settled, Settling, error_norm, taken};
+use super::step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
+use super::taylor::{Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::watching::Watching;
@@ -15,7 +16,7 @@ use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
 use holonome_integrate::scheme::explicit_rk::Stages;
-use holonome_integrate::scheme::map::{Facts, StepFrom};
+use holonome_integrate::scheme::map::StepFrom;
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
@@ -65,6 +66,26 @@ pub struct Attempted {
     pub unlike: Option<Node>,
 }
 
+/// Where an attempt begins, as nodes.
+pub struct Beginning<'a> {
+    pub t: Node,
+    /// The longest step that is wanted.
+    pub h: Node,
+    /// What it is measured against.
+    pub scales: Scales<'a>,
+}
+
+/// An attempt in the making.
+pub struct Begun<'a> {
+    /// Length of the step, which its end may make longer or shorter.
+    pub length: Node,
+    /// The attempt itself.
+    pub attempt: Box<Attempt<'a>>,
+}
+
+/// From the length of a step.
+type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
+
 /// What a loop of attempts makes of one.
 pub struct Judgement {
     /// Whether its result is the state.
@@ -78,29 +99,48 @@ pub struct Judgement {
 impl Ingredients<'_> {
     /// Where the state of the loop stands.
     pub fn slots(&self, settling: &Settling) -> Slots {
-        let first = self.tableau.first_same_as_last && settling.mend().is_none();
+        let first = match self.scheme {
+            Recorded::RungeKutta(tableau) => tableau.first_same_as_last && settling.mend().is_none(),
+            Recorded::Taylor(_) => false,
+        };
         Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
 
     /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
     /// from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
-        let control = Facts::of_tableau(self.tableau).control.expect("attempts are made by schemes with an estimate");
+        let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
         let attempts =
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
         let g = &mut Graph::new();
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
-        let judgement = attempts.judge(g, &before, |g, (t, length)| {
-            let mut space = TracingSpace::new(self.field);
-            std::mem::swap(&mut space.graph, g);
-            let x = before[slots.x.clone()].to_vec();
-            let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
-            let (mut space, x1, mut kept) = self.attempted(space, StepFrom { t, h: length, x: &x }, first);
-            std::mem::swap(&mut space.graph, g);
-            let stages = Stages::of(self.tableau, &mut kept);
-            let end_field = stages.k[self.tableau.stages - 1].clone();
-            Attempted { x1, errors: stages.errors.to_vec(), end_field, unlike: None }
+        let x = &before[slots.x.clone()];
+        let judgement = attempts.judge(g, &before, |g, Beginning { t, h, scales }| match self.scheme {
+            Recorded::RungeKutta(tableau) => {
+                let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
+                let attempt = Box::new(move |g: &mut Graph, length| {
+                    let mut space = TracingSpace::new(self.field);
+                    std::mem::swap(&mut space.graph, g);
+                    let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h: length, x }, first);
+                    std::mem::swap(&mut space.graph, g);
+                    let stages = Stages::of(tableau, &mut kept);
+                    let end_field = stages.k[tableau.stages - 1].clone();
+                    Attempted { x1, errors: stages.errors.to_vec(), end_field, unlike: None }
+                });
+                Begun { length: h, attempt }
+            }
+            Recorded::Taylor(taylor) => {
+                let c = taylor.coefficients(g, (t, h), x);
+                let part = taylor.reach(g, h, &c, &scales, &self.vectors.vectors);
+                let attempt = Box::new(move |g: &mut Graph, length| {
+                    let part = g.div(length, h);
+                    let error = taylor.estimate(g, &c, (part, length));
+                    let (x1, end_field) = (Taylor::value(g, &c, part), Vec::new());
+                    Attempted { x1, errors: vec![error], end_field, unlike: None }
+                });
+                Begun { length: g.mul(h, part), attempt }
+            }
         });
         Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
     }
@@ -121,12 +161,12 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// What follows an attempt at (t, h), where the slots are `before`.
-    pub fn judge(
+    /// What becomes of an attempt that begins with the slots `before`.
+    pub fn judge<'a>(
         &self,
         g: &mut Graph,
         before: &[Node],
-        attempt: impl FnOnce(&mut Graph, (Node, Node)) -> Attempted,
+        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
     ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
@@ -135,8 +175,13 @@ impl AttemptLoop<'_> {
         let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
 
-        // The length and the end of the attempt, as `trial` finds them.
+        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
+        let norms = [&of_old(g, own, rejections)[..], floors].concat();
+        let tolerance = g.parameter(self.parameters);
         let h = least(g, h, longest);
+        let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
+
+        // The length and the end of the attempt, as `trial` finds them.
         let remaining = g.sub(t_end, t);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
@@ -158,15 +203,12 @@ impl AttemptLoop<'_> {
         let may_be = g.binary(Binary::And, may_be, before_pause);
 
         // The attempt.
-        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
-        let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let Attempted { x1, errors, end_field, unlike } = attempt(g, (t, length));
+        let Attempted { x1, errors, end_field, unlike } = attempt(g, length);
         let may_be = unlike.map_or(may_be, |unlike| {
             let alike = g.unary(Unary::Not, unlike);
             g.binary(Binary::And, may_be, alike)
         });
-        let rtol = g.parameter(self.parameters);
-        let measured = error_norm(g, rtol, length, &errors, &x1, &norms, vectors);
+        let measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);
@@ -223,7 +265,7 @@ impl AttemptLoop<'_> {
             let raised = g.select(low, shrink, factor);
             least(g, raised, ceiling)
         };
-        let grown = clamped(g, grown, ceiling);
+        let grown = if controller.finds_length { ceiling } else { clamped(g, grown, ceiling) };
         let shrunk = clamped(g, factor, one);
         let blindly = g.constant(controller.blind);
         let error_is_finite = g.binary(Binary::LessEqual, error, biggest);
@@ -455,9 +497,11 @@ mod tests {
                 ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3", "gauss16"];
             let projected =
                 ["projection:dop853", "projection:tsit5", "projection:bs3", "corrected:gauss8", "projection:gauss16"];
+            let series = ["taylor", "corrected:taylor", "projection:taylor"];
             methods
                 .into_iter()
                 .chain(projected)
+                .chain(series)
                 .map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
                 .collect::<Vec<_>>()
         }) {

@@ -1,17 +1,18 @@
 //! Whole steps as tapes: the explicit Runge–Kutta step of `holonome_integrate`, traced.
 
 use super::formula::Formula;
+use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::watching::{Watching, mends};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
-use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, vector_count};
-use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, stage_count, vector_count};
+use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Tableau;
+use holonome_integrate::tableau::{Lagged, Tableau};
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::op::Binary;
@@ -24,10 +25,37 @@ use holonome_model::treatment::correction::{
 use std::ops::Range;
 use std::sync::Arc;
 
+/// A scheme whose whole steps are formulas.
+#[derive(Clone, Copy)]
+pub enum Recorded<'a> {
+    RungeKutta(&'static Tableau),
+    Taylor(&'a Taylor),
+}
+
+impl Recorded<'_> {
+    /// What is known of it.
+    pub fn facts(self) -> Facts {
+        match self {
+            Recorded::RungeKutta(tableau) => Facts::of_tableau(tableau),
+            Recorded::Taylor(taylor) => taylor.facts(),
+        }
+    }
+
+    /// Evaluations of the field that count for an equal step, and for an attempt beside a first stage that is known.
+    pub fn evaluations(self) -> [u64; 2] {
+        match self {
+            Recorded::RungeKutta(tableau) => {
+                [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
+            }
+            Recorded::Taylor(taylor) => [taylor.evaluations(); 2],
+        }
+    }
+}
+
 /// What a step is made of.
 pub struct Ingredients<'a> {
     /// The scheme.
-    pub tableau: &'static Tableau,
+    pub scheme: Recorded<'a>,
     /// Length n of the state.
     pub dimension: usize,
     /// Number of parameters.
@@ -44,11 +72,41 @@ impl Ingredients<'_> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
-    /// What a step keeps, with the first stage `k0`; the others are empty yet.
-    fn kept(&self, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
-        let mut kept = vec![vec![g.zero(); self.dimension]; vector_count(self.tableau)];
-        kept[0] = k0;
-        kept
+    /// x₁ of an equal step whose first stage is `k0`, and the vectors from which [`Ingredients::estimates`] come.
+    fn equal_step(&self, space: &mut TracingSpace, from: StepFrom<Node>, k0: Vec<Node>) -> (Vec<Node>, Vec<Vec<Node>>) {
+        let g = &mut space.graph;
+        match self.scheme {
+            Recorded::RungeKutta(tableau) => {
+                let mut kept = kept(tableau, g, k0);
+                let mut x1 = from.x.to_vec();
+                fixed_step(tableau, space, from, &mut Stages::of(tableau, &mut kept), &mut x1);
+                kept.truncate(stage_count(tableau));
+                (x1, kept)
+            }
+            Recorded::Taylor(taylor) => {
+                let (c, one) = (taylor.coefficients(g, (from.t, from.h), from.x), g.one());
+                (Taylor::value(g, &c, one), vec![taylor.estimate(g, &c, (one, from.h))])
+            }
+        }
+    }
+
+    /// The estimates of an equal step's error, without their factor h.
+    fn estimates(&self, space: &mut TracingSpace, k: &[Vec<Node>]) -> Vec<Vec<Node>> {
+        let Recorded::RungeKutta(tableau) = self.scheme else { return k.to_vec() };
+        let mut estimate = |weights: &[f64]| {
+            let mut out = k[0].clone();
+            space.weighted_sum(&mut out, weights, k);
+            out
+        };
+        tableau.error.iter().map(|error| estimate(&error.weights)).collect()
+    }
+
+    /// What is left out of the error of equal steps until the next one knows it.
+    pub fn lagged(&self) -> Option<&'static Lagged> {
+        match self.scheme {
+            Recorded::RungeKutta(tableau) => tableau.lagged.as_ref(),
+            Recorded::Taylor(_) => None,
+        }
     }
 
     /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
@@ -74,15 +132,12 @@ impl Ingredients<'_> {
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
         let deviations = known.split_off(n);
-        let mut kept = self.kept(g, known);
-        let stages = &mut Stages::of(self.tableau, &mut kept);
-        let mut x1 = x.clone();
-        fixed_step(self.tableau, &mut space, StepFrom { t, h, x: &x }, stages, &mut x1);
+        let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
-            carry = self.equal_step_scales(&mut space, h, stages.k, &x1, carried);
+            carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;
             x1.extend(settling.targets(g, |g, row| g.parameter(targets + row)));
             let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
@@ -118,17 +173,8 @@ impl Ingredients<'_> {
             return taken(g, sizes, &[], &measured);
         }
         let (weights, pending) = rest.split_at(count);
-        let Some(lagged) = &self.tableau.lagged else {
-            let errors: Vec<Vec<Node>> = self
-                .tableau
-                .error
-                .iter()
-                .map(|error| {
-                    let mut out = vec![x1[0]; self.dimension];
-                    space.weighted_sum(&mut out, &error.weights, k);
-                    out
-                })
-                .collect();
+        let Some(lagged) = self.lagged() else {
+            let errors = self.estimates(space, k);
             let g = &mut space.graph;
             let one = g.one();
             let measured = error_norm(g, one, h, &errors, x1, sizes, vectors);
@@ -150,39 +196,47 @@ impl Ingredients<'_> {
         carry
     }
 
-    /// An attempted step from (x, h), and where the last stage of one step is the first of the next that one. The outputs are
+    /// An attempted step of a Runge–Kutta method from (x, h), and where the last stage of one step is the first of the next that one. The outputs are
     /// x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its error.
-    pub fn attempt(&self) -> Tape {
+    pub fn attempt(&self, tableau: &'static Tableau) -> Tape {
         let n = self.dimension;
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
-        let first = self.tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
-        let (space, x1, mut kept) = self.attempted(space, StepFrom { t, h, x: &x }, first);
-        let Stages { k, errors, .. } = Stages::of(self.tableau, &mut kept);
-        let outputs = [&[x1], &k[..self.tableau.stages], &errors[..]].concat().concat();
-        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(), self.parameters)
+        let first = tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
+        let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h, x: &x }, first);
+        let Stages { k, errors, .. } = Stages::of(tableau, &mut kept);
+        let outputs = [&[x1], &k[..tableau.stages], &errors[..]].concat().concat();
+        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(tableau), self.parameters)
     }
 
     /// Such a step, with the first stage where it is known: x₁, and what is kept of the step.
-    pub(super) fn attempted<'f>(
-        &'f self,
-        mut space: TracingSpace<'f>,
+    pub(super) fn attempted(
+        &self,
+        tableau: &'static Tableau,
+        space: &mut TracingSpace,
         from: StepFrom<Node>,
         first: Option<Vec<Node>>,
-    ) -> (TracingSpace<'f>, Vec<Node>, Vec<Vec<Node>>) {
+    ) -> (Vec<Node>, Vec<Vec<Node>>) {
         let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, from.t, from.x));
-        let mut kept = self.kept(&mut space.graph, k0);
+        let mut kept = kept(tableau, &mut space.graph, k0);
         let mut x1 = from.x.to_vec();
-        attempt(self.tableau, &mut space, from, &mut Stages::of(self.tableau, &mut kept), &mut x1);
-        (space, x1, kept)
+        attempt(tableau, space, from, &mut Stages::of(tableau, &mut kept), &mut x1);
+        (x1, kept)
     }
 
     /// Length of what an attempt starts from.
-    pub fn attempt_inputs(&self) -> usize {
-        self.dimension + 1 + if self.tableau.first_same_as_last { self.dimension } else { 0 }
+    pub fn attempt_inputs(&self, tableau: &Tableau) -> usize {
+        self.dimension + 1 + if tableau.first_same_as_last { self.dimension } else { 0 }
     }
+}
+
+/// What a step keeps, with the first stage `k0`; the others are empty yet.
+fn kept(tableau: &Tableau, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
+    let mut kept = vec![vec![g.zero(); k0.len()]; vector_count(tableau)];
+    kept[0] = k0;
+    kept
 }
 
 /// A step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `watched` at (t, x).
@@ -420,7 +474,7 @@ pub(super) struct Measured {
 }
 
 /// |v_b|² of every vector, in the order of `holonome_integrate::scales::square`.
-fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
+pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
     let mut square = |vector: usize| {
         let components = vectors.components_of(vector);
         let Some((&first, rest)) = v[components].split_first() else { return g.zero() };

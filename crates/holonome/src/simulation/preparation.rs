@@ -157,18 +157,21 @@ impl Simulation {
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let step = treated.field.as_ref().zip(treated.system.written_out()).map(|(field, system)| {
+                let written_out = treated.field.as_ref().zip(treated.system.written_out());
+                let step = written_out.map(|(field, system)| {
                     CompiledStep::new(&plan, field, &vectors, system, targets, &treated.parameters)
                 });
+                let step = step.transpose()?;
                 gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
                 with_feedback = treated.field;
                 (treated.system, step.unwrap_or_default())
             }
             _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let step = field
-                    .zip(plain.written_out())
-                    .map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
+                let written_out = field.zip(plain.written_out());
+                let step =
+                    written_out.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
+                let step = step.transpose()?;
                 (plain, step.unwrap_or_default())
             }
         };
@@ -228,6 +231,11 @@ impl Form<'_> {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
             return Ok(Form::followed(Arc::clone(&field.0), near));
         };
+        if method.scheme.needs_formulas() {
+            return Err(Error::option(format!(
+                "`{method}` needs formulas that are written out, and the model is too large for that: use corrected:dop853"
+            )));
+        }
         // The rates of hidden constraints that move are not known row by row.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
         let extends = moves && method.scheme.follows_fields();

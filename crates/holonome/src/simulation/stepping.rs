@@ -44,7 +44,8 @@ impl Simulation {
         let mut state = StepState::new(&plan, &*self.system, x, None);
         // What makes many equal steps has their length in it.
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
-        let step = CompiledStep::default();
+        let all = [&self.problem.model.parameter_values[..], &state.target[self.constraints..], &self.gains].concat();
+        let step = self.step.by_itself(&all);
         run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched).map_err(|failure| {
             Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None }
         })?;

@@ -211,7 +211,7 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
     match method.scheme.step {
         Step::Map(step) => step(space, t, h, x),
         Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) | Step::Collocation(_) => unreachable!("it has no program"),
+        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => unreachable!("it has no program"),
     }
 }
 
@@ -511,7 +511,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     }
     let reason = match method.scheme.needs {
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
-        Needs::Field | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+        Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
             let penalty = if kind == Kind::Holonomic {

@@ -55,7 +55,7 @@ impl Case {
     /// Whether a scheme that needs this of a model can run here. A new kind of need has to be decided on here.
     pub fn serves(&self, needs: Needs) -> bool {
         match needs {
-            Needs::Field | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
+            Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
             Needs::Coisotropic => self.constrained(),
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),

@@ -35,6 +35,8 @@ pub struct Controller {
     pub grow: f64,
     /// The factor after an attempt whose error is not finite, which says nothing.
     pub blind: f64,
+    /// Whether the error says nothing of the step after it.
+    pub finds_length: bool,
 }
 
 /// A zero error must not divide; its step grows by the limit anyway.
@@ -47,7 +49,7 @@ impl Controller {
     /// For steps that are controlled like this. Hairer's constants: β = 0.04 and factors within [0.2, 10],
     /// for high orders β = 0 and [1/3, 6].
     pub fn new(control: &Control) -> Controller {
-        let Control { order, estimate, .. } = *control;
+        let Control { order, estimate, finds_length, .. } = *control;
         let high = order >= 8;
         let beta = if high { 0.0 } else { 0.04 };
         Controller {
@@ -57,6 +59,7 @@ impl Controller {
             blind: control.blind,
             shrink: if high { 1.0 / 3.0 } else { 0.2 },
             grow: control.grow.min(if high { 6.0 } else { 10.0 }),
+            finds_length,
         }
     }
 
@@ -69,7 +72,7 @@ impl Controller {
             factor *= rough_power(memory.last_error, self.beta);
         }
         let most = if rejected { 1.0 } else { self.grow };
-        memory.h = h * factor.clamp(self.shrink, most);
+        memory.h = h * if self.finds_length { most } else { factor.clamp(self.shrink, most) };
         memory.last_error = error.max(LEAST_LAST_ERROR);
     }
 

@@ -161,6 +161,9 @@ fn suited(method: Method) -> Result<Method, MethodError> {
         Treatment::Feedback if !method.scheme.follows_fields() => {
             "the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16"
         }
+        Treatment::Feedback if method.scheme.needs_formulas() => {
+            "its steps are longer than the time in which a feedback term brings a state back"
+        }
         Treatment::Projection | Treatment::SymmetricProjection if method.scheme.needs == Needs::Coisotropic => {
             "it already lands on the constraints, and a projection would destroy that it is symplectic"
         }

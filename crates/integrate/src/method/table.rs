@@ -126,6 +126,18 @@ pub static SCHEMES: &[Scheme] = &[
         step: Step::Collocation(scheme::collocation::gauss16),
     },
     Scheme {
+        name: "taylor",
+        order: 16,
+        symmetric: false,
+        symplectic: false,
+        explicit: true,
+        adaptive: true,
+        needs: Needs::Series,
+        description: "Taylor series from the formulas of a smooth field: long steps, high accuracy, ensembles",
+        citation: "Jorba, Zou, Experimental Mathematics 14 (2005) 99; Hairer, Norsett, Wanner, Solving ODEs I, I.8",
+        step: Step::Taylor,
+    },
+    Scheme {
         name: "symplectic-euler-a",
         order: 1,
         symmetric: false,

@@ -7,6 +7,8 @@ use crate::controller::trial::{reaches_end, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
+use crate::scheme::map::{StepFrom, Workspace};
+use crate::state::StepState;
 use crate::system::all_finite;
 
 /// Rejections in a row after which vectors that have always been 0 do not count: the relative error of one that starts
@@ -71,18 +73,22 @@ impl Engine<'_> {
         if rejections > REJECTIONS_OF_NEW {
             self.leave_new_vectors_aside();
         }
-        if reaches_end(adaptive.t_end, t, self.state.controller.h) {
-            self.state.keep_before_end();
-        }
+        let finds_length = self.control().finds_length;
+        let mut first = true;
         loop {
             self.check_limit()?;
-            let Some((length, t1)) = trial((adaptive.t_end, adaptive.shortest_step), t, h, rejections) else {
-                return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
-            };
             if rejections == REJECTIONS_OF_NEW {
                 self.leave_new_vectors_aside();
             }
             let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
+            h = self.length(h, norms);
+            let reach = if finds_length { h } else { self.state.controller.h };
+            if std::mem::take(&mut first) && reaches_end(adaptive.t_end, t, reach) {
+                self.state.keep_before_end();
+            }
+            let Some((length, t1)) = trial((adaptive.t_end, adaptive.shortest_step), t, h, rejections) else {
+                return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
+            };
             let error = self.attempt(length, norms);
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
@@ -92,9 +98,11 @@ impl Engine<'_> {
                 self.controller = self.state.controller;
                 controller.accepted(&mut self.controller, length, error, rejections > 0);
                 let facts = self.map.facts();
-                self.field_known = facts.ends_with_field && !self.treatment.moves_the_state();
-                if self.field_known {
-                    self.field.copy_from_slice(&self.stages[facts.end_field]);
+                let end_field = facts.end_field.filter(|_| facts.ends_with_field);
+                let end_field = end_field.filter(|_| !self.treatment.moves_the_state());
+                self.field_known = end_field.is_some();
+                if let Some(place) = end_field {
+                    self.field.copy_from_slice(&self.stages[place]);
                 }
                 return Ok(Accepted { h: length, t1 });
             }
@@ -115,8 +123,21 @@ impl Engine<'_> {
     /// Attempts a step of the length `h` for the errors of its vectors alone.
     pub(super) fn measure_attempt(&mut self, h: f64) {
         let spent = self.state.cost.field;
+        self.length(h, Norms::Own);
         self.attempt(h, Norms::Own);
         self.state.cost.field = spent;
+    }
+
+    /// The length of a step of h at most.
+    fn length(&mut self, h: f64, norms: Norms) -> f64 {
+        let StepState { t, x, cost, memory, scales, .. } = &mut *self.state;
+        let norms = match norms {
+            Norms::Own => &scales.norms,
+            Norms::OfOld => &self.norms,
+        };
+        let yardstick = Yardstick { rtol: self.tolerance, vectors: self.system.vectors(), norms };
+        let workspace = &mut Workspace { kept: &mut self.stages, memory, cost, work: &mut self.work };
+        self.map.length(StepFrom { t: *t, h, x }, yardstick, workspace)
     }
 
     /// One attempt; gives its error in units of the tolerance, NaN where x₁ is not finite.

@@ -108,7 +108,7 @@ impl Engine<'_> {
     /// Finds what the interpolant needs beyond the step itself.
     pub(super) fn prepare_interpolant(&mut self, h: f64, t1: f64) {
         let facts = self.map.facts();
-        if !facts.ends_with_field {
+        if let Some(place) = facts.end_field.filter(|_| !facts.ends_with_field) {
             // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
             // nothing, and the treatment moves it by no more than the local error.
             if !self.field_known {
@@ -116,7 +116,7 @@ impl Engine<'_> {
                 self.state.cost.field += 1;
                 self.field_known = true;
             }
-            self.stages[facts.end_field].copy_from_slice(&self.field);
+            self.stages[place].copy_from_slice(&self.field);
         }
         let (map, (step, _, mut workspace)) = (self.map, self.asked(h));
         map.prepare_interpolant(step, &mut workspace);

@@ -92,11 +92,11 @@ impl Engine<'_> {
 
     /// Finds the field at x₁ after an equal step, whose last stage dense output may need: equal steps do without it.
     pub(super) fn know_end(&mut self, t1: f64) {
-        if self.needs_stages() {
+        if let Some(place) = self.map.facts().end_field.filter(|_| self.needs_stages()) {
             self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
             self.state.cost.field += 1;
             self.field_known = true;
-            self.stages[self.map.facts().end_field].copy_from_slice(&self.field);
+            self.stages[place].copy_from_slice(&self.field);
         }
     }
 

@@ -2,8 +2,8 @@
 //! Runge–Kutta steps on slices are one; steps that are compiled, or written by a user, are others.
 
 use super::explicit_rk::{Stages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
-use crate::controller::Control;
 use crate::controller::slots::Slots;
+use crate::controller::{Control, Yardstick};
 use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
 use crate::system::System;
@@ -21,8 +21,8 @@ pub struct Facts {
     /// Where among the vectors that it keeps the estimates stand, several of an attempt being combined as those of `dop853`
     /// are.
     pub errors: Range<usize>,
-    /// Where among them the field at the end of a step stands, which the interpolant may need.
-    pub end_field: usize,
+    /// Where among them the field at the end of a step stands, if the interpolant may need it.
+    pub end_field: Option<usize>,
     /// Whether an attempt leaves it there: it is the first stage of the next step.
     pub ends_with_field: bool,
 }
@@ -41,7 +41,7 @@ pub enum Estimate {
 impl Facts {
     /// Of a map that estimates nothing.
     pub const NONE: Facts =
-        Facts { control: None, equal_steps: Estimate::None, errors: 0..0, end_field: 0, ends_with_field: false };
+        Facts { control: None, equal_steps: Estimate::None, errors: 0..0, end_field: None, ends_with_field: false };
 
     /// Of an explicit Runge–Kutta scheme, whose stages are the first vectors that it keeps.
     pub fn of_tableau(tableau: &Tableau) -> Facts {
@@ -56,7 +56,7 @@ impl Facts {
             control: estimate.map(|estimate| Control::of_error(tableau.order, estimate)),
             equal_steps: lagged.unwrap_or(if estimate.is_some() { Estimate::Known } else { Estimate::None }),
             errors: stages..stages + tableau.error.len(),
-            end_field: tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint),
+            end_field: Some(tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint)),
             ends_with_field: tableau.first_same_as_last,
         }
     }
@@ -196,6 +196,12 @@ pub trait StepMap: Sync {
     /// that: see [`Blocks`].
     fn blocks(&self) -> Option<&dyn Blocks> {
         None
+    }
+
+    /// Length of the step, where that is for the map to find: no longer than the one that is asked for. What it finds on the
+    /// way is kept for the attempt.
+    fn length(&self, step: StepFrom, _yardstick: Yardstick, _workspace: &mut Workspace) -> f64 {
+        step.h
     }
 
     /// x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the field at x₁ where

@@ -13,6 +13,7 @@ pub mod linear;
 pub mod op;
 pub mod optimise;
 pub mod primitive;
+pub mod series;
 pub mod tape;
 
 use op::{Binary, Unary};

@@ -1,0 +1,446 @@
+//! Taylor coefficients of the solution of ẋ = f(t, x), as formulas: those of every operation follow from those of its
+//! arguments (Moore, Interval Analysis (1966), ch. 11; Jorba, Zou, Experimental Mathematics 14 (2005) 99).
+//!
+//! A coefficient of order k > 0 is linear in its arguments' of the same order, with factors that are known since order 0,
+//! and the rest of it is known before. So the rest is added up first, the lowest orders in front, then what comes late, in
+//! the order in which it comes; a scale of the whole goes into the factors; and what only a sum reads is part of that sum.
+
+use super::op::{Binary, Unary};
+use super::{Expression, Graph, Input, Node};
+use rustc_hash::FxHashMap;
+
+/// The formulas of a field, ready to be developed.
+#[derive(Clone, Debug)]
+pub struct Series {
+    graph: Graph,
+    field: Vec<Node>,
+    /// What the field and the slopes depend on, in topological order.
+    plan: Vec<Node>,
+    /// What is known of those of them that move.
+    moving: FxHashMap<Node, Moving>,
+}
+
+/// What is known of a node that moves.
+#[derive(Clone, Debug, Default)]
+struct Moving {
+    /// Of a function: its arguments that move, and its partial derivatives with respect to them.
+    slopes: Vec<(Node, Node)>,
+    /// Whether nothing reads its coefficients but one sum, of which it becomes a part.
+    inlined: bool,
+    /// After how many operations its coefficient of an order is known, those of the state being there.
+    ready: u32,
+}
+
+/// A coefficient as a sum.
+struct Sum {
+    /// What lower orders give.
+    known: Node,
+    /// What those of the same order give: factors, coefficients and when these are [ready](Moving::ready).
+    late: Vec<(Node, Node, u32)>,
+}
+
+impl Sum {
+    fn plus(mut self, g: &mut Graph, other: Sum) -> Sum {
+        self.known = g.add(self.known, other.known);
+        self.late.extend(other.late);
+        self
+    }
+
+    fn times(mut self, g: &mut Graph, scale: Node) -> Sum {
+        self.known = if g.is_zero(self.known) { self.known } else { g.mul(self.known, scale) };
+        self.late.iter_mut().for_each(|(factor, ..)| *factor = g.mul(*factor, scale));
+        self
+    }
+
+    /// In the order in which the terms come.
+    fn evaluate(mut self, g: &mut Graph) -> Node {
+        self.late.sort_by_key(|&(.., ready)| ready);
+        self.late.into_iter().fold(self.known, |sum, (factor, coefficient, _)| linear(g, factor, coefficient, sum))
+    }
+}
+
+/// The coefficients so far.
+type Known = FxHashMap<Node, Vec<Node>>;
+
+impl Series {
+    /// Of the field with these components, whose multiply-adds are not formed.
+    ///
+    /// # Errors
+    /// With the name of an operation that is defined piecewise by what moves: its coefficients tell nothing of the other
+    /// pieces.
+    pub fn new(graph: &Graph, field: &[Node]) -> Result<Series, &'static str> {
+        let (mut graph, field) = (graph.clone(), field.to_vec());
+        let mut moving: FxHashMap<Node, Moving> = FxHashMap::default();
+        let mut roots = field.clone();
+        // Slopes are functions themselves, and have slopes.
+        loop {
+            let before = roots.len();
+            let plan = graph.reachable(&roots);
+            for &node in &plan {
+                let moves = match graph.expression(node) {
+                    Expression::Input(input) => !matches!(input, Input::Parameter(_)),
+                    other => other.arguments().any(|argument| moving.contains_key(&argument)),
+                };
+                if moves && !moving.contains_key(&node) {
+                    let slopes = graph.slopes_along(node, |argument| moving.contains_key(&argument))?;
+                    roots.extend(slopes.iter().map(|&(_, slope)| slope));
+                    moving.insert(node, Moving { slopes, ..Moving::default() });
+                }
+            }
+            if roots.len() == before {
+                let mut series = Series { graph, field, plan, moving };
+                series.find_inlined();
+                series.find_ready();
+                return Ok(series);
+            }
+        }
+    }
+
+    /// The arguments that a coefficient depends on through their coefficients of the same order alone.
+    fn linear_arguments(&self, node: Node) -> Vec<Node> {
+        match self.graph.expression(node) {
+            Expression::Unary(Unary::Neg | Unary::Sqrt, a) | Expression::Binary(Binary::Div, a, _) => vec![a],
+            Expression::Binary(Binary::Add | Binary::Sub, a, b) => vec![a, b],
+            Expression::Binary(Binary::Mul, a, b) if !self.moving.contains_key(&b) => vec![a],
+            Expression::Binary(Binary::Mul, a, b) if !self.moving.contains_key(&a) => vec![b],
+            _ => Vec::new(),
+        }
+    }
+
+    fn find_inlined(&mut self) {
+        let (mut uses, mut linear): (FxHashMap<Node, u32>, FxHashMap<Node, u32>) = Default::default();
+        for &node in &self.plan {
+            let Some(moving) = self.moving.get(&node) else { continue };
+            let arguments = self.graph.expression(node).arguments();
+            for argument in arguments.chain(moving.slopes.iter().map(|&(_, slope)| slope)) {
+                *uses.entry(argument).or_default() += 1;
+            }
+            for argument in self.linear_arguments(node) {
+                *linear.entry(argument).or_default() += 1;
+            }
+        }
+        for &component in &self.field {
+            *uses.entry(component).or_default() += 1;
+            *linear.entry(component).or_default() += 1;
+        }
+        for (node, moving) in &mut self.moving {
+            let is_operation = self.graph.expression(*node).arguments().next().is_some();
+            // Functions read their own.
+            let reads_itself = !moving.slopes.is_empty()
+                || matches!(
+                    self.graph.expression(*node),
+                    Expression::Unary(Unary::Sqrt, _) | Expression::Binary(Binary::Div, ..) | Expression::Select(..)
+                );
+            let once = uses.get(node) == Some(&1) && linear.get(node) == Some(&1);
+            moving.inlined = once && is_operation && !reads_itself;
+        }
+    }
+
+    fn find_ready(&mut self) {
+        // With stand-ins for the coefficients of order 1, of which only the number of terms matters.
+        let mut g = Graph::new();
+        let stand_ins =
+            self.plan.iter().enumerate().map(|(k, &node)| (node, vec![g.parameter(2 * k), g.parameter(2 * k + 1)]));
+        let known: Known = stand_ins.collect();
+        for node in self.plan.clone() {
+            let is_operation = self.graph.expression(node).arguments().next().is_some();
+            if self.moving.get(&node).is_some_and(|moving| is_operation && !moving.inlined) {
+                let mut late = self.sum(&mut g, node, 1, &known, &known[&node]).late;
+                late.sort_by_key(|&(.., ready)| ready);
+                let ready = late.iter().fold(0, |after, &(.., ready)| ready.max(after) + 1);
+                self.moving.entry(node).or_default().ready = ready;
+            }
+        }
+    }
+
+    /// About how many operations a step of this order takes.
+    pub fn operations(&self, order: u32) -> usize {
+        let (linear, order) = (order as usize, order as usize * order as usize / 2);
+        let of = |node: &Node| match (self.moving.get(node), self.graph.expression(*node)) {
+            (None, _) | (_, Expression::Input(_)) => 0,
+            (_, Expression::Binary(Binary::Mul, a, b)) if a == b => order / 2,
+            (_, Expression::Unary(Unary::Sqrt, _)) => order / 2,
+            (_, Expression::Binary(Binary::Mul | Binary::Div, ..)) if self.linear_arguments(*node).len() == 1 => linear,
+            (_, Expression::Binary(Binary::Mul | Binary::Div, ..)) => order,
+            (Some(moving), _) => linear + order * moving.slopes.len(),
+        };
+        self.plan.iter().map(of).sum()
+    }
+
+    /// The coefficients of the solution through x at t, in powers of time over `length`: those of order k in vector k.
+    pub fn solution(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node], order: u32) -> Vec<Vec<Node>> {
+        let mut solution = vec![x.to_vec()];
+        let mut known = Known::default();
+        for k in 0..order as usize {
+            for &node in &self.plan {
+                let next = match self.graph.expression(node) {
+                    Expression::Input(Input::State(i)) => solution[k][i as usize],
+                    Expression::Input(Input::Time) if k < 2 => [t, length][k],
+                    expression if k == 0 => g.copy_of(expression, |argument| known[&argument][0]),
+                    _ => match self.moving.get(&node) {
+                        Some(moving) if moving.inlined => continue,
+                        Some(_) => self.sum(g, node, k, &known, &known[&node]).evaluate(g),
+                        None => g.zero(),
+                    },
+                };
+                known.entry(node).or_default().push(next);
+            }
+            let part = g.constant(1.0 / (k + 1) as f64);
+            let part = g.mul(length, part);
+            let next = self.field.iter().map(|&component| match k {
+                0 => g.mul(part, known[&component][0]),
+                _ => self.part(g, component, k, &known).times(g, part).evaluate(g),
+            });
+            let next = next.collect();
+            solution.push(next);
+        }
+        solution
+    }
+
+    /// What a coefficient of order k > 0 is in a sum.
+    fn part(&self, g: &mut Graph, node: Node, k: usize, known: &Known) -> Sum {
+        match self.moving.get(&node) {
+            None => Sum { known: g.zero(), late: Vec::new() },
+            Some(moving) if moving.inlined => self.sum(g, node, k, known, &[]),
+            Some(moving) => Sum { known: g.zero(), late: vec![(g.one(), known[&node][k], moving.ready)] },
+        }
+    }
+
+    /// A coefficient of order k > 0 as a sum, those of its arguments up to this order and its own up to the one before, `y`,
+    /// being known.
+    fn sum(&self, g: &mut Graph, node: Node, k: usize, known: &Known, y: &[Node]) -> Sum {
+        let of = |node: Node| &known[&node][..];
+        let minus = g.constant(-1.0);
+        // A coefficient that is not inlined, times what is known.
+        let late = |g: &mut Graph, factor: Node, node: Node| self.part(g, node, k, known).times(g, factor);
+        match self.graph.expression(node) {
+            Expression::Unary(Unary::Neg, a) => late(g, minus, a),
+            Expression::Binary(op @ (Binary::Add | Binary::Sub), a, b) => {
+                let sign = if op == Binary::Add { g.one() } else { minus };
+                let (a, b) = (self.part(g, a, k, known), late(g, sign, b));
+                a.plus(g, b)
+            }
+            Expression::Binary(Binary::Mul, a, b) if a == b => {
+                let twice = g.add(of(a)[0], of(a)[0]);
+                let inner = Sum { known: square_within(g, of(a), k), late: Vec::new() };
+                let late = late(g, twice, a);
+                inner.plus(g, late)
+            }
+            Expression::Binary(Binary::Mul, a, b) => {
+                let known = match self.linear_arguments(node)[..] {
+                    [_] => g.zero(),
+                    _ => product_within(g, of(a), of(b), k),
+                };
+                let (by_a, by_b) = (late(g, of(b)[0], a), late(g, of(a)[0], b));
+                Sum { known, late: Vec::new() }.plus(g, by_a).plus(g, by_b)
+            }
+            Expression::Binary(Binary::Div, a, b) => {
+                // y b = a
+                let one = g.one();
+                let inverse = g.div(one, of(b)[0]);
+                let known = if self.moving.contains_key(&b) { product_within(g, y, of(b), k) } else { g.zero() };
+                let by_b = late(g, y[0], b);
+                let (product, a) = (Sum { known, late: Vec::new() }.plus(g, by_b).times(g, minus), late(g, inverse, a));
+                product.times(g, inverse).plus(g, a)
+            }
+            Expression::Unary(Unary::Sqrt, a) => {
+                // y² = a
+                let half = g.constant(0.5);
+                let per_y = g.div(half, y[0]);
+                let inner = Sum { known: square_within(g, y, k), late: Vec::new() }.times(g, minus);
+                let a = self.part(g, a, k, known);
+                inner.plus(g, a).times(g, per_y)
+            }
+            // The condition does not move.
+            Expression::Select(c, a, b) => {
+                let [a, b] = [a, b].map(|side| if self.moving.contains_key(&side) { of(side)[k] } else { g.zero() });
+                Sum { known: g.zero(), late: vec![(g.one(), g.select(of(c)[0], a, b), 0)] }
+            }
+            // ẏ = Σ slope · argument′, so k y_k = Σ j a_j s_{k−j}.
+            _ => {
+                let slopes = self.moving.get(&node).map_or(&[][..], |moving| &moving.slopes);
+                let zero = Sum { known: g.zero(), late: Vec::new() };
+                slopes.iter().fold(zero, |sum, &(argument, slope)| {
+                    let (a, part) = (of(argument), g.constant(1.0 / k as f64));
+                    let weighted: Vec<Node> = (0..k)
+                        .map(|j| {
+                            let weight = g.constant(j as f64);
+                            g.mul(weight, a[j])
+                        })
+                        .collect();
+                    let inner = Sum { known: product_within(g, &weighted, of(slope), k), late: Vec::new() };
+                    let (inner, late) = (inner.times(g, part), late(g, of(slope)[0], argument));
+                    sum.plus(g, inner).plus(g, late)
+                })
+            }
+        }
+    }
+}
+
+/// a b + c, where a zero that is known costs nothing.
+fn linear(g: &mut Graph, a: Node, b: Node, c: Node) -> Node {
+    if g.is_zero(a) || g.is_zero(b) { c } else { g.fma(a, b, c) }
+}
+
+/// Σ a_j b_{k−j} over 0 < j < k; the terms of the highest order last.
+fn product_within(g: &mut Graph, a: &[Node], b: &[Node], k: usize) -> Node {
+    let mut sum = g.zero();
+    for high in k.div_ceil(2)..k {
+        sum = linear(g, a[k - high], b[high], sum);
+        if 2 * high != k {
+            sum = linear(g, b[k - high], a[high], sum);
+        }
+    }
+    sum
+}
+
+/// The same of a square, in half the products.
+fn square_within(g: &mut Graph, a: &[Node], k: usize) -> Node {
+    let mut sum = g.zero();
+    for high in k / 2 + 1..k {
+        sum = linear(g, a[k - high], a[high], sum);
+    }
+    let sum = g.add(sum, sum);
+    if k.is_multiple_of(2) { linear(g, a[k / 2], a[k / 2], sum) } else { sum }
+}
+
+impl Graph {
+    /// The arguments of a function that move, and its partial derivatives with respect to them; none of what has a
+    /// recurrence of its own.
+    fn slopes_along(&mut self, node: Node, moves: impl Fn(Node) -> bool) -> Result<Vec<(Node, Node)>, &'static str> {
+        let (arguments, slopes) = match self.expression(node) {
+            Expression::Constant(_) | Expression::Input(_) => return Ok(Vec::new()),
+            Expression::Unary(Unary::Neg | Unary::Sqrt, _) => return Ok(Vec::new()),
+            Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, ..) => return Ok(Vec::new()),
+            // What is taken of does not change.
+            Expression::Select(c, ..) if !moves(c) => return Ok(Vec::new()),
+            Expression::Unary(op @ Unary::Abs, _) => return Err(op.name()),
+            Expression::Binary(op @ (Binary::Min | Binary::Max), ..) => return Err(op.name()),
+            Expression::Select(..)
+            | Expression::Unary(Unary::Not, _)
+            | Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or, ..) => {
+                return Err("if");
+            }
+            // 1 − y², whose terms do not overflow.
+            Expression::Unary(Unary::Tanh, a) => {
+                let (square, one) = (self.mul(node, node), self.one());
+                (vec![a], vec![self.sub(one, square)])
+            }
+            // The exponent less one would have one less for its own slope, and so on.
+            Expression::Binary(Binary::Pow, a, b) => {
+                let relative = self.div(node, a);
+                let slope = self.mul(b, relative);
+                let mut slopes = vec![slope];
+                if moves(b) {
+                    let log = self.unary(Unary::Log, a);
+                    slopes.push(self.mul(node, log));
+                }
+                (vec![a, b], slopes)
+            }
+            Expression::Unary(op, a) => (vec![a], op.partials(self, a, node).into_iter().flatten().collect()),
+            Expression::Binary(op, a, b) => {
+                (vec![a, b], op.partials(self, a, b, node).into_iter().flatten().collect::<Vec<Node>>())
+            }
+            Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+                unreachable!("steps are made of formulas, and these are not yet")
+            }
+        };
+        Ok(arguments.into_iter().zip(slopes).filter(|&(argument, _)| moves(argument)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::treatment::structure::evaluate;
+
+    /// The polynomial of ẋ = f, ẏ = 1 solves the equation nearby, whatever its unit of time is.
+    fn check(name: &str, f: impl Fn(&mut Graph, Node, Node) -> Node) {
+        let mut g = Graph::new();
+        let (x, y, t) = (g.state(0), g.state(1), g.input(Input::Time));
+        let a = g.parameter(0);
+        let sum = g.sum([x, y, t]);
+        let moving = g.mul(a, sum);
+        let field = [f(&mut g, moving, y), g.one()];
+        let series = Series::new(&g, &field).expect(name);
+        let (start, t0, parameters) = ([0.3, 0.3], 0.05, [0.9]);
+        let mut recorded = Graph::new();
+        let (nodes, time) = ([recorded.state(0), recorded.state(1)], recorded.input(Input::Time));
+        for length in [1.0, 0.125] {
+            let unit = recorded.constant(length);
+            let c = series.solution(&mut recorded, (time, unit), &nodes, 20);
+            let c: Vec<Vec<f64>> = c.iter().map(|c| evaluate(&recorded, c, t0, &start, &parameters)).collect();
+            let part = 0.005 / length;
+            let at = |i: usize| c.iter().rev().fold(0.0, |sum, c| sum * part + c[i]);
+            let slope = |i: usize| {
+                c.iter().enumerate().skip(1).rev().fold(0.0, |sum, (k, c)| sum * part + k as f64 * c[i]) / length
+            };
+            let expected = evaluate(&g, &field, t0 + 0.005, &[at(0), at(1)], &parameters);
+            for (i, expected) in expected.iter().enumerate() {
+                // Round-off of twenty terms.
+                assert!(
+                    (slope(i) - expected).abs() < 1e-14 * (1.0 + expected.abs()),
+                    "{name}: {} {expected}",
+                    slope(i)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_function_has_its_series() {
+        let mut refused = Vec::new();
+        let mut alone = Graph::new();
+        let (x, t) = (alone.state(0), alone.input(Input::Time));
+        for &op in Unary::ALL {
+            let node = alone.unary(op, x);
+            match Series::new(&alone, &[node]) {
+                Ok(_) => check(op.name(), |g, a, _| g.unary(op, a)),
+                Err(name) => refused.push(name),
+            }
+        }
+        for &op in Binary::ALL {
+            let node = alone.binary(op, x, t);
+            match Series::new(&alone, &[node]) {
+                Ok(_) => {
+                    check(op.name(), |g, a, y| g.binary(op, a, y));
+                    check(op.name(), |g, a, _| {
+                        let fixed = g.constant(1.3);
+                        g.binary(op, a, fixed)
+                    });
+                    check(op.name(), |g, a, _| {
+                        let fixed = g.constant(1.3);
+                        g.binary(op, fixed, a)
+                    });
+                    check(op.name(), |g, a, _| g.binary(op, a, a));
+                }
+                Err(name) => refused.push(name),
+            }
+        }
+        assert_eq!(refused, ["abs", "if", "min", "max", "if", "if", "if", "if", "if"]);
+        check("if", |g, a, y| {
+            let (fixed, one) = (g.parameter(0), g.one());
+            let condition = g.binary(Binary::Less, fixed, one);
+            let root = g.sqrt(y);
+            g.select(condition, root, a)
+        });
+    }
+
+    #[test]
+    fn coefficients_are_those_of_known_functions() {
+        // ẋ = 1 + x² through 0 is the tangent: 1, 1/3, 2/15, 17/315, 62/2835.
+        let mut g = Graph::new();
+        let x = g.state(0);
+        let (square, one) = (g.mul(x, x), g.one());
+        let field = g.add(square, one);
+        let series = Series::new(&g, &[field]).unwrap();
+        let mut recorded = Graph::new();
+        let (x, t, length) = (recorded.state(0), recorded.input(Input::Time), recorded.one());
+        let c = series.solution(&mut recorded, (t, length), &[x], 9);
+        let c: Vec<f64> = c.iter().map(|c| evaluate(&recorded, c, 0.0, &[0.0], &[])[0]).collect();
+        let expected = [0.0, 1.0, 0.0, 1.0 / 3.0, 0.0, 2.0 / 15.0, 0.0, 17.0 / 315.0, 0.0, 62.0 / 2835.0];
+        for (c, expected) in c.iter().zip(expected) {
+            assert!((c - expected).abs() <= 2.0 * f64::EPSILON * expected, "{c} {expected}");
+        }
+    }
+}
