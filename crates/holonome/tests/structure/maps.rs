@@ -157,7 +157,9 @@ fn methods_are_symplectic_as_their_facts_say() {
         let mut kept = true;
         for case in few_cases_of(&method) {
             let simulation = case.with(&method.to_string());
-            let found = defect(case, &simulation, case.h, set_of(&method, case));
+            // In a step that is right to the order 10 what is not symplectic does not show.
+            let h = if method.order() >= 10 && !method.symplectic() { 3.0 * case.h } else { case.h };
+            let found = defect(case, &simulation, h, set_of(&method, case));
             let line = format!("{method} on {}: {found:.1e}", case.name());
             kept &= below(found, DEFECT);
             if method.symplectic() && !below(found, DEFECT) {
