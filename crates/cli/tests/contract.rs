@@ -350,11 +350,12 @@ fn check_advises() {
     ] {
         let said = folder.summary(&format!("check {model}"))["advice"].clone();
         let lines = said.as_array().unwrap();
-        // The third is on what a penalty is for, where it has constraints to act on.
-        let penalty = lines.get(2).is_some_and(|line| line.as_str().unwrap().contains("--penalty is for"));
+        // The third is on accuracy, the fourth on what a penalty is for, where it has constraints to act on.
+        assert!(lines[2].as_str().unwrap().contains(":gauss16 for errors below"), "{model}: {said}");
+        let penalty = lines.get(3).is_some_and(|line| line.as_str().unwrap().contains("--penalty is for"));
         assert_eq!(
             (lines.len(), penalty),
-            if ["pendulum", "top", "matrix"].iter().any(|name| model.contains(name)) { (3, true) } else { (2, false) },
+            if ["pendulum", "top", "matrix"].iter().any(|name| model.contains(name)) { (4, true) } else { (3, false) },
             "{said}"
         );
         assert!(lines[0].as_str().unwrap().starts_with(&format!("advice: {method}")), "{model}: {said}");

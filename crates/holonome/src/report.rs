@@ -727,6 +727,10 @@ fn advice(
         ));
     }
     advice.extend(advice_on_methods(problem, survey, held, degrees));
+    if let Some((name, _)) = explicit(problem).filter(|_| problem.examined.rows.is_none()) {
+        let accurate = name.replace("dop853", "gauss16");
+        advice.push(format!("        {accurate} for errors below about 1e-6, where nothing is stiff"));
+    }
     let penalty =
         format!("        {} redundant or singular constraints, stiff potentials, or a fixed cost per step", penalty());
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
