@@ -178,6 +178,11 @@ pub struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
+    /// Its length.
+    pub fn len(collocation: &Collocation, vectors: &Vectors) -> usize {
+        vectors.dim() * (collocation.stages + 1) + vectors.count() + 1
+    }
+
     /// The parts of it, for states of these vectors.
     pub fn of(collocation: &Collocation, vectors: &Vectors, memory: &'m mut [f64]) -> Memory<'m> {
         let n = vectors.dim();
@@ -185,13 +190,6 @@ impl<'m> Memory<'m> {
         let (lost, rest) = rest.split_at_mut(n);
         let (sizes, length) = rest.split_at_mut(vectors.count());
         Memory { w, lost, sizes, length: &mut length[0] }
-    }
-}
-
-impl Memory<'_> {
-    /// Its length.
-    pub fn len(collocation: &Collocation, vectors: &Vectors) -> usize {
-        vectors.dim() * (collocation.stages + 1) + vectors.count() + 1
     }
 }
 

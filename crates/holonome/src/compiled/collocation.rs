@@ -6,7 +6,8 @@
 
 use super::bound::WideBound;
 use super::formula::Formula;
-use super::march::{self, AttemptLoop, Attempted, Begun, Judging};
+use super::march::{self, AttemptLoop, Attempted, Begun, Judging, larger, least};
+use super::step::squares;
 use super::vectors::StateVectors;
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
@@ -375,22 +376,6 @@ fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|k| g.state(k)).collect()
 }
 
-/// Σ a_i² of every vector.
-fn squares(g: &mut Graph, vectors: &Vectors, a: &[Node]) -> Vec<Node> {
-    let of = |vector: usize| {
-        let mut components = vectors.components_of(vector).map(|i| a[i]);
-        let first = components.next().expect("a vector has components");
-        let first = g.mul(first, first);
-        components.fold(first, |sum, a| g.fma(a, a, sum))
-    };
-    (0..vectors.count()).map(of).collect()
-}
-
-fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
-    let over = g.binary(Binary::Less, a, b);
-    g.select(over, b, a)
-}
-
 /// Where the iteration starts: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no iterations.
 fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     let g = &mut Graph::new();
@@ -424,7 +409,7 @@ fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     outputs.extend([change, last, older, first, f64::from(count)].map(|number| g.constant(number)));
 
     let square_of_length = g.mul(length, length);
-    let (of_x, of_w) = (squares(g, vectors, &x), squares(g, vectors, &w));
+    let (of_x, of_w) = (squares(g, &x, vectors), squares(g, &w, vectors));
     let (mut sizes, mut scales) = (Vec::new(), Vec::new());
     for (vector, (&of_x, &of_w)) in of_x.iter().zip(&of_w).enumerate() {
         let (size, moves) = (g.state(at.sizes.start + vector), all_lanes(g, of_w, s));
@@ -489,11 +474,10 @@ fn finished(g: &mut Graph, at: &Places, vectors: &Vectors, first: usize, s: usiz
     }
     // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
     let part = g.div(change, too_far);
-    let over = g.binary(Binary::Less, one, part);
-    let part = g.select(over, one, part);
+    let part = least(g, part, one);
     let (part, most) = (g.sqrt(part), g.parameter(first + s));
     let wanted = g.mul(most, part);
-    let of_error = squares(g, vectors, &result.error);
+    let of_error = squares(g, &result.error, vectors);
     let mut sum = zero;
     for (&scale, &square) in scales.iter().zip(&of_error) {
         sum = g.fma(scale, square, sum);
@@ -503,8 +487,8 @@ fn finished(g: &mut Graph, at: &Places, vectors: &Vectors, first: usize, s: usiz
     let root = g.sqrt(mean);
     let norm = g.mul(h, root);
     let counts = g.binary(Binary::Less, zero, norm);
-    let larger = g.binary(Binary::Less, norm, wanted);
-    let counts = g.binary(Binary::And, counts, larger);
+    let wants_more = g.binary(Binary::Less, norm, wanted);
+    let counts = g.binary(Binary::And, counts, wants_more);
     let factor = g.div(wanted, norm);
     let factor = g.select(counts, factor, one);
     result.error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
@@ -583,7 +567,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
     let changes: Vec<Node> = next.iter().zip(&stages).map(|(&next, &stage)| g.sub(next, stage)).collect();
     let mut moved = g.zero();
-    for (&square, &scale) in squares(g, &vectors.vectors, &changes).iter().zip(&scales) {
+    for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
         moved = g.fma(scale, square, moved);
     }
     let mut change = g.zero();

@@ -338,7 +338,7 @@ impl AttemptLoop<'_> {
 }
 
 /// The smaller of two numbers.
-fn least(g: &mut Graph, a: Node, b: Node) -> Node {
+pub(super) fn least(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, b, a);
     g.select(over, b, a)
 }
@@ -351,7 +351,7 @@ fn most_of(g: &mut Graph, a: Node, least: f64) -> Node {
 }
 
 /// The larger one, a where b is NaN.
-fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
+pub(super) fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, a, b);
     g.select(over, b, a)
 }

@@ -3,6 +3,7 @@
 
 use super::bound::{Bound, Quantities};
 use super::map::{Developed, Repeated};
+use super::march::{larger, least};
 use super::step::squares;
 use super::vectors::StateVectors;
 use crate::error::Error;
@@ -95,8 +96,7 @@ impl Taylor {
                 let mut own = norms[vector];
                 if vector >= first_momentum {
                     let floor = g.div(floors[vector - first_momentum], square_of_length);
-                    let under = g.binary(Binary::Less, own, floor);
-                    own = g.select(under, floor, own);
+                    own = larger(g, own, floor);
                 }
                 let inverse = g.div(one, own);
                 let counts = g.binary(Binary::LessEqual, tiny, own);
@@ -113,8 +113,7 @@ impl Taylor {
                 let squares = squares(g, &c[k as usize], vectors);
                 let sum = squares.iter().zip(&per_square).fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
                 let mean = g.mul(per_count, sum);
-                let over = g.binary(Binary::Less, biggest, mean);
-                let mean = g.select(over, biggest, mean);
+                let mean = least(g, mean, biggest);
                 // What is not a number is found out by the attempt.
                 let is_number = g.binary(Binary::LessEqual, tiny, mean);
                 let mean = g.select(is_number, mean, tiny);
@@ -122,13 +121,9 @@ impl Taylor {
                 g.rough_power(mean, exponent)
             })
             .collect();
-        let least = reaches.into_iter().reduce(|a, b| {
-            let under = g.binary(Binary::Less, b, a);
-            g.select(under, b, a)
-        });
-        let reach = g.mul(root, least.expect("there are some orders"));
-        let over = g.binary(Binary::Less, one, reach);
-        g.select(over, one, reach)
+        let shortest = reaches.into_iter().reduce(|a, b| least(g, a, b));
+        let reach = g.mul(root, shortest.expect("there are some orders"));
+        least(g, reach, one)
     }
 
     /// The state after a part of the length of the coefficients.
