@@ -39,9 +39,6 @@ const ROWS_PER_TEMPLATE: usize = 16;
 /// register, in a formula that equal members share; nodes of a net have up to six.
 pub(crate) const PILE: usize = 8;
 
-/// Constraints that share coordinates whose determinant is written out, at most.
-pub(crate) const MOST_JOINED_CONSTRAINTS: usize = 64;
-
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
