@@ -5,6 +5,7 @@ use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
 use crate::table::columns;
 use clap::Parser;
+use holonome::report as pages;
 use holonome::study::{Judged, Made, Measured, Planned, Study, short};
 use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
@@ -93,6 +94,16 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
             Outcome::Interrupted => interrupted = true,
         }
     }
+    if !interrupted {
+        let pages = studies.par_iter().zip(&made).map(|(named, made)| {
+            let folder = arguments.out.join(&named.name);
+            let shown = made.iter().filter(|(name, made)| made.is_stored() && !named.study.runs[*name].aside);
+            let runs: Vec<PathBuf> = shown.map(|(name, _)| folder.join(name)).collect();
+            let runs: Vec<&Path> = runs.iter().map(PathBuf::as_path).collect();
+            pages::write(&pages::report(&runs, false)?, &folder.join("report.html"))
+        });
+        pages.collect::<Result<Vec<()>, Error>>()?;
+    }
     let judged: Vec<Vec<Judged>> = studies.iter().zip(&made).map(|(named, made)| named.study.judge(made)).collect();
     let path = arguments.out.join("claims.md");
     std::fs::write(&path, markdown(&studies, &judged)).map_err(|error| unwritable(&path, error))?;
@@ -109,7 +120,11 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     if open > 0 {
         counts.push_str(&format!(", {open} were not looked at"));
     }
-    show_result(&format!("{counts}; table in {}\n", path.display()), output);
+    let counts = format!("{counts}\n  table: {}\n", path.display());
+    show_result(&counts, output);
+    if !interrupted {
+        note(&format!("  pages: {}\n", arguments.out.join("STUDY").join("report.html").display()), output);
+    }
     if interrupted {
         note("interrupted: the same command goes on\n", output);
     } else if open > 0 && !arguments.full {
