@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),
         Command::Report(arguments) => report::report(arguments),
+        Command::Plot(arguments) => report::plot(arguments),
         Command::Completions(arguments) => {
             print_text(&arguments::completions(arguments.shell));
             Ok(ExitCode::SUCCESS)
