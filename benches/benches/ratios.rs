@@ -371,6 +371,21 @@ const ROWS: &[Row] = &[
         measure: |_| bodies(600, "plain:dop853", "dop853", 12),
     },
     Row {
+        name: "rattle on 7 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.5,
+        measure: |_| water(7),
+    },
+    Row {
+        name: "rattle on 100 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.0,
+        measure: |_| water(100),
+    },
+    Row {
+        name: "rattle on 1000 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.0,
+        measure: |_| water(1000),
+    },
+    Row {
         name: "stormer-verlet-a, a pair of 8 bodies over one of 600",
         target: 1.5,
         measure: |_| flatness(8, "stormer-verlet-a", 1),

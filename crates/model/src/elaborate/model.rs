@@ -4,6 +4,7 @@ use super::expression::{Depends, MOMENTUM};
 use super::shape::Shape;
 use super::start::Start;
 use crate::functional::Functional;
+use crate::policy::MOST_SITES;
 use crate::syntax::span::Span;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -34,6 +35,15 @@ impl Family {
     /// Number of scalars.
     pub fn len(&self) -> usize {
         self.members() * self.shape.len()
+    }
+
+    /// Number of scalars that belong together: those of a member, or of all the members that differ in an inner index of
+    /// few values only, as the sites of a molecule.
+    pub fn width(&self) -> usize {
+        let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
+        let sites = counts().next_back().filter(|_| self.bounds.len() > 1).unwrap_or(1);
+        let molecules: usize = self.members() / sites.max(1);
+        self.shape.len() * if sites <= MOST_SITES.min(molecules) { sites } else { 1 }
     }
 
     /// Whether it has no members.
