@@ -39,10 +39,6 @@ const ROWS_PER_TEMPLATE: usize = 16;
 /// register, in a formula that equal members share; nodes of a net have up to six.
 pub(crate) const PILE: usize = 8;
 
-/// Values of an inner index up to which the members of a family that differ in it stand in columns of their own, like the
-/// components of a vector: sites of a molecule. A loop over molecules reads lines then, and none of numbers apart.
-pub(crate) const MOST_SITES: usize = 6;
-
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {

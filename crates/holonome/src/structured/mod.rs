@@ -353,7 +353,12 @@ fn column_program(
     knows_stiff_part(method.scheme, model)?;
     let (mechanics, beta) = (column_mechanics(method, model, settings)?, model.parameter_values.len());
     let symbols = || ColumnSymbols::new(mechanics.clone(), beta);
-    let (trace, find) = with_find(method, |handing| recorded(method, symbols(), (handing, guesses)))?;
+    let (mut trace, find) = with_find(method, |handing| recorded(method, symbols(), (handing, guesses)))?;
+    let find = match find {
+        Some(find) => Some((find, false)),
+        None if method.treatment.moves_the_state() => None,
+        None => columns::take_over(&mut trace).map(|find| (find, true)),
+    };
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     Ok(columns::lower(trace, find, model, method.substeps(), settings.own(method), tolerance))
 }

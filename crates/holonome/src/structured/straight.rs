@@ -210,7 +210,7 @@ pub fn lower(
         own: own.to_vec(),
         handover: find.map(|find| {
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
-            FirstSame::new(find, trace.watched)
+            FirstSame::new(find, false, trace.watched)
         }),
         sizes_have_units,
         repeated: None,

@@ -70,7 +70,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
 
 /// [`integrals_hold`] for a model that is run row by row.
 pub(super) fn rows_hold(
-    model: &Model,
+    (model, scales): (&Model, &Scales),
     field: &RowField,
     span: (f64, f64),
     backend: &dyn Backend,
@@ -97,7 +97,6 @@ pub(super) fn rows_hold(
     }
     let parameters = &model.parameter_values;
     let explicit = field.explicit_rates(model);
-    let scales = Scales::new(model);
     let units = scales.units(&model.initial);
     let row = |entries: &[f64], i: usize| -> Row {
         let range = field.row_start[i]..field.row_start[i + 1];

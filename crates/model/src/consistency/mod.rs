@@ -110,7 +110,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    let scales = LazyCell::new(|| Scales::new(model));
+    let scales = LazyCell::new(|| Scales::by(backend, model));
     let mut values = || {
         finite_values(model, &mut found.diagnostics);
         let off = constraints_met(model, &scales, &mut found.off_set);
@@ -222,7 +222,7 @@ fn examine_rows(
         }
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
-        rows_hold(model, &field, span, backend, found);
+        rows_hold((model, scales), &field, span, backend, found);
     }
     found.rows = Some(field);
 }

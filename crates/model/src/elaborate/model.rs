@@ -4,10 +4,13 @@ use super::expression::{Depends, MOMENTUM};
 use super::shape::Shape;
 use super::start::Start;
 use crate::functional::Functional;
-use crate::policy::MOST_SITES;
 use crate::syntax::span::Span;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// Values of an inner index up to which the members of a family that differ in it stand in columns of their own, like the
+/// components of a vector: sites of a molecule. A loop over molecules reads lines then, and none of numbers apart.
+pub(crate) const MOST_SITES: usize = 6;
 
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
 #[derive(Clone, Debug)]

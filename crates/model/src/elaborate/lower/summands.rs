@@ -2,8 +2,8 @@
 //! over the sites of two molecules belong into the template of the pair.
 
 use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
+use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
-use crate::policy::MOST_SITES;
 use crate::syntax::diagnostic::Diagnostic;
 
 /// Summands of one formula that stand by themselves, at most.
