@@ -140,7 +140,7 @@ pub(super) fn rows_hold(
         _ => tangent(t, x),
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
-    let (points, ambient) = sample_points(model, &scales, (span, count), &onto);
+    let (points, ambient) = sample_points(model, scales, (span, count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
     // The forces off the set are not those of the Dirac extension.
     let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });

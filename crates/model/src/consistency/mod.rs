@@ -110,14 +110,17 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    let scales = LazyCell::new(|| Scales::by(backend, model));
+    let by_rows = Way::of_field(model).by_rows;
+    // Compiling pays for many rows.
+    let of_rows: &dyn Backend = if by_rows { backend } else { &Interpreter };
+    let scales = LazyCell::new(|| Scales::by(of_rows, model));
     let mut values = || {
-        finite_values(model, &mut found.diagnostics);
+        finite_values(model, of_rows, &mut found.diagnostics);
         let off = constraints_met(model, &scales, &mut found.off_set);
         // Derivatives of what does not exist say nothing.
         found.is_sound().then_some(off)
     };
-    if Way::of_field(model).by_rows {
+    if by_rows {
         let (field, off) = beside(|| derived.row_field(), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);
