@@ -29,6 +29,7 @@ mod footprint;
 #[doc(hidden)]
 pub mod gain;
 mod hold;
+mod includes;
 mod integrate;
 mod interpolant;
 mod options;
