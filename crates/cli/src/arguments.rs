@@ -7,7 +7,8 @@ use clap_complete::Shell;
 use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
 use holonome::{
-    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, SweepOptions, constant,
+    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, SweepOptions, Thermostat,
+    constant,
 };
 use std::path::PathBuf;
 
@@ -156,6 +157,42 @@ impl PenaltyArguments {
     }
 }
 
+/// A heat bath.
+#[derive(Args)]
+pub struct HeatBathArguments {
+    /// Friction and noise after every step of the method
+    #[arg(long, value_name = "gla", value_enum)]
+    pub thermostat: Option<ThermostatName>,
+    /// Friction of a heat bath, as force per velocity
+    #[arg(long, value_name = "GAMMA", value_parser = constant, allow_hyphen_values = true)]
+    pub friction: Option<f64>,
+    /// 1/kT of a heat bath
+    #[arg(long, value_name = "BETA", value_parser = constant, allow_hyphen_values = true)]
+    pub inverse_temperature: Option<f64>,
+    /// Let constraints in a heat bath stand for stiff springs: add Fixman's potential [default: off]
+    #[arg(long, value_name = "on|off", value_enum)]
+    pub fixman: Option<Switch>,
+}
+
+/// A thermostat.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThermostatName {
+    Gla,
+}
+
+impl HeatBathArguments {
+    /// `options` with these.
+    fn put(&self, options: RunOptions) -> RunOptions {
+        RunOptions {
+            thermostat: self.thermostat.map(|ThermostatName::Gla| Thermostat::Gla),
+            friction: self.friction,
+            inverse_temperature: self.inverse_temperature,
+            fixman: self.fixman.map(|switch| switch == Switch::On),
+            ..options
+        }
+    }
+}
+
 /// What every command that integrates takes, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
@@ -295,6 +332,8 @@ pub struct RunArguments {
     /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
     #[arg(long)]
     pub error: bool,
+    #[command(flatten)]
+    pub heat_bath: HeatBathArguments,
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -424,13 +463,13 @@ impl RunArguments {
     /// These but for the method, whose name is wrong only after the model is; see [`RunArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
         let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
-        Ok(RunOptions {
+        Ok(self.heat_bath.put(RunOptions {
             step: self.step.map_or(adaptive, StepSize::Fixed),
             record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             error: self.error,
             ..self.integration.options()?
-        })
+        }))
     }
 
     pub fn method(&self) -> Result<Method, Error> {

@@ -16,7 +16,10 @@ pub fn energies_first(kind: InvariantKind) -> usize {
 }
 
 /// The drift of every invariant, a line each.
-pub fn drift_table(drift: &[Drift]) -> String {
+pub fn drift_table(drift: &[Drift], heated: bool) -> String {
+    if drift.is_empty() && heated {
+        return "  nothing is kept in a heat bath: look at averages\n".to_string();
+    }
     if drift.is_empty() {
         return "  no invariants are known of this model; state some with `integral`\n".to_string();
     }

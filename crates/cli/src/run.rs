@@ -179,9 +179,10 @@ fn describe(summary: &Summary) -> String {
         let (t, steps) = (exact(summary.t), count(summary.steps));
         format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
     };
-    out.push_str(&drift_table(&summary.drift));
+    out.push_str(&drift_table(&summary.drift, summary.heated));
     out.push_str(&match &summary.error {
         Some(error) => error_table(error),
+        None if summary.heated => String::new(),
         None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n".to_string(),
     });
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));

@@ -108,7 +108,7 @@ fn describe(summary: &SweepSummary) -> String {
     }
     match reached {
         0 => out.push_str("  no drifts: they are those of trajectories that reach the end\n"),
-        _ => out.push_str(&drift_table(&summary.drift)),
+        _ => out.push_str(&drift_table(&summary.drift, summary.heated)),
     }
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
     out.push_str(&stored_in(summary.out.as_deref()));

@@ -363,7 +363,7 @@ fn check_advises() {
     }
     // What the table says of methods is what a run says.
     let text = folder.run("check models/double-pendulum.holo --verbose").ok().stdout;
-    assert!(text.contains("yes shake rattle\n") && text.contains("no lie-trotter"), "{text}");
+    assert!(text.contains("yes shake rattle g-baoab\n") && text.contains("no lie-trotter"), "{text}");
     folder.run("run models/double-pendulum.holo --method strang --step 0.1").refused(&["constraint `lower`"]);
 }
 
@@ -463,6 +463,9 @@ fn the_methods_and_the_stages() {
             }
             "a Hamiltonian with a constant mass matrix" => Some("henon-heiles.holo --beta 0.3"),
             "a Hamiltonian with a constant mass matrix and a stiff part" => Some("fpu-stiff.holo --stiff stiff"),
+            "a Hamiltonian with a constant mass matrix in a heat bath" => {
+                Some("spherical-pendulum.holo --friction 1 --inverse-temperature 2")
+            }
             _ => None,
         };
         if let Some(model) = free {

@@ -27,9 +27,10 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "docs/guide.md",
+    "docs/langevin.md",
     "docs/language.md",
     "docs/library.md",
     "docs/methods.md",

@@ -75,7 +75,12 @@ fn methods_that_are_not_there() {
     bad("corrected", &["`corrected`", "BASE"]);
     bad("corrected:", &["BASE"]);
     bad("plain:feedback", &["BASE"]);
-    bad("g-baoab", &["`g-baoab`", "not available in this version", "holonome methods"]);
+    bad("g-baoab --step 0.01", &["`g-baoab` needs --friction"]);
+    bad("rattle --step 0.01 --thermostat gla --friction 1", &["--thermostat gla needs --inverse-temperature"]);
+    bad("rk4 --step 0.01 --thermostat gla", &["--thermostat gla: `rk4` is no map", "use stormer-verlet-b"]);
+    bad("rattle --step 0.01 --thermostat langevin", &["gla"]);
+    let compared = "compare models/spherical-pendulum.holo --method rattle,g-baoab --step 0.01";
+    folder.run(compared).refused(&["--method g-baoab", "noise drives apart"]);
     // Methods of equal steps, and methods that do not suit the model: what does is named.
     bad("rattle", &["`rattle`", "fixed step", "--step"]);
     bad("stormer-verlet-a --step 0.01", &["takes no constraints", "use rattle"]);

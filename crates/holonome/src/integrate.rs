@@ -105,6 +105,7 @@ pub fn integrate_while(
         t: state.t,
         steps: state.step,
         state: FinalState::new(vec![VariableLayout::vector("x", state.x.len())], state.x.clone()),
+        heated: false,
         hamiltonian: invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian),
         drift,
         cost: state.cost.clone(),

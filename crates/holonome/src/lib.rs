@@ -28,6 +28,7 @@ mod feedback;
 mod footprint;
 #[doc(hidden)]
 pub mod gain;
+mod heat_bath;
 mod hold;
 mod includes;
 mod integrate;
@@ -69,7 +70,7 @@ pub use footprint::Footprint;
 pub use holonome_integrate::observer::Control;
 pub use holonome_integrate::plan::Metric;
 pub use interpolant::Interpolant;
-pub use options::{Gains, PenaltyStrength, RunOptions, StepSize};
+pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, Thermostat};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;

@@ -39,6 +39,14 @@ impl Settings {
     }
 }
 
+/// How a heat bath acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Thermostat {
+    /// Friction and noise after each step of a deterministic method: the geometric Langevin algorithm.
+    Gla,
+}
+
 /// The gains of a feedback term.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -189,6 +197,18 @@ pub struct RunOptions {
     /// Newmark's β, for the methods that have it.
     #[serde(default)]
     pub beta: Option<f64>,
+    /// A heat bath around the method.
+    #[serde(default)]
+    pub thermostat: Option<Thermostat>,
+    /// γ of a heat bath, force per velocity.
+    #[serde(default)]
+    pub friction: Option<f64>,
+    /// 1/kT of a heat bath.
+    #[serde(default)]
+    pub inverse_temperature: Option<f64>,
+    /// Whether the constraints of a run in a heat bath stand for stiff springs, by Fixman's potential.
+    #[serde(default)]
+    pub fixman: Option<bool>,
     /// Run a gain that would be refused.
     pub allow_unstable: bool,
     /// Measure the orbit's error by a second run.
@@ -226,6 +246,10 @@ impl Default for RunOptions {
             penalty_tolerance: None,
             slow_manifold: None,
             beta: None,
+            thermostat: None,
+            friction: None,
+            inverse_temperature: None,
+            fixman: None,
             allow_unstable: false,
             error: false,
             interpolant: false,
@@ -285,7 +309,8 @@ mod tests {
     const STORED: &str = r#"{"method":"plain:rk4","step":0.01,"rtol":1e-6,"atol":1e-8,"max_step":null,"max_steps":null,
         "metric":"auto","until":7.5,"every":null,"samples":null,"sampled_until":null,"record":null,"gain":null,
         "reference":null,"projection_tolerance":null,"newton_tolerance":null,"penalty":null,"penalty_tolerance":null,
-        "slow_manifold":null,"beta":null,"allow_unstable":false,"error":false}"#;
+        "slow_manifold":null,"beta":null,"thermostat":null,"friction":null,"inverse_temperature":null,"fixman":null,
+        "allow_unstable":false,"error":false}"#;
 
     #[test]
     fn options_stay_flat_in_a_store() {

@@ -16,7 +16,7 @@ use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::{System, all_finite};
 use holonome_model::elaborate::expression::MULTIPLIER;
-use holonome_model::elaborate::model::{Model, Quantity, multipliers};
+use holonome_model::elaborate::model::{Dynamics, Model, Quantity, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
@@ -337,8 +337,7 @@ impl Recorded {
             outputs += functional.outputs;
             functionals.push(functional);
         };
-        if let holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) = &model.dynamics {
-            let own = model.penalty.as_ref().map_or(h, |penalty| &penalty.hamiltonian);
+        if let (Some(own), Dynamics::Hamiltonian(h, _)) = (model.own_hamiltonian(), &model.dynamics) {
             add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, own, Shape::Scalar);
             if model.penalty.is_some() {
                 let description = "Hamiltonian with the penalty".to_string();

@@ -590,7 +590,8 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
 fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
-        let constrained = redundant && (scheme.needs == Needs::Coisotropic || reason.is_some());
+        let constrained =
+            redundant && (matches!(scheme.needs, Needs::Coisotropic | Needs::HeatBath) || reason.is_some());
         (*scheme, if constrained { Some(redundant_constraints()) } else { reason.clone() })
     };
     let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();

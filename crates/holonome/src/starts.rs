@@ -45,6 +45,8 @@ pub struct Starts {
     checks: Option<Checks>,
     /// Moves every start of a penalised ensemble whose starts differ.
     slow: Option<SlowManifold>,
+    /// Place of the number of the trajectory among the parameter values, of an ensemble in a heat bath.
+    trajectory: Option<usize>,
     /// How many starts were projected far from where they were.
     far: AtomicU64,
 }
@@ -160,7 +162,17 @@ impl Starts {
             diagnostics: vec![diagnostic],
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
-        Ok(Starts { model, start, trajectories, seed, projection, checks, slow: None, far: AtomicU64::new(0) })
+        Ok(Starts {
+            model,
+            start,
+            trajectories,
+            seed,
+            projection,
+            checks,
+            slow: None,
+            trajectory: None,
+            far: AtomicU64::new(0),
+        })
     }
 
     /// The same starts of a penalised model, moved onto its slow manifold if that is given: where all start alike, to
@@ -171,6 +183,11 @@ impl Starts {
             false => self.slow = slow,
         }
         self
+    }
+
+    /// The same starts of a model in a heat bath, whose parameter values hold the number of the trajectory at this place.
+    pub(crate) fn in_heat_bath(self, trajectory: usize) -> Starts {
+        Starts { trajectory: Some(trajectory), ..self }
     }
 
     /// How many starts `--project-initial` has moved far since this was last asked.
@@ -229,6 +246,9 @@ impl Starts {
         let miss = self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
         if let Some(miss) = miss {
             return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
+        }
+        if let Some(place) = self.trajectory {
+            parameters[place] = i as f64;
         }
         if let Some(slow) = &self.slow {
             slow.put(parameters, x).map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;

@@ -156,6 +156,8 @@ pub struct Summary {
     pub state: FinalState,
     /// Whether the model is Hamiltonian.
     pub hamiltonian: bool,
+    /// Whether it is in a heat bath, which keeps neither energy nor integrals.
+    pub heated: bool,
     /// The drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
     /// Evaluations.

@@ -80,6 +80,8 @@ pub enum Needs {
     Natural,
     /// The same with a part of V that is known as the stiff one.
     Stiff,
+    /// [`Needs::Natural`] in a heat bath, with constraints on positions or without any.
+    HeatBath,
 }
 
 impl Needs {
@@ -106,6 +108,7 @@ impl fmt::Display for Needs {
             Needs::FreeBody => "a free rigid body",
             Needs::Natural => "a Hamiltonian with a constant mass matrix",
             Needs::Stiff => "a Hamiltonian with a constant mass matrix and a stiff part",
+            Needs::HeatBath => "a Hamiltonian with a constant mass matrix in a heat bath",
         })
     }
 }

@@ -19,16 +19,17 @@ impl Noise {
 
     /// Uniform in the open interval (0, 1), with 53 random bits.
     pub fn uniform(&self, step: u64, variable: u32) -> f64 {
-        self.pair(step, variable).0
+        self.uniform_pair(step, variable).0
     }
 
     /// Standard normal, by Box and Muller's √(−2 ln u) cos(2πv).
     pub fn normal(&self, step: u64, variable: u32) -> f64 {
-        let (u, v) = self.pair(step, variable);
+        let (u, v) = self.uniform_pair(step, variable);
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    fn pair(&self, step: u64, variable: u32) -> (f64, f64) {
+    /// Two independent uniform numbers.
+    pub fn uniform_pair(&self, step: u64, variable: u32) -> (f64, f64) {
         let [a, b, c, d] = philox([step as u32, (step >> 32) as u32, variable, self.seed_high], self.key);
         (open_unit(a, b), open_unit(c, d))
     }

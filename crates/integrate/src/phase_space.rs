@@ -25,6 +25,8 @@ pub enum Function {
     Sine,
     /// cos a
     Cosine,
+    /// tanh a
+    HyperbolicTangent,
 }
 
 /// What an equation says; a failed solve is reported with it.
@@ -155,6 +157,17 @@ pub enum Asked {
     StiffSecond,
 }
 
+/// A number that a method is given besides the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// Newmark's β.
+    Beta,
+    /// γ of a heat bath, force per velocity.
+    Friction,
+    /// kT of a heat bath.
+    Temperature,
+}
+
 /// The phase space of a model, as a step sees it.
 pub trait PhaseSpace {
     /// Length of the state.
@@ -215,8 +228,12 @@ pub trait PhaseSpace {
     fn inverse_inertia(&mut self) -> [Vector; 3];
     /// The torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
     fn torque(&mut self, t: Value, body: &Body) -> Vector;
-    /// Newmark's β, a parameter of the method.
-    fn beta(&mut self) -> Value;
+    /// A parameter of the method.
+    fn parameter(&mut self, which: Parameter) -> Value;
+    /// Whether H holds every momentum by its square alone, so that H_p at the momenta 1 is 1/m.
+    fn mass_is_diagonal(&self) -> bool;
+    /// Independent standard normal numbers of this step, one for each momentum. A method asks for them once.
+    fn noise(&mut self) -> Vec<Value>;
 
     /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
     /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved

@@ -43,6 +43,9 @@ pub(crate) const PILE: usize = 8;
 /// member that it adds to.
 pub(crate) const PILE_OF_LONG: [usize; 2] = [6, 120];
 
+/// Constraints that share coordinates whose determinant is written out, at most.
+pub(crate) const MOST_JOINED_CONSTRAINTS: usize = 64;
+
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {

@@ -101,6 +101,12 @@ fn check(methods: &[Method]) -> Result<(), Error> {
     if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
         return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
     }
+    if let Some(method) = methods.iter().find(|method| method.scheme.needs == Needs::HeatBath) {
+        return Err(Error::option(format!(
+            "{}: a comparison measures the errors of orbits, which noise drives apart; compare averages over ensembles",
+            option("method").with(method)
+        )));
+    }
     if methods.is_empty() {
         return Err(Error::option(format!(
             "there is nothing to compare: name methods, for example {method_correcteddop853}",

@@ -28,6 +28,7 @@ impl Simulation {
             steps: self.state.step,
             state: FinalState::new(variables(&self.problem.model), self.state.x.clone()),
             hamiltonian: self.problem.model.is_hamiltonian(),
+            heated: self.problem.model.heat_bath.is_some(),
             drift: Summary::drift_of(
                 &self.groups,
                 &self.problem.examined.varying,

@@ -7,6 +7,7 @@ use super::stepping::follow;
 use crate::compiled::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
+use crate::heat_bath;
 use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
@@ -68,6 +69,7 @@ impl Simulation {
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
+        let problem = heat_bath::apply(problem, &method, &options, &mut warnings)?;
         let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
         problem.examined.leave_out(left_out);
         if let Some(redundant) = problem.examined.redundant.first() {
@@ -182,6 +184,8 @@ impl Simulation {
             program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
         });
+        let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
+        warnings.extend(plan.fixed_step().and_then(of_step));
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
             let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();

@@ -3,6 +3,7 @@
 use super::columns::{self, ColumnSymbols, Rows};
 use super::program::Program;
 use super::recorder::{Given, Handing, record};
+use super::symbols::ParameterPlaces;
 use crate::compiled::Quantities;
 use holonome_integrate::dirac::extended_field;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
@@ -19,7 +20,7 @@ struct Extension(Program<Rows>);
 pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
     let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
     mechanics.know_extension(model);
-    let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
+    let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
     let given = Given { follows: false, handing: Handing::Nothing, guesses: false };
     let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x, near));
     Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))

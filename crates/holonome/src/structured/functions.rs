@@ -3,6 +3,7 @@
 use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
 use super::rigid_body::RigidBody;
+use super::symbols::ParameterPlaces;
 use crate::compiled::Formula;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
@@ -34,8 +35,8 @@ pub struct Functions {
     pub flows: Option<Flows>,
     /// The rigid body that the model is, for methods that need one.
     pub body: Option<RigidBody>,
-    /// How many parameters the model has; those of the method follow.
-    pub parameters: usize,
+    /// Where the parameters of the method stand.
+    pub parameters: ParameterPlaces,
     /// H, of a Hamiltonian model.
     pub energy: Option<Formula>,
     /// Whether the energy is constant along the motion.
@@ -136,9 +137,9 @@ impl Functions {
             fibre: Fibre::new(mechanics, model),
             flows: None,
             body: None,
-            parameters: model.parameter_values.len(),
+            parameters: ParameterPlaces::of(model),
             energy: mechanics.hamiltonian.map(|h| of(&[h])),
-            autonomous: !model.explicit_time,
+            autonomous: model.conserves_energy(),
             curvature: None,
             extension: OnceLock::new(),
             mechanics: mechanics.clone(),

@@ -4,6 +4,7 @@
 //! watched system comes near to being singular, is made by itself. Where sweeps of a fixed-point iteration would make the
 //! step too long, one sweep is a loop by itself.
 
+use super::draws::Draws;
 use super::multipliers::Multipliers;
 use super::nodes::Nodes;
 use super::program::Taken;
@@ -12,6 +13,7 @@ use crate::compiled::{Formula, Watching, WideBound};
 use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
+use holonome_integrate::noise::Noise;
 use holonome_integrate::phase_space::Watched;
 use holonome_integrate::scheme::map::{Blocks, Carry, KEPT_STATES, LoopPlaces, StateLoop};
 use holonome_integrate::state::Cost;
@@ -106,6 +108,8 @@ pub struct Many {
     references: Vec<f64>,
     watching: Watching,
     multipliers: Multipliers,
+    /// The random numbers of every lane, if steps take any.
+    noise: Vec<Noise>,
 }
 
 /// A step in pieces that map the rows to themselves, each with the number of its repetitions.
@@ -154,6 +158,7 @@ struct Tapes {
     /// The pivots of watched systems at a state.
     pivots: Tape,
     rows: Rows,
+    draws: Option<Draws>,
 }
 
 /// What steps start from, and what becomes of it; in every lane.
@@ -186,6 +191,8 @@ pub struct Ingredients<'a> {
     pub pilots: &'a [Piloted],
     /// How multipliers are made of those at the start of a step.
     pub multipliers: &'a Multipliers,
+    /// The random numbers of a step.
+    pub draws: Option<&'a Draws>,
 }
 
 /// A run that has come some way.
@@ -300,7 +307,7 @@ impl Many {
             let enough = if sweeps && more == 0 { SWEPT_WELL } else { 1.0 };
             let (steps, rows) = of.tapes(&most, split, frozen)?;
             let (takes, pivots) = (of.work(&most), of.pivots());
-            let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows });
+            let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows, draws: of.draws.cloned() });
             let parameters = &of.pilots[0].parameters;
             let mut many = Many::compiled(tapes, 1, parameters, (watching.clone(), multipliers.clone()));
             // The first one last: the loop is that of its run.
@@ -329,6 +336,7 @@ impl Many {
             lanes,
             watching,
             multipliers,
+            noise: tapes.draws.iter().flat_map(|draws| vec![draws.noise(parameters); lanes]).collect(),
             tapes,
         }
     }
@@ -359,6 +367,9 @@ impl Many {
         }
         if !self.references.is_empty() {
             self.pivots.rebind(lane, parameters);
+        }
+        if let Some(draws) = &self.tapes.draws {
+            self.noise[lane] = draws.noise(parameters);
         }
     }
 
@@ -455,10 +466,10 @@ impl StateLoop for Many {
     fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
         let begun = self.first_of(&steps);
         if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
-            first.iterate(state, begun, work);
+            self.repeat(first, state, begun, work);
         }
         if steps.end - steps.start > begun {
-            self.steps.iterate(state, steps.end - steps.start - begun, work);
+            self.repeat(&self.steps, state, steps.end - steps.start - begun, work);
         }
     }
 
@@ -467,9 +478,36 @@ impl StateLoop for Many {
         let steps = first..first + (states.len() / len - 1) as u64;
         let begun = self.first_of(&steps) as usize;
         if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
-            first.iterate_keeping(&mut states[..(begun + 1) * len], len, work);
+            self.repeat_keeping(first, &mut states[..(begun + 1) * len], work);
         }
-        self.steps.iterate_keeping(&mut states[begun * len..], len, work);
+        self.repeat_keeping(&self.steps, &mut states[begun * len..], work);
+    }
+}
+
+impl Many {
+    /// Puts the random numbers of the next step into the state of every lane.
+    fn draw(&self, draws: &Draws, state: &mut [f64]) {
+        let carried = &mut state[self.tapes.rows.carried.start * self.lanes..];
+        for (lane, noise) in self.noise.iter().enumerate() {
+            draws.put(noise, carried, (self.lanes, lane));
+        }
+    }
+
+    fn repeat(&self, pieces: &Pieces, state: &mut [f64], steps: u64, work: &mut [f64]) {
+        let Some(draws) = &self.tapes.draws else { return pieces.iterate(state, steps, work) };
+        for _ in 0..steps {
+            self.draw(draws, state);
+            pieces.iterate(state, 1, work);
+        }
+    }
+
+    fn repeat_keeping(&self, pieces: &Pieces, states: &mut [f64], work: &mut [f64]) {
+        let len = self.tapes.rows.count() * self.lanes;
+        let Some(draws) = &self.tapes.draws else { return pieces.iterate_keeping(states, len, work) };
+        for at in (len..states.len()).step_by(len) {
+            self.draw(draws, &mut states[at - len..at]);
+            pieces.iterate_keeping(&mut states[at - len..at + len], len, work);
+        }
     }
 }
 
@@ -626,7 +664,12 @@ impl Written {
         let x: Vec<Node> = (0..trace.x.len()).map(|i| g.state(i)).collect();
         let (zero, one, part) = (g.zero(), g.one(), g.constant(of.substeps[0]));
         let h = g.mul(part, h);
-        let mut known = known_at(trace, &x, (t0, h), &vec![zero; trace.carried.len()]);
+        let mut carried = vec![zero; trace.carried.len()];
+        // Without noise: the normal number that is made of a 1 is 0.
+        for ([u, _], _) in trace.drawn.iter().flat_map(|drawn| &drawn.uniform) {
+            carried[*u] = one;
+        }
+        let mut known = known_at(trace, &x, (t0, h), &carried);
         let (mut pivots, mut residual) = (Vec::new(), zero);
         for (system, &most) in trace.systems.iter().zip(of.most) {
             if most.sweeps > 0 {

@@ -5,6 +5,7 @@
 //! lowered to, kernels between equations: [`straight`] ones, or rows. The size of a model decides nothing else.
 
 mod columns;
+mod draws;
 mod extension;
 mod fibre;
 mod first_same;
@@ -32,6 +33,7 @@ use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::langevin::gla;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::system::Invariants;
 use holonome_model::derived::Derived;
@@ -51,7 +53,7 @@ use recorder::{Given, Handing, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
 use straight::{Straight, StraightTrace};
-use symbols::Symbols;
+use symbols::{ParameterPlaces, Symbols};
 
 /// A method's step as a program.
 pub enum Program {
@@ -254,10 +256,11 @@ fn straight_program(
     (settings, guesses): (&MethodSettings, bool),
 ) -> Result<(LoweredProgram<Straight>, StraightTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
-    let recorded = |handing: Handing| recorded(method, Nodes::new(&functions), (handing, guesses));
+    let heated = model.heat_bath.is_some();
+    let recorded = |handing: Handing| recorded((method, heated), Nodes::new(&functions), (handing, guesses));
     let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    let (substeps, own) = (method.substeps(), settings.own(method));
+    let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
     let program = straight::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
     Ok((program, trace))
 }
@@ -314,7 +317,7 @@ fn straight_places(
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
     let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
-    let trace = recorded(method, Nodes::new(&functions), (Handing::ForcePlaces, false))?;
+    let trace = recorded((method, false), Nodes::new(&functions), (Handing::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -330,8 +333,8 @@ fn column_places(
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
     let mechanics = column_mechanics(method, model, settings)?;
-    let symbols = ColumnSymbols::new(mechanics, model.parameter_values.len());
-    let trace = recorded(method, symbols, (Handing::ForcePlaces, false))?;
+    let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
+    let trace = recorded((method, false), symbols, (Handing::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -351,26 +354,69 @@ fn column_program(
     guesses: bool,
 ) -> Result<LoweredProgram<Rows>, String> {
     knows_stiff_part(method.scheme, model)?;
-    let (mechanics, beta) = (column_mechanics(method, model, settings)?, model.parameter_values.len());
-    let symbols = || ColumnSymbols::new(mechanics.clone(), beta);
-    let (mut trace, find) = with_find(method, |handing| recorded(method, symbols(), (handing, guesses)))?;
+    let mechanics = column_mechanics(method, model, settings)?;
+    let (heated, places) = (model.heat_bath.is_some(), ParameterPlaces::of(model));
+    let symbols = || ColumnSymbols::new(mechanics.clone(), places.clone());
+    let recorded = |handing| recorded((method, heated), symbols(), (handing, guesses));
+    let (mut trace, find) = with_find(method, recorded)?;
     let find = match find {
         Some(find) => Some((find, false)),
         None if method.treatment.moves_the_state() => None,
         None => columns::take_over(&mut trace).map(|find| (find, true)),
     };
-    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
-    Ok(columns::lower(trace, find, model, method.substeps(), settings.own(method), tolerance))
+    let (tolerance, substeps) = (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
+    Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
 }
 
-/// A method's step, recorded.
+/// The substeps of which one is recorded: in a heat bath, which acts between whole steps, they are recorded together.
+fn recorded_substeps(method: &Method, heated: bool) -> Vec<f64> {
+    if heated { vec![1.0] } else { method.substeps() }
+}
+
+/// A whole step of a method in a heat bath.
+fn heated_step(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+    fits: &mut Result<(), String>,
+) -> Vec<Value> {
+    if method.scheme.needs == Needs::HeatBath {
+        return step_of_length(method, space, (t, h), x, fits);
+    }
+    // Friction and noise begin on the hidden constraints, where SHAKE does not end: it does as RATTLE, whose positions are
+    // the same.
+    let scheme = if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
+    let method = &Method { scheme: scheme.unwrap_or(method.scheme), ..*method };
+    let (mut x1, mut made) = (x.to_vec(), 0.0);
+    for gamma in method.substeps() {
+        let (t, h) = (space.time(t, made, h), space.scaled(gamma, h));
+        x1 = step_of_length(method, space, (t, h), &x1, fits);
+        made += gamma;
+    }
+    if method.composition.is_some() {
+        // Those of a substep are not those of the step.
+        space.record_multipliers(&[], &[]);
+    }
+    gla(space, t, h, &x1)
+}
+
+/// A method's step, recorded; in a heat bath with the bath, if the model is `heated`.
 ///
 /// # Errors
 /// When the step gives no state.
-fn recorded<S: Symbols>(method: &Method, symbols: S, (handing, guesses): (Handing, bool)) -> Result<Trace<S>, String> {
+fn recorded<S: Symbols>(
+    (method, heated): (&Method, bool),
+    symbols: S,
+    (handing, guesses): (Handing, bool),
+) -> Result<Trace<S>, String> {
     let mut fits = Ok(());
-    let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| step_of_length(method, space, (t, h), x, &mut fits);
-    let trace = record(symbols, Given { follows: follows(method), handing, guesses }, step);
+    let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| match heated {
+        true => heated_step(method, space, (t, h), x, &mut fits),
+        false => step_of_length(method, space, (t, h), x, &mut fits),
+    };
+    // Noise makes of what two steps have solved for no better guess than what one has.
+    let trace = record(symbols, Given { follows: follows(method) && !heated, handing, guesses }, step);
     fits.map(|()| trace)
 }
 
@@ -394,8 +440,14 @@ fn with_find<S: Symbols>(
 /// When the model is not of the form that the method needs.
 fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
-    if !settings.own(method).is_empty() {
-        mechanics.know_curvature(model).map_err(natural::not)?;
+    let heated = model.heat_bath.is_some();
+    if !settings.own(method).is_empty() || heated {
+        mechanics.know_curvature(model).map_err(|reason| match heated {
+            true => format!(
+                "in a heat bath a model of this size needs a constant mass matrix, and {reason}; make it smaller"
+            ),
+            false => natural::not(reason, model),
+        })?;
     }
     Ok(mechanics)
 }
@@ -471,7 +523,9 @@ fn recognised(
     Ok(match scheme.needs {
         Needs::Flows => (Some(known_flows(mechanics, model)?), None),
         Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
-        Needs::Natural | Needs::Stiff => known_potential(scheme, mechanics, model).map(|()| (None, None))?,
+        Needs::Natural | Needs::Stiff | Needs::HeatBath => {
+            known_potential(scheme, mechanics, model).map(|()| (None, None))?
+        }
         _ => (None, None),
     })
 }
@@ -507,7 +561,7 @@ fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
 /// Why a method does not suit the model.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
-    if method.scheme.needs == Needs::Coisotropic
+    if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)
         && let Some(name) = degenerate
     {
         return Err(format!(
@@ -532,11 +586,16 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
                 }
             ));
         }
-        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff if !hamiltonian => {
+        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff | Needs::HeatBath
+            if !hamiltonian =>
+        {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
         }
         Needs::Coisotropic if !constrained => {
             "it is for constraints, and the model has none; use stormer-verlet-a, gauss4, or a composition of them"
+        }
+        Needs::HeatBath if constrained && kind != Kind::Holonomic => {
+            return Err(format!("it takes constraints on positions only; use {}", facts.remedy()));
         }
         Needs::Coisotropic if kind == Kind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"

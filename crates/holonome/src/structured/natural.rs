@@ -13,14 +13,16 @@ use holonome_model::treatment::structure::evaluate;
 /// # Errors
 /// Says what of H is not as it should be.
 pub fn check(mechanics: &Mechanics, model: &Model) -> Result<(), String> {
-    what_is_not(mechanics, model).map_or(Ok(()), |reason| Err(not(reason)))
+    what_is_not(mechanics, model).map_or(Ok(()), |reason| Err(not(reason, model)))
 }
 
-/// That H is not natural, for this reason.
-pub fn not(reason: String) -> String {
-    format!(
-        "it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use stormer-verlet-a, implicit-midpoint or gauss4"
-    )
+/// That the H of a model is not natural, for this reason.
+pub fn not(reason: String, model: &Model) -> String {
+    let remedy = match model.constraints.is_empty() {
+        true => "stormer-verlet-a, implicit-midpoint or gauss4",
+        false => "rattle",
+    };
+    format!("it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use {remedy}")
 }
 
 /// Whether the mass matrix of a natural H is diagonal: no velocity reads another momentum than its own.

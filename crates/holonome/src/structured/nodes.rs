@@ -5,9 +5,10 @@ use super::recorder::Recorder;
 use super::rigid_body::RigidBody;
 use super::symbols::Symbols;
 use crate::compiled::Formula;
-use holonome_integrate::phase_space::{Asked, Body, Equation, Part, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::rows::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -99,8 +100,17 @@ impl Symbols for Nodes {
         of.into_iter().fold(zero, |sum, node| self.graph.add(sum, node))
     }
 
-    fn beta(&mut self) -> Node {
-        self.graph.parameter(self.functions.parameters)
+    fn parameter(&mut self, which: Parameter) -> Node {
+        self.graph.parameter(self.functions.parameters.of_parameter(which))
+    }
+
+    fn mass_is_diagonal(&self) -> bool {
+        self.functions.parameters.mass_is_diagonal()
+    }
+
+    fn momenta(&self) -> Vec<Family> {
+        let momenta = self.functions.degrees as u32..self.functions.dimension as u32;
+        momenta.map(|first| Family { first, stride: 1, length: 1 }).collect()
     }
 
     fn ask(&mut self, asked: Asked, t: Node, x: &[Node]) -> Vec<Node> {

@@ -5,6 +5,7 @@
 //! so nothing is copied. How a recording becomes kernels and how equations are eliminated is the part of a [`Lowering`]:
 //! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
 
+use super::draws::Draws;
 use super::first_same::{Finds, FirstSame};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
@@ -12,6 +13,7 @@ use crate::compiled::Quantities;
 use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
+use holonome_integrate::noise::Noise;
 use holonome_integrate::phase_space::Equation;
 use holonome_integrate::scheme::map::{Between, Blocks, NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
@@ -77,6 +79,8 @@ pub struct Program<L: Lowering> {
     /// The parameters of the method, behind those of the model.
     pub own: Vec<f64>,
     pub handover: Option<FirstSame<Program<L>>>,
+    /// The random numbers of its steps, and those of its trajectory.
+    pub draws: Option<(Draws, Noise)>,
     /// Whether the sizes of what cancels in stages are comparable: not those of a general field's components, whose units
     /// nobody knows, so that they would decide with them how many sweeps are made.
     pub sizes_have_units: bool,
@@ -359,6 +363,7 @@ impl<L: Lowering> Program<L> {
     /// The same program with other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> Program<L> {
         let handover = self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(parameters)));
+        let draws = self.draws.as_ref().map(|(draws, _)| (draws.clone(), draws.noise(parameters)));
         let parameters = &[parameters, &self.own].concat();
         let action = |action: &Action<L>| match action {
             Action::Compute(stage) => Action::Compute(stage.rebound(parameters)),
@@ -375,6 +380,7 @@ impl<L: Lowering> Program<L> {
             names: self.names.clone(),
             own: self.own.clone(),
             handover,
+            draws,
             repeated: None,
             ..*self
         }
@@ -391,6 +397,9 @@ impl<L: Lowering> Program<L> {
         }
         if let Some(handover) = &mut self.handover {
             handover.program_mut().rebind(parameters);
+        }
+        if let Some((draws, noise)) = &mut self.draws {
+            *noise = draws.noise(parameters);
         }
     }
 
@@ -449,6 +458,9 @@ impl<L: Lowering> Program<L> {
         most: &mut [Taken],
     ) -> Result<(), NoStep> {
         self.calls.count(1, cost);
+        if let Some((draws, noise)) = &self.draws {
+            draws.put(noise, &mut registers[self.dimension + 2..], (1, 0));
+        }
         let h = registers[self.dimension + 1];
         let mut system = 0;
         for (place, action) in self.actions.iter().enumerate() {

@@ -4,10 +4,12 @@
 use super::symbols::Symbols;
 use holonome_integrate::newton::Task;
 use holonome_integrate::phase_space::{
-    Asked, Body, Equation, Equations, Finding, Function, Guess, Part, PhaseSpace, Residual, Value, Vector, Watched,
+    Asked, Body, Equation, Equations, Finding, Function, Guess, Parameter, Part, PhaseSpace, Residual, Value, Vector,
+    Watched,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -66,8 +68,19 @@ pub struct Trace<S: Symbols> {
     pub takes_over: bool,
     /// Where, among what is carried, the watched energy stands and where its value at the start of the run does.
     pub watched: Option<(usize, usize)>,
+    /// The random numbers of the step, if it takes any.
+    pub drawn: Option<Drawn>,
     /// What is evaluated once.
     pub calls: Calls,
+}
+
+/// Where the random numbers of a step stand among what is carried.
+#[derive(Clone)]
+pub struct Drawn {
+    /// The number of the step.
+    pub number: usize,
+    /// For the components of the state of each family: two uniform numbers that make a normal one.
+    pub uniform: Vec<([usize; 2], Family)>,
 }
 
 impl<S: Symbols> Trace<S> {
@@ -182,6 +195,12 @@ struct Found<T> {
     calls: usize,
 }
 
+/// What stands for random numbers: the number of the step, and two uniform numbers for every component of the momenta.
+struct NoiseInputs<T> {
+    number: T,
+    pairs: Vec<[T; 2]>,
+}
+
 /// What is given of the steps before one.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
@@ -209,6 +228,7 @@ pub struct Recorder<S: Symbols> {
     /// What is wanted in place of the step.
     found: Option<Found<S::Symbol>>,
     watched: Option<(usize, usize)>,
+    noise: Option<NoiseInputs<S::Symbol>>,
     calls: Vec<Call<S::Symbol>>,
 }
 
@@ -238,10 +258,11 @@ pub fn record<S: Symbols>(
         recorder.calls.truncate(found.calls);
         recorder.carried.clear();
         recorder.multipliers = (Vec::new(), Vec::new());
+        recorder.noise = None;
     }
-    let calls = recorder.count();
+    let (calls, drawn) = (recorder.count(), recorder.drawn());
     let Recorder { symbols, systems, carried, multipliers, takes_over, watched, .. } = recorder;
-    Trace { symbols, x, t, h, result, systems, carried, multipliers, takes_over, watched, calls }
+    Trace { symbols, x, t, h, result, systems, carried, multipliers, takes_over, watched, drawn, calls }
 }
 
 impl<S: Symbols> Recorder<S> {
@@ -258,8 +279,18 @@ impl<S: Symbols> Recorder<S> {
             takes_over: false,
             found: None,
             watched: None,
+            noise: None,
             calls: Vec::new(),
         }
+    }
+
+    /// Where random numbers stand among what is carried.
+    fn drawn(&self) -> Option<Drawn> {
+        let NoiseInputs { number, pairs } = self.noise.as_ref()?;
+        let place = |symbol: S::Symbol| self.carried.iter().position(|&(input, _)| input == symbol);
+        let pair = |(pair, family): (&[S::Symbol; 2], Family)| Some(([place(pair[0])?, place(pair[1])?], family));
+        let uniform = pairs.iter().zip(self.symbols.momenta()).map(pair).collect::<Option<_>>()?;
+        Some(Drawn { number: place(*number)?, uniform })
     }
 
     fn found_here(&self, symbols: Vec<(S::Symbol, u32)>) -> Found<S::Symbol> {
@@ -396,6 +427,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
             Function::Root => Unary::Sqrt,
             Function::Sine => Unary::Sin,
             Function::Cosine => Unary::Cos,
+            Function::HyperbolicTangent => Unary::Tanh,
         };
         S::value(self.symbols.unary(op, S::symbol(a)))
     }
@@ -469,8 +501,36 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         S::torque(self, t, body)
     }
 
-    fn beta(&mut self) -> Value {
-        S::value(self.symbols.beta())
+    fn parameter(&mut self, which: Parameter) -> Value {
+        S::value(self.symbols.parameter(which))
+    }
+
+    fn mass_is_diagonal(&self) -> bool {
+        self.symbols.mass_is_diagonal()
+    }
+
+    /// √(−2 ln u) cos 2πv (Box and Muller) of numbers u and v that stand among what is carried, where whoever makes the step
+    /// puts those of its number before it.
+    fn noise(&mut self) -> Vec<Value> {
+        let s = &mut self.symbols;
+        let (number, one) = (s.input(1), s.constant(1.0));
+        let next = s.binary(Binary::Add, number, one);
+        self.carried.push((number, next));
+        let (minus_two, turn) = (s.constant(-2.0), s.constant(std::f64::consts::TAU));
+        let (mut pairs, mut normal) = (Vec::new(), Vec::new());
+        for family in s.momenta() {
+            let [u, v] = [(); 2].map(|()| s.input(family.length));
+            self.carried.extend([(u, u), (v, v)]);
+            pairs.push([u, v]);
+            let logarithm = s.unary(Unary::Log, u);
+            let square = s.binary(Binary::Mul, minus_two, logarithm);
+            let radius = s.unary(Unary::Sqrt, square);
+            let angle = s.binary(Binary::Mul, turn, v);
+            let cosine = s.unary(Unary::Cos, angle);
+            normal.push(S::value(s.binary(Binary::Mul, radius, cosine)));
+        }
+        self.noise = Some(NoiseInputs { number, pairs });
+        normal
     }
 
     fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value> {

@@ -1,5 +1,6 @@
 //! Steps of small models, written out: formulas as straight kernels, Newton matrices eliminated with pivoting.
 
+use super::draws::Draws;
 use super::first_same::FirstSame;
 use super::many::{Ingredients, Many, Piloted};
 use super::multipliers::Multipliers;
@@ -212,6 +213,7 @@ pub fn lower(
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
             FirstSame::new(find, false, trace.watched)
         }),
+        draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
         sizes_have_units,
         repeated: None,
     }
@@ -323,6 +325,7 @@ impl Program<Straight> {
             own_parameters: own + self.own.len(),
             pilots,
             multipliers: &self.multipliers,
+            draws: self.draws.as_ref().map(|(draws, _)| draws),
         })
     }
 

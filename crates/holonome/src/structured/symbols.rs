@@ -2,10 +2,46 @@
 //! family.
 
 use super::recorder::Recorder;
-use holonome_integrate::phase_space::{Asked, Body, Equation, Part, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
+use holonome_model::elaborate::model::{HeatBath, Model};
 use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
+use std::sync::Arc;
+
+/// Where the parameters of a method stand among the values.
+#[derive(Clone)]
+pub struct ParameterPlaces {
+    /// β stands behind the parameters of the model.
+    beta: usize,
+    heat_bath: Option<Arc<HeatBath>>,
+}
+
+impl ParameterPlaces {
+    /// For methods on this model.
+    pub fn of(model: &Model) -> ParameterPlaces {
+        ParameterPlaces { beta: model.parameter_values.len(), heat_bath: model.heat_bath.clone() }
+    }
+
+    /// The place of one.
+    pub fn of_parameter(&self, which: Parameter) -> usize {
+        match which {
+            Parameter::Beta => self.beta,
+            Parameter::Friction => self.bath().friction,
+            Parameter::Temperature => self.bath().temperature,
+        }
+    }
+
+    /// Whether every momentum stands in H by its square alone.
+    pub fn mass_is_diagonal(&self) -> bool {
+        self.bath().diagonal
+    }
+
+    fn bath(&self) -> &HeatBath {
+        self.heat_bath.as_ref().expect("a method that needs a heat bath is refused where there is none")
+    }
+}
 
 /// A model's quantities and functions, as they are recorded.
 pub trait Symbols: Sized {
@@ -37,8 +73,12 @@ pub trait Symbols: Sized {
     /// The largest absolute value of all numbers of these, and their sum.
     fn largest(&mut self, of: &[Self::Symbol]) -> Self::Symbol;
     fn total(&mut self, of: Vec<Self::Symbol>) -> Self::Symbol;
-    /// The parameter of the method, behind those of the model.
-    fn beta(&mut self) -> Self::Symbol;
+    /// A parameter of the method.
+    fn parameter(&mut self, which: Parameter) -> Self::Symbol;
+    /// Whether every momentum stands in H by its square alone.
+    fn mass_is_diagonal(&self) -> bool;
+    /// Which components of the state each component of the momenta stands for.
+    fn momenta(&self) -> Vec<Family>;
     /// A function of the model.
     fn ask(&mut self, asked: Asked, t: Self::Symbol, x: &[Self::Symbol]) -> Vec<Self::Symbol>;
 

@@ -507,7 +507,8 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         let first_target = parameters.len();
         self.all[..first_target].copy_from_slice(parameters);
         // What no trajectory varies need not be said twice.
-        let other_parameters = !sweep.varied.is_empty() || simulation.penalty.is_some();
+        let heated = simulation.problem.model.heat_bath.is_some();
+        let other_parameters = !sweep.varied.is_empty() || simulation.penalty.is_some() || heated;
         let rebinds = other_parameters || !std::mem::replace(&mut self.taken_up[lane], true);
         if rebinds {
             self.values.rebind_invariants(&self.all);

@@ -130,6 +130,8 @@ pub struct SweepSummary {
     pub steps: u64,
     /// Whether the model is Hamiltonian.
     pub hamiltonian: bool,
+    /// Whether it is in a heat bath, which keeps neither energy nor integrals.
+    pub heated: bool,
     /// The largest drift of every invariant.
     pub drift: Vec<Drift>,
     /// Evaluations of all of them.
@@ -277,6 +279,10 @@ impl Sweep {
         }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take(), &simulation.problem.model.initial),
+            None => starts,
+        };
+        let starts = match &simulation.problem.model.heat_bath {
+            Some(bath) => starts.in_heat_bath(bath.trajectory),
             None => starts,
         };
         let range = part(&sweep);
@@ -646,6 +652,7 @@ impl Sweep {
             t,
             steps: self.tally.steps,
             hamiltonian: simulation.problem.model.is_hamiltonian(),
+            heated: simulation.problem.model.heat_bath.is_some(),
             drift,
             cost: self.tally.cost.clone(),
             wall_seconds,

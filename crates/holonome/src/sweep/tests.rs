@@ -3,9 +3,9 @@
 use super::batch::{Batch, compute};
 use super::lanes::SweepLanes;
 use super::*;
-use crate::options::StepSize;
+use crate::options::{StepSize, Thermostat};
 use crate::problem::Problem;
-use holonome_integrate::method::SCHEMES;
+use holonome_integrate::method::{Method, Needs, SCHEMES};
 
 /// A quartic potential: the number of Newton's iterations differs between trajectories.
 const OSCILLATOR: &str = "parameter m = 1\ncoordinate q : R^2 = (1, 0.5)\nmomentum p of q = (0, 1)\n\
@@ -28,6 +28,8 @@ struct Case<'a> {
     vary: &'a [(&'a str, &'a str)],
     penalty: Option<&'a str>,
     step: f64,
+    /// Of a heat bath.
+    friction: Option<f64>,
 }
 
 fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, Error> {
@@ -37,7 +39,11 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
         Problem::from_text_varied("model", case.text, &BTreeMap::new(), &settings, &vary, TRAJECTORIES)?;
     let penalty = case.penalty.map(|penalty| penalty.parse().expect("a penalty"));
     let (method, samples, step) = (method.parse()?, Some(samples), StepSize::Fixed(case.step));
-    let options = RunOptions { method, step, until, samples, penalty, ..RunOptions::default() };
+    let (friction, inverse_temperature) = (case.friction, case.friction.map(|_| 2.0));
+    let own: Method = method;
+    let thermostat = friction.filter(|_| own.scheme.needs != Needs::HeatBath).map(|_| Thermostat::Gla);
+    let heat = RunOptions { thermostat, friction, inverse_temperature, ..RunOptions::default() };
+    let options = RunOptions { method, step, until, samples, penalty, ..heat };
     Sweep::new(problem, starts, options, SweepOptions { trajectories: TRAJECTORIES, vary, shard: None })
 }
 
@@ -85,13 +91,21 @@ fn agrees(case: &Case, methods: &[&str]) {
 
 #[test]
 fn every_method_in_lanes_is_what_it_is_alone() {
-    let oscillator =
-        Case { text: OSCILLATOR, vary: &[("m", "1 + i"), ("q", "(1 + i/N, 0.5)")], penalty: None, step: 0.1 };
+    let oscillator = Case {
+        text: OSCILLATOR,
+        vary: &[("m", "1 + i"), ("q", "(1 + i/N, 0.5)")],
+        penalty: None,
+        step: 0.1,
+        friction: None,
+    };
     let mut with_lanes = 0;
     for scheme in SCHEMES {
         match sweep(&oscillator, scheme.name, 3, 5.0) {
             Ok(sweep) => with_lanes += usize::from(agree(&sweep, scheme.name)),
-            Err(error) => assert!(error.to_string().contains("suit"), "{}: {error}", scheme.name),
+            Err(error) => {
+                let why = if scheme.needs == Needs::HeatBath { "needs friction" } else { "suit" };
+                assert!(error.to_string().contains(why), "{}: {error}", scheme.name);
+            }
         }
     }
     assert!(with_lanes >= 18, "{with_lanes} methods have lanes");
@@ -100,13 +114,33 @@ fn every_method_in_lanes_is_what_it_is_alone() {
 
 #[test]
 fn constraints_and_penalties_in_lanes() {
-    let driven = Case { text: DRIVEN, vary: &[("m", "1 + i"), ("a", "0.1*i")], penalty: None, step: 0.05 };
+    let driven =
+        Case { text: DRIVEN, vary: &[("m", "1 + i"), ("a", "0.1*i")], penalty: None, step: 0.05, friction: None };
     agrees(&driven, &["rattle", "shake", "suzuki4(rattle)", "plain:rk4"]);
     agrees(&Case { vary: &[("p", "(1 + i/N, 0, -1)")], ..driven }, &["rattle"]);
-    agrees(&Case { text: STRING, vary: &[("p", "(0, 0.1 + 0.02*i)")], penalty: None, step: 0.02 }, &["rattle"]);
+    agrees(
+        &Case { text: STRING, vary: &[("p", "(0, 0.1 + 0.02*i)")], penalty: None, step: 0.02, friction: None },
+        &["rattle"],
+    );
     let vary = [("m", "1 + 0.1*i")];
-    let penalised = Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: 0.01 };
+    let penalised = Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: 0.01, friction: None };
     agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
+}
+
+#[test]
+fn noise_in_lanes() {
+    let case = Case { text: OSCILLATOR, vary: &[], penalty: None, step: 0.1, friction: Some(0.7) };
+    agrees(&case, &["stormer-verlet-b", "zhang-skeel", "gauss4", "suzuki4(stormer-verlet-a)", "g-baoab"]);
+    agrees(&Case { vary: &[("m", "1 + i")], ..case }, &["stormer-verlet-b"]);
+    let constrained = Case { text: DRIVEN, vary: &[], penalty: None, step: 0.05, friction: Some(0.7) };
+    agrees(&constrained, &["rattle", "shake", "g-baoab", "yoshida4(rattle)"]);
+    agrees(&Case { penalty: Some("20"), step: 0.01, ..constrained }, &["zhang-skeel"]);
+    // Every trajectory has its own noise.
+    let made = sweep(&constrained, "rattle", 2, 5.0).unwrap();
+    let batch = compute(&made, None, 0..TRAJECTORIES).unwrap();
+    let ends: std::collections::BTreeSet<u64> =
+        bits(&batch, 0..TRAJECTORIES as usize, TRAJECTORIES as usize)[0].chunks(6).map(|samples| samples[3]).collect();
+    assert_eq!(ends.len(), TRAJECTORIES as usize);
 }
 
 /// A sun with five planets, and a force that depends on the time: with all sweeps written out a step would be too long for
@@ -119,7 +153,7 @@ const PLANETS: &str = "parameter G = 1\nparameter m[i in 1..6] = if(i == 1, 1, 1
 
 #[test]
 fn long_sweeps_in_lanes() {
-    let case = Case { text: PLANETS, vary: &[("G", "1 + 0.005*i")], penalty: None, step: 0.05 };
+    let case = Case { text: PLANETS, vary: &[("G", "1 + 0.005*i")], penalty: None, step: 0.05, friction: None };
     agrees(&case, &["gauss4", "gauss6", "suzuki4(implicit-midpoint)"]);
     // One that needs more sweeps than others.
     agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
@@ -129,14 +163,14 @@ fn long_sweeps_in_lanes() {
 #[test]
 fn lanes_that_need_more_iterations_join_again() {
     let vary = [("q", "(if(i == 7, 6, if(i == 8, 10, 1 + i/N)), 0.5)")];
-    let case = Case { text: OSCILLATOR, vary: &vary, penalty: None, step: 0.1 };
+    let case = Case { text: OSCILLATOR, vary: &vary, penalty: None, step: 0.1, friction: None };
     agrees(&case, &["gauss4", "implicit-midpoint"]);
 }
 
 #[test]
 fn trajectories_that_fail_in_lanes_are_told_of() {
     // A pendulum that moves further in a step than its rod is long.
-    let case = Case { text: DRIVEN, vary: &[("p", "(1 + 0.5*i, 0, -1)")], penalty: None, step: 0.1 };
+    let case = Case { text: DRIVEN, vary: &[("p", "(1 + 0.5*i, 0, -1)")], penalty: None, step: 0.1, friction: None };
     let failing = sweep(&case, "rattle", 3, 5.0).unwrap_or_else(|error| panic!("{error}"));
     assert!(agree(&failing, "rattle"));
     let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();

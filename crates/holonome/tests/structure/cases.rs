@@ -62,6 +62,7 @@ impl Case {
             Needs::FreeBody => self.name() == "matrix-rigid-body",
             Needs::Natural => self.natural,
             Needs::Stiff => self.stiff.is_some(),
+            Needs::HeatBath => false,
         }
     }
 }

@@ -5,7 +5,9 @@ use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 
 /// The registered schemes that keep a structure.
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
-    SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none() && !scheme.needs_formulas())
+    // Heat baths are elsewhere (`langevin.rs`).
+    let of_maps = |scheme: &&Scheme| scheme.runge_kutta().is_none() && !scheme.needs_formulas();
+    SCHEMES.iter().filter(of_maps).filter(|scheme| scheme.needs != Needs::HeatBath)
 }
 
 /// Every method without a composition that is made of them: `rattle` also with each map that it takes.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::table::{LATER, SCHEMES, TREATMENTS};
+use super::table::{SCHEMES, TREATMENTS};
 use super::{COMPOSITIONS, Composition, Method, Needs, Scheme, Step, Treatment};
 
 /// Why a method's name was not understood.
@@ -23,12 +23,6 @@ pub enum MethodError {
         name: String,
         /// The nearest known name.
         suggestion: Option<&'static str>,
-    },
-    /// The name is documented, but not part of this version.
-    #[error("`{name}` is not available in this version of holonome; `holonome methods` lists those that are")]
-    NotAvailable {
-        /// The documented name.
-        name: &'static str,
     },
     /// Its parts do not go together.
     #[error("`{method}` makes no method: {reason}")]
@@ -59,9 +53,6 @@ impl FromStr for Method {
         // The first name says what the rest is: a treatment or a scheme before a colon, a composition before a bracket.
         let first = text.find([':', '(']);
         let head = text[..first.unwrap_or(text.len())].trim();
-        if let Some(name) = LATER.iter().find(|&&name| name == head) {
-            return Err(MethodError::NotAvailable { name });
-        }
         let rest = first.map(|at| text[at + 1..].trim());
         let method = match (first.map(|at| text.as_bytes()[at]), rest) {
             (Some(b':'), Some(rest)) => match (treatment_named(head), Scheme::named(head)) {
@@ -107,7 +98,7 @@ impl FromStr for Method {
                     return Err(MethodError::Unsuitable { method: text.into(), reason });
                 }
                 None => {
-                    let names = SCHEMES.iter().map(|scheme| scheme.name).chain(LATER.iter().copied());
+                    let names = SCHEMES.iter().map(|scheme| scheme.name);
                     let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
                     return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
                 }
@@ -163,6 +154,9 @@ fn suited(method: Method) -> Result<Method, MethodError> {
         }
         Treatment::Feedback if method.scheme.needs_formulas() => {
             "its steps are longer than the time in which a feedback term brings a state back"
+        }
+        treatment if treatment != Treatment::Plain && method.scheme.needs == Needs::HeatBath => {
+            "in a heat bath there are no invariants to return to, and it holds the constraints itself"
         }
         Treatment::Projection | Treatment::SymmetricProjection if method.scheme.needs == Needs::Coisotropic => {
             "it already lands on the constraints, and a projection would destroy that it is symplectic"
@@ -243,17 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn later_names_are_refused_as_such() {
-        for text in ["g-baoab", "suzuki4(g-baoab)", "corrected:g-baoab"] {
-            let error = text.parse::<Method>().unwrap_err();
-            assert!(matches!(error, MethodError::NotAvailable { .. }), "{text}: {error}");
-            assert!(error.to_string().contains("not available in this version"));
-        }
-        // A name that has arrived must leave the list of those to come.
-        assert!(LATER.iter().all(|name| Scheme::named(name).is_none() && treatment_named(name).is_none()));
-    }
-
-    #[test]
     fn structure_preserving_names_round_trip() {
         for (text, order, symmetric) in [
             ("rattle", 2, true),
@@ -292,6 +275,8 @@ mod tests {
             ("yoshida4(newmark-one-step)", "is not symmetric"),
             ("corrected:pushforward-newmark", "use pushforward-newmark alone"),
             ("rk4:euler", "takes no other"),
+            ("corrected:g-baoab", "use g-baoab alone"),
+            ("suzuki4(g-baoab)", "is not symmetric"),
             ("plain:corrected:rk4", "one treatment"),
         ] {
             let found = message(text);

@@ -437,6 +437,18 @@ pub static SCHEMES: &[Scheme] = &[
         citation: "Verlet, Phys. Rev. 159 (1967) 98; Swope, Andersen, Berens, Wilson, J. Chem. Phys. 76 (1982) 637",
         step: Step::Map(scheme::stormer_verlet::step_a),
     },
+    Scheme {
+        name: "g-baoab",
+        order: 2,
+        symmetric: false,
+        symplectic: false,
+        explicit: false,
+        adaptive: false,
+        needs: Needs::HeatBath,
+        description: "Langevin dynamics with constraints or without: kick, motion, friction and noise, and back",
+        citation: "Leimkuhler, Matthews, Proc. R. Soc. A 472 (2016) 20160138",
+        step: Step::Map(scheme::langevin::g_baoab),
+    },
 ];
 
 /// Every treatment of this version.
@@ -477,6 +489,3 @@ pub static TREATMENTS: &[TreatmentFacts] = &[
         citation: "Hairer, Lubich, Wanner, GNI, V.4.1; Hairer, BIT 40 (2000) 726",
     },
 ];
-
-/// Names that the command line documents and a later version brings.
-pub(super) static LATER: &[&str] = &["g-baoab"];

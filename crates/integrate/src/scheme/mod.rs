@@ -8,6 +8,7 @@ pub mod repairs;
 pub mod collocation;
 pub mod composition;
 pub mod gauss;
+pub mod langevin;
 pub mod newmark;
 pub mod rattle;
 pub mod rigid_body;

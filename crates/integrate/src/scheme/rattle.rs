@@ -24,17 +24,29 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     let half = space.scaled(0.5, h);
     let (lambda, x1) = land(space, base, t, h, half, x);
     let t1 = space.sum(t, h);
-    let rows: Vec<Equation> = (0..lambda.len()).map(Equation::Hidden).collect();
-    let size = space.constraint_sizes(t1, &x1, true);
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: Watched::Always };
-    let mut settled = Vec::new();
-    let mu = space.solve(&equations, &mut |space, mu| {
-        let impulse = space.multiplied(half, mu);
-        settled = space.slide(t1, &x1, &impulse);
-        space.hidden_constraints(t1, &settled)
-    });
+    let (mu, settled) = settle(space, t1, half, &x1, Watched::Always);
     space.record_multipliers(&lambda, &mu);
     settled
+}
+
+/// The multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and where.
+pub(super) fn settle(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    time: Value,
+    x: &[Value],
+    watched: Watched,
+) -> (Vec<Value>, Vec<Value>) {
+    let size = space.constraint_sizes(t, x, true);
+    let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched };
+    let mut settled = Vec::new();
+    let mu = space.solve(&equations, &mut |space, mu| {
+        let impulse = space.multiplied(time, mu);
+        settled = space.slide(t, x, &impulse);
+        space.hidden_constraints(t, &settled)
+    });
+    (mu, settled)
 }
 
 /// The multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and where.

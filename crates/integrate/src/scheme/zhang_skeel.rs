@@ -8,7 +8,7 @@
 //!
 //! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ = −V_q.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Potential, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Parameter, PhaseSpace, Potential, Value, Watched};
 
 /// With the term of third derivatives: symplectic and symmetric.
 pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -39,7 +39,7 @@ fn linearised(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x
 
 /// βh²
 pub(super) fn beta_h2(space: &mut dyn PhaseSpace, h: Value) -> Value {
-    let (beta, square) = (space.beta(), space.product(h, h));
+    let (beta, square) = (space.parameter(Parameter::Beta), space.product(h, h));
     space.product(beta, square)
 }
 

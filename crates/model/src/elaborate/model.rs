@@ -1,6 +1,6 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
-use super::expression::{Depends, MOMENTUM};
+use super::expression::{Depends, MOMENTUM, TIME};
 use super::shape::Shape;
 use super::start::Start;
 use crate::functional::Functional;
@@ -216,6 +216,23 @@ pub struct Penalty {
     pub conservative: bool,
 }
 
+/// What a model in a heat bath has besides.
+#[derive(Clone, Debug)]
+pub struct HeatBath {
+    /// Place of the friction, force per velocity, among the parameter values.
+    pub friction: usize,
+    /// Place of the temperature kT.
+    pub temperature: usize,
+    /// Place of the number of the trajectory, which its random numbers belong to.
+    pub trajectory: usize,
+    /// Which random numbers there are.
+    pub seed: u64,
+    /// Whether H holds every momentum by its square alone.
+    pub diagonal: bool,
+    /// The model's own H, if the bath has added a potential.
+    pub hamiltonian: Option<Functional>,
+}
+
 /// A checked model.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -247,6 +264,8 @@ pub struct Model {
     pub explicit_time: bool,
     /// What a penalty has taken the place of, in a penalised model.
     pub penalty: Option<Arc<Penalty>>,
+    /// The heat bath, of a model that is in one.
+    pub heat_bath: Option<Arc<HeatBath>>,
 }
 
 impl Model {
@@ -279,6 +298,19 @@ impl Model {
         let watched = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
         let quantities = self.constraints.iter().chain(&self.integrals).chain(&self.observables).chain(watched);
         std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
+    }
+
+    /// Whether H is constant along the motion.
+    pub fn conserves_energy(&self) -> bool {
+        let moves = self.constraints.iter().any(|c| c.depends & TIME != 0);
+        self.is_hamiltonian() && !self.explicit_time && !moves && self.heat_bath.is_none()
+    }
+
+    /// H as the user has written it, without a penalty or what a heat bath adds.
+    pub fn own_hamiltonian(&self) -> Option<&Functional> {
+        let Dynamics::Hamiltonian(all, _) = &self.dynamics else { return None };
+        let of_bath = self.heat_bath.as_ref().and_then(|bath| bath.hamiltonian.as_ref());
+        Some(self.penalty.as_ref().map_or(of_bath.unwrap_or(all), |penalty| &penalty.hamiltonian))
     }
 
     /// What H is called among the invariants, and what it is: of a penalised model, H_ω.

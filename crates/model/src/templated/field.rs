@@ -2,7 +2,6 @@
 
 use super::mechanics::RowMechanics;
 use crate::columns::{Column, Jacobian, Stored, pieces};
-use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
@@ -248,8 +247,7 @@ fn parts(model: &Model) -> Parts<'_> {
         constraints = count;
     }
     if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
-        && !model.explicit_time
-        && !model.constraints.iter().any(|c| c.depends & TIME != 0)
+        && model.conserves_energy()
     {
         let row = count as u32;
         parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false });

@@ -104,7 +104,7 @@ impl RowMechanics {
             curvature: None,
             extension: None,
             energies: None,
-            autonomous: !model.explicit_time,
+            autonomous: model.conserves_energy(),
         })
     }
 

@@ -271,8 +271,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         }
     }
     if let Some(h) = unrolled.hamiltonian
-        && !model.explicit_time
-        && !model.constraints.iter().any(|c| c.depends & crate::elaborate::expression::TIME != 0)
+        && model.conserves_energy()
     {
         let (name, kind) = model.energy();
         push(name, kind, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));

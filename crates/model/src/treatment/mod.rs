@@ -2,11 +2,13 @@
 //!
 //! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field
 //! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
-//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a potential.
+//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] lets
+//! momenta feel friction and noise.
 
 pub mod correction;
 pub mod dirac;
 pub mod feedback;
+pub mod heat_bath;
 mod join;
 pub mod mechanics;
 pub mod penalty;

@@ -76,7 +76,7 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
         constraints: std::mem::take(&mut penalised.constraints),
         hidden,
         hamiltonian: own.clone(),
-        conservative: !model.explicit_time && !rheonomic,
+        conservative: model.conserves_energy(),
     }));
     penalised.explicit_time |= rheonomic;
     penalised.stiff = Some(stiff);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// Lets a step take over the sums over pairs that it needs at its start and finds at its end, whatever its length; gives the
 /// recording of how they are found where no step came before, if there are any.
 pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
-    let Trace { symbols, x, t, h, result, systems, carried, multipliers, .. } = trace;
+    let Trace { symbols, x, t, h, result, systems, carried, multipliers, drawn, .. } = trace;
     let (x, t, h) = (x.clone(), *t, *h);
     let roots: Vec<Column> = systems
         .iter()
@@ -51,6 +51,7 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
         multipliers: (Vec::new(), Vec::new()),
         takes_over: false,
         watched: None,
+        drawn: None,
         calls: Calls { gradient: 1, ..Calls::default() },
     };
     let mut replaced = taken.clone();
@@ -62,7 +63,11 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
     result.iter_mut().for_each(|(column, _)| replace(column));
     carried.iter_mut().for_each(|(_, next)| replace(next));
     multipliers.0.iter_mut().for_each(&mut replace);
-    multipliers.1.iter_mut().for_each(|place| *place += pairs.len());
+    let places = drawn.iter_mut().flat_map(|drawn| {
+        let uniform = drawn.uniform.iter_mut().flat_map(|(pair, _)| pair);
+        uniform.chain([&mut drawn.number])
+    });
+    multipliers.1.iter_mut().chain(places).for_each(|place| *place += pairs.len());
     let handed: Vec<(Column, Column)> = pairs
         .iter()
         .map(|&(start, mut end)| {

@@ -8,10 +8,11 @@ use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::compiled::compile_parts;
 use crate::component_names::component_name;
+use crate::structured::draws::Draws;
 use crate::structured::first_same::FirstSame;
 use crate::structured::multipliers::Multipliers;
 use crate::structured::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
-use crate::structured::recorder::{System, Trace};
+use crate::structured::recorder::{Drawn, System, Trace};
 use holonome_integrate::newton::Equations;
 use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;
@@ -415,6 +416,10 @@ pub fn lower(
     let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
     let places: Vec<_> = end.iter().map(|&k| number(k)..number(k) + carried[k].len()).collect();
     let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
+    let drawn = trace.drawn.map(|Drawn { number: of_step, uniform }| Drawn {
+        number: number(of_step),
+        uniform: uniform.into_iter().map(|(pair, family)| (pair.map(number), family)).collect(),
+    });
     let names = Names::new(model, &mechanics.state);
     Program {
         dimension: mechanics.dimension,
@@ -433,6 +438,7 @@ pub fn lower(
             let find = lower(find, None, model, vec![1.0], own, tolerance);
             FirstSame::new(find, any_length, watched_energy)
         }),
+        draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
         // They are Hamiltonian.
         sizes_have_units: true,
         repeated: None,

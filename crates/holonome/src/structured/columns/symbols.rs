@@ -2,10 +2,11 @@
 
 use crate::structured::program::Reduction;
 use crate::structured::recorder::Recorder;
-use crate::structured::symbols::Symbols;
-use holonome_integrate::phase_space::{Asked, Body, Equation, Part, PhaseSpace, Value, Vector};
+use crate::structured::symbols::{ParameterPlaces, Symbols};
+use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::Family;
 use holonome_model::templated::RowMechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,8 +16,7 @@ pub struct ColumnSymbols {
     pub mechanics: RowMechanics,
     /// Inputs that are one number for all members of some columns.
     pub reduced: Vec<Reduced>,
-    /// The number of the method's own parameter.
-    beta: usize,
+    parameters: ParameterPlaces,
 }
 
 /// One number for all members of some columns.
@@ -28,9 +28,9 @@ pub struct Reduced {
 }
 
 impl ColumnSymbols {
-    /// None yet; the method's own parameter, if it has one, is number `beta`.
-    pub fn new(mechanics: RowMechanics, beta: usize) -> ColumnSymbols {
-        ColumnSymbols { mechanics, reduced: Vec::new(), beta }
+    /// None yet.
+    pub fn new(mechanics: RowMechanics, parameters: ParameterPlaces) -> ColumnSymbols {
+        ColumnSymbols { mechanics, reduced: Vec::new(), parameters }
     }
 
     fn reduce(&mut self, how: Reduction, over: Vec<Column>) -> Column {
@@ -121,8 +121,16 @@ impl Symbols for ColumnSymbols {
         self.reduce(Reduction::Sum, over)
     }
 
-    fn beta(&mut self) -> Column {
-        self.mechanics.columns.parameter(self.beta)
+    fn parameter(&mut self, which: Parameter) -> Column {
+        self.mechanics.columns.parameter(self.parameters.of_parameter(which))
+    }
+
+    fn mass_is_diagonal(&self) -> bool {
+        self.parameters.mass_is_diagonal()
+    }
+
+    fn momenta(&self) -> Vec<Family> {
+        self.mechanics.state[self.mechanics.degrees()..].to_vec()
     }
 
     fn ask(&mut self, asked: Asked, t: Column, x: &[Column]) -> Vec<Column> {

@@ -14,6 +14,7 @@ use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom,
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
+use holonome_model::treatment::heat_bath::heat;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -112,10 +113,18 @@ fn compare(text: &str, names: &[&str], h: f64) {
 }
 
 fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
-    let problem = problem(text, settings);
+    compare_model(&problem(text, settings).model, names, h);
+}
+
+/// The same in a heat bath, whose noise has no way back.
+fn compare_heated(text: &str, names: &[&str], h: f64, fixman: bool) {
+    let heated = heat(&problem(text, &Settings::default()).model, (0.7, 0.5), 3, fixman).unwrap();
+    compare_model(&Derived::new(heated), names, h);
+}
+
+fn compare_model(model: &Derived, names: &[&str], h: f64) {
     for name in names {
         let method: Method = name.parse().unwrap();
-        let model = &problem.model;
         let mechanics = model.mechanics().unwrap();
         let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
         let (straight, _) = straight_program(&method, mechanics, model, None, (&settings, true)).unwrap();
@@ -137,6 +146,9 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
         let again = columns.rebound(&model.parameter_values);
         assert_eq!(run(&again, &model.initial, h, 12).0, found, "{name}");
         blocks_agree(&method, columns.rebound(&model.parameter_values), model, h);
+        if model.heat_bath.is_some() {
+            continue;
+        }
         let (back, ..) = run(&columns, &expected, -h, 1);
         let (back_expected, ..) = run(&straight, &expected, -h, 1);
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
@@ -369,6 +381,15 @@ fn loops_with_large_systems_make_the_steps_that_single_ones_are() {
     let tree =
         tree.replace("= L^2", "= if(i > 11, i - 11, 1)^2").replace("r[1]) = if(i > 11, i - 11, 1)^2", "r[1]) = 1");
     loop_agrees(&tree, "rattle", 0.002);
+}
+
+#[test]
+fn heat_baths() {
+    for text in [CHAIN, DUMBBELLS] {
+        compare_heated(text, &["rattle", "shake", "g-baoab", "suzuki4(rattle)"], 0.02, false);
+    }
+    compare_heated(DUMBBELLS, &["rattle", "g-baoab"], 0.02, true);
+    compare_heated(CLUSTER, &["stormer-verlet-b", "zhang-skeel", "g-baoab"], 0.05, false);
 }
 
 #[test]

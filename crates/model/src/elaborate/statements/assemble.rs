@@ -128,6 +128,7 @@ impl Elaborator<'_> {
             sizes: self.sizes.iter().filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v))).collect(),
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(|h| h.depends & expression::TIME != 0),
             penalty: None,
+            heat_bath: None,
             parameters: places.parameters,
         };
         model.sizes.sort();

@@ -1,0 +1,317 @@
+//! A heat bath: a Hamiltonian model whose momenta feel friction and noise,
+//!
+//! dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW,
+//!
+//! keeps the distribution exp(−H/kT) and neither H nor its integrals. Friction, temperature and the number of the
+//! trajectory, which its random numbers belong to, become parameter values of the model.
+//!
+//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the constraint
+//! set, where the limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
+//! ½kT ln det A, added to H, makes one the other (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
+
+use super::join::{Instances, Join, Part};
+use crate::elaborate::expression::MOMENTUM;
+use crate::elaborate::lower::LARGEST_TEMPLATE;
+pub use crate::elaborate::model::HeatBath;
+use crate::elaborate::model::{Dynamics, Model};
+use crate::functional::{Functional, Source, Term};
+use crate::graph::linear::{Factors, Matrix};
+use crate::graph::op::Unary;
+use crate::graph::{Expression, Graph, Input, Node};
+use crate::policy::MOST_JOINED_CONSTRAINTS;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Why a model has no heat bath.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotHeated {
+    /// It is a vector field.
+    #[error("the model is a vector field, and a heat bath acts on the momenta of a Hamiltonian")]
+    Field,
+    /// H is not quadratic in the momenta.
+    #[error(
+        "the kinetic energy is not quadratic in the momenta, so no friction with Gaussian noise keeps its temperature"
+    )]
+    NotQuadratic,
+    /// A constraint holds momenta.
+    #[error("constraint '{name}' holds momenta, and a heat bath knows constraints on positions only")]
+    PhaseSpace {
+        /// The constraint.
+        name: String,
+    },
+    /// Fixman's potential of a mass matrix that is not diagonal.
+    #[error("Fixman's potential is known for diagonal mass matrices only, and this one is not")]
+    FullMass,
+    /// Fixman's potential of too many constraints.
+    #[error(
+        "Fixman's potential is the determinant of all constraints that share coordinates: {count} with constraint '{name}', and the limit is {MOST_JOINED_CONSTRAINTS}"
+    )]
+    Joined {
+        /// How many there are in one block.
+        count: usize,
+        /// The first of them.
+        name: String,
+    },
+    /// A template would be too large.
+    #[error("Fixman's potential takes {size} operations in one formula, and the limit is {LARGEST_TEMPLATE}")]
+    TooLarge {
+        /// How large.
+        size: usize,
+    },
+}
+
+/// The model in a heat bath of this temperature kT, with friction as force per velocity, and Fixman's potential if that is
+/// wanted. What was an integral is an observable there.
+///
+/// # Errors
+/// When there are no momenta to act on, or not of the kind that friction and noise keep at a temperature.
+pub fn heat(model: &Model, (friction, temperature): (f64, f64), seed: u64, fixman: bool) -> Result<Model, NotHeated> {
+    let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotHeated::Field) };
+    if let Some(constraint) = model.stated_constraints().iter().find(|c| c.depends & MOMENTUM != 0) {
+        return Err(NotHeated::PhaseSpace { name: constraint.name.clone() });
+    }
+    let diagonal = has_diagonal_mass(own, model.degrees())?;
+    let mut heated = model.clone();
+    let first = heated.parameter_values.len();
+    heated.parameter_values.extend([friction, temperature, 0.0]);
+    let (friction, temperature, trajectory) = (first, first + 1, first + 2);
+    let mut hamiltonian = None;
+    if fixman {
+        let terms = fixman_terms(model, own, diagonal, temperature as u32)?;
+        let sum = Functional { outputs: 1, terms: own.terms.iter().cloned().chain(terms).collect() };
+        heated.dynamics = Dynamics::Hamiltonian(sum, *span);
+        hamiltonian = Some(own.clone());
+    }
+    let integrals = std::mem::take(&mut heated.integrals);
+    heated.observables.splice(0..0, integrals);
+    heated.heat_bath = Some(Arc::new(HeatBath { friction, temperature, trajectory, seed, diagonal, hamiltonian }));
+    Ok(heated)
+}
+
+/// Whether H is a sum of squares of single momenta, with factors that may depend on the positions, and what holds none.
+///
+/// # Errors
+/// When it is not quadratic in the momenta.
+fn has_diagonal_mass(hamiltonian: &Functional, degrees: usize) -> Result<bool, NotHeated> {
+    let mut diagonal = true;
+    for term in &hamiltonian.terms {
+        let (mut graph, gradients) = term.gradients();
+        // A slot may be a coordinate in one row and a momentum in another.
+        let momenta = |row: usize| -> Vec<u32> { momentum_slots(term, row, degrees).collect() };
+        let kinds: FxHashSet<Vec<u32>> = (0..term.rows()).map(momenta).filter(|momenta| !momenta.is_empty()).collect();
+        for momenta in kinds {
+            let is_momentum = |input: Input| matches!(input, Input::Slot(k) if momenta.contains(&k));
+            let zero = graph.zero();
+            let still: FxHashMap<Node, Node> = momenta.iter().map(|&k| (graph.input(Input::Slot(k)), zero)).collect();
+            for &(slot, d) in gradients[0].iter().filter(|(slot, _)| momenta.contains(slot)) {
+                let second = graph.adjoint(d, is_momentum);
+                let entries: Vec<Node> = second.iter().map(|&(_, entry)| entry).collect();
+                let reads = |&node: &Node| matches!(graph.expression(node), Expression::Input(i) if is_momentum(i));
+                if graph.reachable(&entries).iter().any(reads) {
+                    return Err(NotHeated::NotQuadratic);
+                }
+                diagonal &= second.iter().all(|&(input, _)| input == Input::Slot(slot));
+                let at_rest = graph.substituted(&[d], &still)[0];
+                diagonal &= graph.is_zero(at_rest);
+            }
+        }
+    }
+    Ok(diagonal)
+}
+
+fn momentum_slots(term: &Term, row: usize, degrees: usize) -> impl Iterator<Item = u32> {
+    let entries = term.slots.iter().zip(term.row(row)).enumerate();
+    entries
+        .filter(move |(_, (source, entry))| **source == Source::State && **entry as usize >= degrees)
+        .map(|(slot, _)| slot as u32)
+}
+
+/// Sets that are joined where they have something in common.
+struct Joined(Vec<usize>);
+
+impl Joined {
+    fn root(&mut self, mut of: usize) -> usize {
+        while self.0[of] != of {
+            self.0[of] = self.0[self.0[of]];
+            of = self.0[of];
+        }
+        of
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        // The first one stands for all.
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}
+
+/// No scalar constraint, or no coordinate, of a block.
+const NONE: u32 = u32::MAX;
+
+/// ½ kT ln det G M⁻¹Gᵀ: a row for every block of constraints that share coordinates. Blocks that are alike, as those of
+/// equal molecules are, share a template.
+fn fixman_terms(
+    model: &Model,
+    hamiltonian: &Functional,
+    diagonal: bool,
+    temperature: u32,
+) -> Result<Vec<Term>, NotHeated> {
+    if !diagonal {
+        return Err(NotHeated::FullMass);
+    }
+    let degrees = model.degrees();
+    // The scalar constraint of each output of each quantity, and the rows that each is the sum of.
+    let (mut scalars, mut rows): (Vec<&str>, Vec<(Part, Vec<u32>)>) = (Vec::new(), Vec::new());
+    let (mut terms, mut of_coordinate) = (Vec::<&Term>::new(), vec![Vec::<usize>::new(); degrees]);
+    for quantity in &model.constraints {
+        let (first, width, kept) = (scalars.len(), quantity.shape.len(), quantity.components.len());
+        let scalar = |output: usize| {
+            let component = quantity.components.iter().position(|c| c.offset == output % width);
+            component.map_or(NONE, |component| (first + output / width * kept + component) as u32)
+        };
+        scalars.extend(std::iter::repeat_n(quantity.name.as_str(), quantity.members * kept));
+        for term in &quantity.functional.terms {
+            for (row, &output) in (0..).zip(&term.first_output) {
+                let of_roots = (0..term.roots.len()).map(|root| scalar(output as usize + root)).collect();
+                rows.push(((terms.len() as u32, row), of_roots));
+            }
+            terms.push(term);
+        }
+    }
+    let constraint_terms = terms.len();
+    terms.extend(&hamiltonian.terms);
+    let mut joined = Joined((0..scalars.len()).collect());
+    for ((term, row), of_roots) in &rows {
+        let term = terms[*term as usize];
+        for (&entry, source) in term.row(*row as usize).iter().zip(&term.slots) {
+            if *source == Source::State {
+                of_coordinate[entry as usize].extend(of_roots.iter().filter(|&&s| s != NONE).map(|&s| s as usize));
+            }
+        }
+    }
+    for together in of_coordinate.iter().filter(|together| together.len() > 1) {
+        together.windows(2).for_each(|pair| joined.join(pair[0], pair[1]));
+    }
+    // Rows of H that hold the momentum of each coordinate.
+    let mut feeders = vec![Vec::<Part>::new(); degrees];
+    for (number, term) in (constraint_terms as u32..).zip(&hamiltonian.terms) {
+        for row in 0..term.rows() {
+            for slot in momentum_slots(term, row, degrees) {
+                feeders[term.row(row)[slot as usize] as usize - degrees].push((number, row as u32));
+            }
+        }
+    }
+    let mut blocks: Vec<Vec<usize>> = vec![Vec::new(); scalars.len()];
+    for (number, (_, of_roots)) in rows.iter().enumerate() {
+        if let Some(&scalar) = of_roots.iter().find(|&&scalar| scalar != NONE) {
+            blocks[joined.root(scalar as usize)].push(number);
+        }
+    }
+    let mut join = Join::new(terms.clone());
+    for (first, block) in blocks.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
+        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+        for &scalar in block.iter().flat_map(|&row| &rows[row].1).filter(|&&scalar| scalar != NONE) {
+            let next = numbers.len() as u32;
+            numbers.entry(scalar).or_insert(next);
+        }
+        if numbers.len() > MOST_JOINED_CONSTRAINTS {
+            return Err(NotHeated::Joined { count: numbers.len(), name: scalars[first].to_string() });
+        }
+        let mut parts: Vec<Part> = block.iter().map(|&row| rows[row].0).collect();
+        let mut coordinates: Vec<u32> = Vec::new();
+        for &(term, row) in &parts {
+            let term = terms[term as usize];
+            let states = term.row(row as usize).iter().zip(&term.slots).filter(|(_, s)| **s == Source::State);
+            for (&entry, _) in states {
+                if !coordinates.contains(&entry) {
+                    coordinates.push(entry);
+                }
+            }
+        }
+        for &coordinate in &coordinates {
+            for feeder in &feeders[coordinate as usize] {
+                if !parts.contains(feeder) {
+                    parts.push(*feeder);
+                }
+            }
+        }
+        // What a template is made for: the scalar of each root, and the coordinate, or momentum, of each slot.
+        let mut shape = vec![numbers.len() as u32, block.len() as u32, coordinates.len() as u32];
+        for &row in block {
+            shape.extend(rows[row].1.iter().map(|scalar| numbers.get(scalar).copied().unwrap_or(NONE)));
+        }
+        for &(term, row) in &parts {
+            let term = terms[term as usize];
+            shape.extend(term.row(row as usize).iter().zip(&term.slots).map(|(&entry, source)| {
+                let momentum = entry as usize >= degrees;
+                let coordinate = if momentum { entry - degrees as u32 } else { entry };
+                let place = coordinates.iter().position(|&known| known == coordinate);
+                place.filter(|_| *source == Source::State).map_or(NONE, |place| 2 * place as u32 + u32::from(momentum))
+            }));
+        }
+        join.push(&parts, &shape, 0);
+    }
+    let mut size = join.largest();
+    let made = join.terms(Some(temperature), |g, instances, temperature| {
+        let temperature = temperature.expect("a parameter was asked for");
+        let root = half_log_determinant(g, instances);
+        vec![g.mul(temperature, root)]
+    });
+    size = made.iter().map(|term| term.graph.reachable(&term.roots).len()).fold(size, usize::max);
+    if size > LARGEST_TEMPLATE { Err(NotHeated::TooLarge { size }) } else { Ok(made) }
+}
+
+/// ½ ln det G M⁻¹Gᵀ of the constraints that a block's parts are.
+fn half_log_determinant(g: &mut Graph, instances: &Instances) -> Node {
+    let (header, mut codes) = instances.shape.split_at(3);
+    let [scalars, own, coordinates] = [header[0], header[1], header[2]].map(|n| n as usize);
+    let zero = g.zero();
+    let mut of_roots: Vec<&[u32]> = Vec::new();
+    for roots in &instances.roots[..own] {
+        let (these, rest) = codes.split_at(roots.len());
+        of_roots.push(these);
+        codes = rest;
+    }
+    // G by rows, and M⁻¹.
+    let (mut jacobian, mut inverse) = (vec![vec![zero; coordinates]; scalars], vec![zero; coordinates]);
+    for (part, (roots, slots)) in instances.roots.iter().zip(&instances.slots).enumerate() {
+        let (of_slots, rest) = codes.split_at(slots.len());
+        codes = rest;
+        let code = |input: Input| match input {
+            Input::Slot(k) if slots.contains(&k) => of_slots[(k - slots.start) as usize],
+            _ => NONE,
+        };
+        if let Some(scalars) = of_roots.get(part) {
+            for (&root, &scalar) in roots.iter().zip(*scalars).filter(|(_, scalar)| **scalar != NONE) {
+                for (input, d) in g.adjoint(root, |input| code(input) != NONE) {
+                    let entry = &mut jacobian[scalar as usize][code(input) as usize / 2];
+                    *entry = g.add(*entry, d);
+                }
+            }
+            continue;
+        }
+        let of_momentum = |input: Input| code(input) != NONE && code(input) % 2 == 1;
+        for (input, d) in g.adjoint(roots[0], of_momentum) {
+            for (_, second) in g.adjoint(d, |other| other == input) {
+                let entry = &mut inverse[code(input) as usize / 2];
+                *entry = g.add(*entry, second);
+            }
+        }
+    }
+    let mut matrix = Matrix::zeros(g, scalars);
+    for (i, a) in jacobian.iter().enumerate() {
+        let weighted: Vec<Node> = a.iter().zip(&inverse).map(|(&a, &w)| g.mul(a, w)).collect();
+        for (j, b) in jacobian[..=i].iter().enumerate() {
+            let entry = g.dot(&weighted, b);
+            matrix.set(i, j, entry);
+        }
+    }
+    let factors = Factors::symmetric(g, &matrix);
+    let mut sum = zero;
+    for &pivot in factors.inverse_pivots() {
+        let logarithm = g.unary(Unary::Log, pivot);
+        sum = g.sub(sum, logarithm);
+    }
+    let half = g.constant(0.5);
+    g.mul(half, sum)
+}
