@@ -83,3 +83,35 @@ fn molecules_stay_rigid() {
         assert!(finished.summary.drift.len() > 8, "every invariant is watched");
     }
 }
+
+/// Forces at the end of a step begin the next: one evaluation for every substep, and one for the start, also of forces that
+/// depend on time, where the way back is the way there.
+#[test]
+fn forces_are_evaluated_once_a_step() {
+    let evaluations = |method: &str, n: &str, steps: &str| {
+        let problem = model("water", &[("N", n)]);
+        let finished =
+            common::run(problem, options(&format!("--method {method} --step 0.05 --until {steps}"))).unwrap();
+        finished.summary.cost.gradient
+    };
+    assert_eq!(evaluations("rattle", "20", "2"), 41);
+    assert_eq!(evaluations("suzuki4(rattle)", "20", "0.5"), 51);
+    const DRIVEN: &str = "size n = 60\ncoordinate q[i in 1..n] : R^2 = (cos(2.4*i), sin(2.4*i))*sqrt(i)\n\
+        momentum p[i] of q = (0.2*sin(i), 0.1*cos(3*i))\n\
+        hamiltonian sum(i in 1..n : dot(p[i], p[i])/2) + \
+        (1 + 0.5*cos(3*t))*sum(i in 1..n, j in i+1..n : 1/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.1))\n";
+    let problem = || Problem::from_text("driven", DRIVEN, &BTreeMap::new(), &Settings::default()).unwrap();
+    for method in ["stormer-verlet-a", "yoshida4(stormer-verlet-a)"] {
+        let (h, steps, start) = (0.02, 50, problem().model.initial.clone());
+        let step = StepSize::Fixed(h);
+        let set = RunOptions { method: method.parse().unwrap(), step, until: 1.0, ..RunOptions::default() };
+        let simulation = prepare(problem(), set).unwrap();
+        let there = simulation.steps((0.0, h), steps, &start).unwrap();
+        let back = simulation.steps((h * steps as f64, -h), steps, &there).unwrap();
+        let gap = start.iter().zip(&back).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(gap < 1e-12, "{method}: {gap:e}");
+        let whole =
+            common::run(problem(), options(&format!("--method {method} --step {h} --until 1 --samples 6"))).unwrap();
+        assert_eq!(whole.state(), there, "{method}");
+    }
+}
