@@ -70,6 +70,11 @@ pub enum Command {
     /// Write a run's data in another format.
     #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
     Export(ExportArguments),
+    /// Write a page that shows runs, ensembles and comparisons: the motion, drifts, any variable over any other.
+    #[command(
+        after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
+    )]
+    Report(ReportArguments),
     /// Continue an interrupted run, or extend a finished one, bit for bit.
     #[command(
         after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
@@ -337,6 +342,12 @@ pub struct RunArguments {
     /// Folder of the run [default: runs/STEM-k]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write a page that shows the run: report.html in its folder
+    #[arg(long)]
+    pub report: bool,
+    /// Show that page in the browser
+    #[arg(long)]
+    pub open: bool,
     #[command(flatten)]
     pub output: OutputArguments,
 }
@@ -571,6 +582,24 @@ impl Args for Exported {
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
         Exported::augment_args(command)
     }
+}
+
+#[derive(Args)]
+pub struct ReportArguments {
+    /// Folders of runs, ensembles or comparisons; several runs stand side by side
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// The file to write [default: report.html in the folder, or of several in the current one]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Show it in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Write it anew every few seconds until the run ends
+    #[arg(long)]
+    pub live: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 #[derive(Args)]

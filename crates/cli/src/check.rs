@@ -2,7 +2,7 @@
 
 use crate::arguments::CheckArguments;
 use crate::output::{print_json, print_text, show_warnings};
-use holonome::report::Report;
+use holonome::check::Report;
 use holonome::{Error, Problem};
 use std::process::ExitCode;
 

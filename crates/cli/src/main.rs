@@ -16,6 +16,7 @@ mod interrupt;
 mod methods;
 mod output;
 mod progress;
+mod report;
 mod run;
 mod show;
 mod sweep;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Methods(arguments) => methods::methods(arguments),
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),
+        Command::Report(arguments) => report::report(arguments),
         Command::Completions(arguments) => {
             print_text(&arguments::completions(arguments.shell));
             Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
+use crate::report;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::store::StoreError;
@@ -24,7 +25,8 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     options.method = arguments.method()?;
     let mut simulation = prepare(problem, options)?;
     simulation.warnings.extend(arguments.unused());
-    start(simulation, output)
+    let page = (arguments.report || arguments.open).then_some(arguments.open);
+    start(simulation, page, output)
 }
 
 /// A trajectory is computed step by step.
@@ -41,7 +43,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
         let simulation = Simulation::extend(&arguments.run, until)?;
         let (from, to) = (exact(simulation.time()), exact(until));
         note(&format!("{} goes on from t = {from} to t = {to}\n", arguments.run.display()), output);
-        return start(simulation, output);
+        return start(simulation, None, output);
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
         arguments.threads.start()?;
@@ -51,7 +53,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     match Simulation::resume(&arguments.run)? {
         Resumed::Continues(simulation) => {
             note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
-            start(*simulation, output)
+            start(*simulation, None, output)
         }
         Resumed::Finished { summary } => {
             let text = format!(
@@ -117,7 +119,8 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode, Error> {
+/// Runs. A `page` is written of the run, and opened if it says so.
+fn start(mut simulation: Simulation, page: Option<bool>, output: OutputArguments) -> Result<ExitCode, Error> {
     simulation.warn_of_size();
     simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
     if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
@@ -137,6 +140,9 @@ fn start(mut simulation: Simulation, output: OutputArguments) -> Result<ExitCode
     show_result(&describe(&summary), output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
     if let Some(out) = &summary.out {
+        if let Some(open) = page {
+            report::of_run(out, open, output)?;
+        }
         note(&next(&summary, out), output);
     }
     if output.json {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-const CRATES: [&str; 6] = ["linear", "model", "integrate", "jit", "holonome", "cli"];
+const CRATES: [&str; 7] = ["linear", "model", "integrate", "jit", "figures", "holonome", "cli"];
 
 /// Which modules each module of a crate uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;

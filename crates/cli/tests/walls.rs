@@ -145,7 +145,7 @@ fn a_literal_with_a_flag_is_found() {
 
 #[test]
 fn the_library_names_options_and_no_flags() {
-    for folder in ["model", "integrate", "linear", "jit", "holonome"] {
+    for folder in ["model", "integrate", "linear", "jit", "figures", "holonome"] {
         for path in sources(&format!("crates/{folder}/src")) {
             if path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs") {
                 continue;
@@ -196,6 +196,13 @@ fn the_command_line_knows_only_the_library() {
     let own: Vec<String> =
         dependencies(&packages(), "holonome-cli").into_iter().filter(|name| name.starts_with("holonome")).collect();
     assert_eq!(own, ["holonome"]);
+}
+
+#[test]
+fn figures_know_no_runs() {
+    let own: Vec<String> =
+        dependencies(&packages(), "holonome-figures").into_iter().filter(|name| name.starts_with("holonome")).collect();
+    assert!(own.is_empty(), "{own:?}");
 }
 
 /// The only crate with unsafe code: it runs machine code that it made.

@@ -16,6 +16,8 @@
 
 mod arrays;
 mod backend;
+#[doc(hidden)]
+pub mod check;
 pub mod compare;
 mod compiled;
 mod component_names;
@@ -44,7 +46,6 @@ mod policy;
 pub mod problem;
 #[doc(hidden)]
 pub mod recording;
-#[doc(hidden)]
 pub mod report;
 mod simulation;
 mod solution;

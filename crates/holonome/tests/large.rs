@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Finished, options};
-use holonome::report::Report;
+use holonome::check::Report;
 use holonome::{Problem, Settings};
 use std::collections::BTreeMap;
 

@@ -39,13 +39,6 @@ const ROWS_PER_TEMPLATE: usize = 16;
 /// register, in a formula that equal members share; nodes of a net have up to six.
 pub(crate) const PILE: usize = 8;
 
-/// The same, with the operations of all of them from which on that pays: each row is evaluated once then, and not for every
-/// member that it adds to.
-pub(crate) const PILE_OF_LONG: [usize; 2] = [6, 120];
-
-/// Constraints that share coordinates whose determinant is written out, at most.
-pub(crate) const MOST_JOINED_CONSTRAINTS: usize = 64;
-
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {

@@ -1,10 +1,10 @@
 //! The stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
 //! over stages spread one lane over all.
 //!
-//! A step is three kernels over one array: where the iteration starts, an iteration, and what the stages come to. In a loop
-//! of attempts the last one goes on with what follows an attempt.
+//! A step is three kernels over one array: where the iteration starts, an iteration, and what the stages come to. What
+//! follows an attempt in a loop is a fourth in one lane: a division takes half as long there as in all of them.
 
-use super::bound::WideBound;
+use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Attempted, Begun, Judging, larger, least};
 use super::step::squares;
@@ -55,12 +55,12 @@ struct Places {
     w: Range<usize>,
     lost: Range<usize>,
     length: usize,
-    /// The end of the polynomial's step, as its argument; t and h; [`Stop`].
+    /// The end of the polynomial's step, as its argument; [`Stop`].
     from: usize,
+    stop: usize,
+    /// Where the step starts and its length. They stand in the first lane alone.
     t: usize,
     h: usize,
-    stop: usize,
-    /// Where the step starts: the first slots of a loop.
     x: Range<usize>,
 }
 
@@ -82,9 +82,9 @@ impl Places {
             lost: take(n),
             length: take(1).start,
             from: take(1).start,
+            stop: take(4).start,
             t: take(1).start,
             h: take(1).start,
-            stop: take(4).start,
             x: take(n),
         }
     }
@@ -128,35 +128,31 @@ impl CompiledStages {
     }
 
     fn bind(&mut self, parameters: &[f64]) {
-        let Collocation { nodes, sums, .. } = self.collocation;
+        let Collocation { nodes, sums, double_sums, .. } = self.collocation;
         for lane in 0..self.collocation.stages {
             self.start.rebind(lane, &[nodes[lane]]);
-            self.iterate.rebind(lane, &[parameters, &sums[lane], &[nodes[lane]]].concat());
-            self.finish.rebind(lane, &self.of_finish(lane));
+            self.iterate.rebind(lane, &[parameters, &sums[lane], &double_sums[lane], &[nodes[lane]]].concat());
+            self.finish.rebind(lane, &[&self.collocation.coefficients[lane][..], &[self.most]].concat());
         }
     }
 
-    /// What ends the attempts of a loop.
-    pub fn end(&self, attempts: &AttemptLoop) -> WideBound {
-        let tape = end(&self.at, attempts, self.collocation.stages);
-        WideBound::new(&tape, self.collocation.stages, &vec![0.0; tape.parameters])
-    }
-
-    /// What [`finished`] takes of parameters.
-    fn of_finish(&self, lane: usize) -> Vec<f64> {
-        [&self.collocation.coefficients[lane][..], &[self.most]].concat()
-    }
-
     /// The numbers of a step, and scratch.
-    fn split<'w>(&self, work: &'w mut [f64], count: usize) -> (&'w mut [f64], &'w mut [f64]) {
+    fn split<'w>(&self, work: &'w mut [f64]) -> (&'w mut [f64], &'w mut [f64]) {
         // They stand on a cache line.
         let first = first_aligned(work);
-        work[first..].split_at_mut(count * self.collocation.stages)
+        work[first..].split_at_mut(self.at.count() * self.collocation.stages)
     }
 
     fn spread(&self, number: f64, at: usize, numbers: &mut [f64]) {
         let s = self.collocation.stages;
         numbers[at * s..(at + 1) * s].fill(number);
+    }
+
+    /// Puts numbers to the first lanes of those places.
+    fn place(&self, from: &[f64], at: &Range<usize>, numbers: &mut [f64]) {
+        for (number, at) in from.iter().zip(at.clone()) {
+            numbers[at * self.collocation.stages] = *number;
+        }
     }
 
     fn spread_all(&self, from: &[f64], at: &Range<usize>, numbers: &mut [f64]) {
@@ -189,16 +185,36 @@ impl CompiledStages {
         self.gather(numbers, &at.lost, memory.lost);
     }
 
-    /// What a step starts from beside its memory and x.
-    fn give(&self, (t, h): (f64, f64), from: From, stop: Stop, numbers: &mut [f64]) {
+    /// How a step starts and ends its iteration.
+    fn give(&self, from: From, stop: Stop, numbers: &mut [f64]) {
         let Stop { enough, too_far, contraction, decayed } = stop;
         let from = if from == From::Start { -1.0 } else { 1.0 };
-        let at = &self.at;
-        self.spread_all(&[from, t, h, enough, too_far, contraction, decayed], &(at.from..at.x.start), numbers);
+        self.spread_all(&[from, enough, too_far, contraction, decayed], &(self.at.from..self.at.t), numbers);
     }
 
-    fn count_of_iterations(&self, numbers: &[f64]) -> u32 {
-        numbers[(self.at.iterated + 4) * self.collocation.stages] as u32
+    /// Where a step starts, and its length.
+    fn begin(&self, StepFrom { t, h, x }: StepFrom, numbers: &mut [f64]) {
+        self.place(&[t, h], &(self.at.t..self.at.x.start), numbers);
+        self.place(x, &self.at.x, numbers);
+    }
+
+    /// What the iteration came to.
+    fn iterated(&self, numbers: &[f64]) -> Iterated {
+        let mut of = [0.0; 5];
+        self.gather(numbers, &(self.at.iterated..self.at.iterated + 5), &mut of);
+        let [change, last, older, first, count] = of;
+        Iterated { count: count as u32, change, before: [last, older], first }
+    }
+
+    /// Whether the step that is finished moves a vector without a scale.
+    fn moves(&self, numbers: &[f64]) -> bool {
+        numbers[self.at.iterated * self.collocation.stages] != 0.0
+    }
+
+    /// Where the memory stands that a finished step leaves behind, but for its length.
+    fn left_behind(&self) -> Range<usize> {
+        let (s, at) = (self.collocation.stages, &self.at);
+        at.w.start * s..at.lost.end * s
     }
 }
 
@@ -209,80 +225,103 @@ impl Stages for CompiledStages {
     }
 
     fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]) {
-        let (numbers, work) = self.split(work, self.at.count());
+        let (numbers, work) = self.split(work);
         self.recall(memory, numbers);
         if from == From::Start {
             let s = self.collocation.stages;
             numbers[self.at.lost.start * s..self.at.lost.end * s].fill(0.0);
         }
-        self.give((step.t, step.h), from, stop, numbers);
-        self.spread_all(step.x, &self.at.x, numbers);
+        self.give(from, stop, numbers);
+        self.begin(step, numbers);
         self.start.iterate(numbers, 1, work);
     }
 
     fn iterate(&self, _: Stop, work: &mut [f64]) -> Iterated {
-        let (numbers, work) = self.split(work, self.at.count());
+        let (numbers, work) = self.split(work);
         self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
-        let mut of = [0.0; 5];
-        self.gather(numbers, &(self.at.iterated..self.at.iterated + 5), &mut of);
-        let [change, last, older, first, count] = of;
-        Iterated { count: count as u32, change, before: [last, older], first }
+        self.iterated(numbers)
     }
 
     fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
-        let (numbers, work) = self.split(work, self.at.count());
+        let (numbers, work) = self.split(work);
         self.finish.iterate(numbers, 1, work);
         self.gather(numbers, &self.at.stages, x1);
         self.gather(numbers, &self.at.field, error);
         self.remember(numbers, memory);
-        numbers[self.at.iterated * self.collocation.stages] != 0.0
+        self.moves(numbers)
     }
 }
 
 /// Attempts in a loop.
 pub struct CollocationLoop {
     stages: CompiledStages,
-    /// What the stages come to, and what follows an attempt.
-    end: WideBound,
+    /// What follows an attempt: a map of the slots, with x₁ and the estimate of its error behind them.
+    judge: Bound,
     judging: Judging,
     adaptive: AdaptiveSteps,
     stop: Stop,
 }
 
 impl CollocationLoop {
-    /// Of attempts of `plan` with these stages, which end so. The parameters are those of the field and of its treatment.
+    /// Of attempts of `plan` with these stages. The parameters are those of the field and of its treatment.
     pub fn new(
         stages: &CompiledStages,
-        end: WideBound,
-        judging: Judging,
+        attempts: &AttemptLoop,
+        judging: &Judging,
         (plan, adaptive): (&Plan, &AdaptiveSteps),
         parameters: &[f64],
     ) -> CollocationLoop {
-        let stages = stages.clone();
-        let (adaptive, stop) = (adaptive.clone(), stop(plan));
-        let mut attempts = CollocationLoop { stages, end, judging, adaptive, stop };
-        attempts.bind(parameters);
-        attempts
+        let all = [parameters, &march::parameters(adaptive, judging.control)].concat();
+        CollocationLoop {
+            stages: stages.clone(),
+            judge: Bound::new(&judge(attempts), &all),
+            judging: judging.clone(),
+            adaptive: adaptive.clone(),
+            stop: stop(plan),
+        }
     }
 
     /// The same with other parameters, over stages that have them.
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
-        let (stages, end, judging) = (stages.clone(), self.end.clone(), self.judging.clone());
-        let mut attempts = CollocationLoop { stages, end, judging, adaptive: adaptive.clone(), stop: self.stop };
-        attempts.bind(parameters);
-        attempts
-    }
-
-    fn bind(&mut self, parameters: &[f64]) {
-        let run = march::parameters(&self.adaptive, self.judging.control);
-        for lane in 0..self.stages.collocation.stages {
-            self.end.rebind(lane, &[parameters, &run, &self.stages.of_finish(lane)].concat());
+        let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
+        CollocationLoop {
+            stages: stages.clone(),
+            judge: self.judge.rebound(&all),
+            judging: self.judging.clone(),
+            adaptive: adaptive.clone(),
+            stop: self.stop,
         }
     }
 
-    /// How many numbers an attempt has.
-    fn count(&self) -> usize {
-        self.stages.at.x.start + self.judging.slots.count()
+    /// Length of what is judged: the slots, x₁, an error.
+    fn judged(&self) -> usize {
+        self.judging.slots.count() + 2 * self.judging.slots.x.len()
+    }
+
+    /// Makes an attempt from the slots, and puts x₁ and its error behind them. Whether it is like any other.
+    fn attempt(&self, judged: &mut [f64], numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
+        let (stages, slots) = (&self.stages, &self.judging.slots);
+        let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
+        let (t, wanted) = (judged[slots.t], judged[slots.h].min(longest_step));
+        let trial = trial((t_end, shortest_step), t, wanted, judged[slots.rejections] as u32);
+        let Some((h, _)) = trial.filter(|&(_, end)| end < judged[slots.pause]) else { return false };
+        let (slots, attempted) = judged.split_at_mut(slots.count());
+        let x = &slots[self.judging.slots.x.clone()];
+        let (x1, error) = attempted.split_at_mut(x.len());
+        stages.begin(StepFrom { t, h, x }, numbers);
+        stages.start.iterate(numbers, 1, work);
+        stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
+        let iterated = stages.iterated(numbers);
+        cost.field += u64::from(iterated.count) * stages.collocation.stages as u64;
+        if !iterated.converged(self.stop) {
+            x1.copy_from_slice(x);
+            error.fill(f64::INFINITY);
+            return true;
+        }
+        stages.finish.iterate(numbers, 1, work);
+        stages.gather(numbers, &stages.at.stages, x1);
+        stages.gather(numbers, &stages.at.field, error);
+        !stages.moves(numbers)
     }
 }
 
@@ -292,48 +331,49 @@ impl map::Attempts for CollocationLoop {
     }
 
     fn work_len(&self) -> usize {
-        let stages = &self.stages;
-        let kernels = stages.start.work_len().max(stages.iterate.work_len()).max(self.end.work_len());
-        8 + self.count() * stages.collocation.stages + kernels
+        let judge = self.judged() + self.judge.work_len();
+        self.stages.work_len() + self.stages.left_behind().len() + judge
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
         let (stages, slots) = (&self.stages, &self.judging.slots);
-        let (s, at) = (stages.collocation.stages, &stages.at);
-        let mut memory = Memory::of(stages.collocation, &stages.vectors, workspace.memory);
+        let Workspace { memory, cost, work, .. } = workspace;
+        let mut memory = Memory::of(stages.collocation, &stages.vectors, memory);
         if *memory.length == 0.0 {
             // There is nothing to start from.
             state[slots.status] = Status::Held.number();
             return;
         }
-        let (numbers, work) = stages.split(workspace.work, self.count());
-        let all = at.x.start..self.count();
+        let left_behind = stages.left_behind();
+        let (kept, work) = work.split_at_mut(left_behind.len());
+        let (judged, work) = work.split_at_mut(self.judged());
+        judged[..state.len()].copy_from_slice(state);
+        let (numbers, work) = stages.split(work);
         stages.recall(&memory, numbers);
-        stages.give((0.0, 0.0), From::End, self.stop, numbers);
-        stages.spread_all(state, &all, numbers);
-        let slot = |numbers: &[f64], slot: usize| numbers[(at.x.start + slot) * s];
-        let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
-        let pause = slot(numbers, slots.pause);
-        let step = at.count() * s;
+        stages.give(From::End, self.stop, numbers);
         for _ in 0..count {
-            let (t, wanted) = (slot(numbers, slots.t), slot(numbers, slots.h).min(longest_step));
-            let trial = trial((t_end, shortest_step), t, wanted, slot(numbers, slots.rejections) as u32);
+            kept.copy_from_slice(&numbers[left_behind.clone()]);
             // What is not like any other step is left to whoever judges.
-            if let Some((h, _)) = trial.filter(|&(_, end)| end < pause) {
-                stages.spread(t, at.t, numbers);
-                stages.spread(h, at.h, numbers);
-                stages.start.iterate(&mut numbers[..step], 1, work);
-                stages.iterate.iterate(&mut numbers[..step], u64::from(MOST_ITERATIONS), work);
-                workspace.cost.field += u64::from(stages.count_of_iterations(numbers)) * s as u64;
+            let alike = self.attempt(judged, numbers, work, cost);
+            let steps = judged[slots.steps];
+            if alike {
+                self.judge.iterate(judged, 1, work);
+            } else {
+                judged[slots.status] = Status::Held.number();
             }
-            self.end.iterate(numbers, 1, work);
-            if slot(numbers, slots.status) != Status::Going.number() {
+            if judged[slots.steps] == steps {
+                numbers[left_behind.clone()].copy_from_slice(kept);
+            } else {
+                *memory.length = numbers[stages.at.h * stages.collocation.stages];
+                stages.spread(*memory.length, stages.at.length, numbers);
+            }
+            if judged[slots.status] != Status::Going.number() {
                 break;
             }
         }
-        stages.gather(numbers, &all, state);
+        let len = state.len();
+        state.copy_from_slice(&judged[..len]);
         stages.remember(numbers, &mut memory);
-        *memory.length = numbers[at.length * s];
     }
 
     fn evaluations(&self) -> u64 {
@@ -371,6 +411,17 @@ fn all_lanes(g: &mut Graph, a: Node, s: usize) -> Node {
     sum_of_lanes(g, &vec![one; s], a)
 }
 
+/// What stands there in the first lane.
+fn single(g: &mut Graph, place: usize) -> Node {
+    let number = g.state(place);
+    g.spread(number, 0)
+}
+
+/// The same of several places.
+fn singles(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
+    range.clone().map(|place| single(g, place)).collect()
+}
+
 /// The numbers of these places.
 fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|k| g.state(k)).collect()
@@ -379,8 +430,8 @@ fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
 /// Where the iteration starts: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no iterations.
 fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     let g = &mut Graph::new();
-    let (x, w) = (states(g, &at.x), states(g, &at.w));
-    let [length, base, h, decayed] = [at.length, at.from, at.h, at.stop + 3].map(|k| g.state(k));
+    let (x, h, w) = (singles(g, &at.x), single(g, at.h), states(g, &at.w));
+    let [length, base, decayed] = [at.length, at.from, at.stop + 3].map(|k| g.state(k));
     let (ratio, node) = (g.div(h, length), g.parameter(0));
     let mut reach = Vec::with_capacity(s);
     let (part, two) = (g.mul(ratio, node), g.constant(2.0));
@@ -435,49 +486,41 @@ fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
 }
 
-/// What the stages come to.
-struct Finished {
-    w: Vec<Node>,
-    x1: Vec<Node>,
-    error: Vec<Node>,
-    lost: Vec<Node>,
-    /// Whether a vector without a scale has moved.
-    moved: Node,
-}
-
-/// [`Finished`], as [`Stages::finish`] has it. W takes parameters from the number `first` on, and the part that the first
-/// change of the iteration may be of the estimate follows.
-fn finished(g: &mut Graph, at: &Places, vectors: &Vectors, first: usize, s: usize) -> Finished {
-    let (x, field, lost, scales) = (states(g, &at.x), states(g, &at.field), states(g, &at.lost), states(g, &at.scales));
-    let [change, h, too_far] = [at.iterated + 3, at.h, at.stop + 1].map(|k| g.state(k));
+/// What the stages come to, as [`Stages::finish`] has it. W takes the first parameters, and the part that the first change of
+/// the iteration may be of the estimate is the one behind them.
+fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
+    let g = &mut Graph::new();
+    let (x, h) = (singles(g, &at.x), single(g, at.h));
+    let (field, lost, scales) = (states(g, &at.field), states(g, &at.lost), states(g, &at.scales));
+    let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     let (zero, one) = (g.zero(), g.one());
-    let mut result = Finished { w: Vec::new(), x1: Vec::new(), error: Vec::new(), lost: Vec::new(), moved: zero };
-    let mut sizes = Vec::new();
+    let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut error, mut sizes) = (Vec::new(), Vec::new());
     for ((&field, &x), &lost) in field.iter().zip(&x).zip(&lost) {
-        let w = sum_of_stages(g, first, s, field);
-        result.w.push(w);
+        let w = sum_of_stages(g, 0, s, field);
+        all_w.push(w);
         // The last two coefficients: one alone vanishes by accident.
         let [last, other] = [s - 1, s - 2].map(|k| {
             let w = g.spread(w, k as u8);
             g.unary(Unary::Abs, w)
         });
-        result.error.push(g.add(last, other));
+        error.push(g.add(last, other));
         // By compensated summation (HLW VIII.5).
         let mean = g.spread(w, 0);
         let increment = g.fma(h, mean, lost);
         let x1 = g.add(x, increment);
         let moved = g.sub(x1, x);
-        result.x1.push(x1);
-        result.lost.push(g.sub(increment, moved));
+        all_x1.push(x1);
+        all_lost.push(g.sub(increment, moved));
         let mean = g.unary(Unary::Abs, mean);
-        sizes.push(g.add(mean, result.error[result.error.len() - 1]));
+        sizes.push(g.add(mean, error[error.len() - 1]));
     }
     // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
     let part = g.div(change, too_far);
     let part = least(g, part, one);
-    let (part, most) = (g.sqrt(part), g.parameter(first + s));
+    let (part, most) = (g.sqrt(part), g.parameter(s));
     let wanted = g.mul(most, part);
-    let of_error = squares(g, &result.error, vectors);
+    let of_error = squares(g, &error, vectors);
     let mut sum = zero;
     for (&scale, &square) in scales.iter().zip(&of_error) {
         sum = g.fma(scale, square, sum);
@@ -491,77 +534,60 @@ fn finished(g: &mut Graph, at: &Places, vectors: &Vectors, first: usize, s: usiz
     let counts = g.binary(Binary::And, counts, wants_more);
     let factor = g.div(wanted, norm);
     let factor = g.select(counts, factor, one);
-    result.error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+    error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+    // Whether a vector without a scale has moved.
+    let mut any_moved = zero;
     for (vector, &scale) in scales.iter().enumerate() {
         let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
         let (without, moves) = (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
         let moved = g.binary(Binary::And, without, moves);
-        result.moved = if vector == 0 { moved } else { g.binary(Binary::Or, result.moved, moved) };
+        any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
-    result
-}
-
-/// [`Finished`] by itself.
-fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
-    let g = &mut Graph::new();
-    let Finished { w, x1, error, lost, moved } = finished(g, at, vectors, 0, s);
     let rest = states(g, &(at.iterated + 1..at.w.start));
-    Tape::of_fused(g, &[x1, error, vec![moved], rest, w, lost].concat(), at.count(), s + 1)
+    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), s + 1)
 }
 
-/// The same in a loop: what follows an attempt decides whether it becomes the memory.
-fn end(at: &Places, attempts: &AttemptLoop, s: usize) -> Tape {
-    let (slots, vectors) = (attempts.slots, &attempts.vectors.vectors);
+/// What follows an attempt of a loop, from the slots, x₁ and the estimate of its error.
+fn judge(attempts: &AttemptLoop) -> Tape {
     let g = &mut Graph::new();
-    let own = attempts.parameters + march::PARAMETERS;
-    let Finished { w, x1, error, lost, moved } = finished(g, at, vectors, own, s);
-    let before = states(g, &(at.x.start..at.x.start + slots.count()));
-    let [change, enough] = [at.iterated, at.stop].map(|k| g.state(k));
-    let rounding = g.constant(ROUNDING);
-    let enough = larger(g, enough, rounding);
-    let converged = g.binary(Binary::LessEqual, change, enough);
-    let moved = g.binary(Binary::And, converged, moved);
-    let infinite = g.constant(f64::INFINITY);
-    let error = error.into_iter().map(|error| g.select(converged, error, infinite)).collect();
-    let x1 = x1.into_iter().zip(&before).map(|(x1, &x)| g.select(converged, x1, x)).collect();
-    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), unlike: Some(moved) };
+    let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
+    let [before, x1, error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
+    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new() };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
-    let mut outputs = states(g, &(0..at.w.start));
-    for (place, now) in at.w.clone().chain(at.lost.clone()).zip(w.into_iter().chain(lost)) {
-        let before = g.state(place);
-        outputs.push(g.select(judgement.accepted, now, before));
-    }
-    let (h, length) = (g.state(at.h), g.state(at.length));
-    outputs.push(g.select(judgement.accepted, h, length));
-    outputs.extend(states(g, &(at.from..at.x.start)));
-    outputs.extend(judgement.after);
-    Tape::of_fused(g, &outputs, at.x.start + slots.count(), own + s + 1)
+    Tape::of_fused(g, &judgement.after, slots + 2 * n, attempts.parameters + march::PARAMETERS)
 }
 
-/// An iteration, X = x + h A F(X); components that depend on the others alone take the others' new values.
+/// An iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values: where F is linear
+/// in these, as x + h c F(x) + h² A² F(F), which does not wait for them.
 fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, s): (usize, usize)) -> Tape {
     let n = vectors.vectors.dim();
-    let later = field.independent_roots();
+    let (later, linear) = (field.independent_roots(), field.linear_roots());
     let g = &mut Graph::new();
-    let (stages, x, scales) = (states(g, &at.stages), states(g, &at.x), states(g, &at.scales));
+    let (stages, x, scales) = (states(g, &at.stages), singles(g, &at.x), states(g, &at.scales));
     let [last, older, first, count] = [0, 1, 3, 4].map(|k| g.state(at.iterated + k));
-    let [h, t] = [at.h, at.t].map(|k| g.state(k));
+    let [h, t] = [at.h, at.t].map(|k| single(g, k));
     let stop = [0, 1, 2].map(|k| g.state(at.stop + k));
-    let node = g.parameter(parameters + s);
+    let node = g.parameter(parameters + 2 * s);
+    let (part, square) = (g.mul(node, h), g.mul(h, h));
     let time = g.fma(node, h, t);
     let mut next = stages.clone();
     let mut slopes = field.at(g, time, &stages);
-    let move_to = |g: &mut Graph, next: &mut Vec<Node>, slopes: &[Node], which: bool| {
-        for i in (0..n).filter(|&i| later[i] == which) {
-            let sum = sum_of_stages(g, parameters, s, slopes[i]);
-            next[i] = g.fma(h, sum, x[i]);
-        }
-    };
-    move_to(g, &mut next, &slopes, false);
+    for i in (0..n).filter(|&i| !later[i]) {
+        let sum = sum_of_stages(g, parameters, s, slopes[i]);
+        next[i] = g.fma(h, sum, x[i]);
+    }
     if later.contains(&true) {
-        let last = field.at(g, time, &next);
-        (0..n).filter(|&i| later[i]).for_each(|i| slopes[i] = last[i]);
-        move_to(g, &mut next, &slopes, true);
+        let [of_next, of_x, of_slopes] = [&next, &x, &slopes].map(|states| field.at(g, time, states));
+        for i in (0..n).filter(|&i| later[i]) {
+            slopes[i] = of_next[i];
+            next[i] = if linear[i] {
+                let (straight, bent) = (g.fma(part, of_x[i], x[i]), sum_of_stages(g, parameters + s, s, of_slopes[i]));
+                g.fma(square, bent, straight)
+            } else {
+                let sum = sum_of_stages(g, parameters, s, of_next[i]);
+                g.fma(h, sum, x[i])
+            };
+        }
     }
 
     // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
@@ -570,11 +596,11 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
         moved = g.fma(scale, square, moved);
     }
-    let mut change = g.zero();
-    for lane in 0..s {
-        let moved = g.spread(moved, lane as u8);
-        change = g.largest(moved, change);
+    let mut changes: Vec<Node> = (0..s).map(|lane| g.spread(moved, lane as u8)).collect();
+    while changes.len() > 1 {
+        changes = changes.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
     }
+    let change = changes[0];
     let one = g.one();
     let none = g.zero();
     let is_first = g.binary(Binary::Equal, count, none);
@@ -583,7 +609,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     let before = g.largest(last, older);
     let goes_on = goes_on(g, (count, change, before), stop);
     let outputs = [&next[..], &slopes, &[change, last, older, first, count]].concat();
-    Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + s + 1)
+    Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1)
 }
 
 /// [`Iterated::goes_on`] as a formula.

@@ -1,6 +1,7 @@
 //! Formulas ready to be instantiated in a step.
 
 use holonome_model::graph::fuse::fuse;
+use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -76,6 +77,29 @@ impl Formula {
             }
         }
         chosen
+    }
+
+    /// Which roots are linear in the states, with coefficients that depend on parameters alone.
+    pub fn linear_roots(&self) -> Vec<bool> {
+        // Degree 0, 1; none of anything else.
+        let mut degrees: Vec<Option<u32>> = Vec::with_capacity(self.plan.len());
+        for &node in &self.plan {
+            let of = |node: Node| degrees[self.plan.binary_search(&node).expect("the plan has what nodes depend on")];
+            let product = |a: Option<u32>, b: Option<u32>| Some(a? + b?).filter(|&degree| degree < 2);
+            let sum = |a: Option<u32>, b: Option<u32>| a.filter(|_| a == b);
+            degrees.push(match self.graph.expression(node) {
+                Expression::Input(Input::State(_)) => Some(1),
+                Expression::Input(Input::Time) => None,
+                Expression::Unary(Unary::Neg, a) => of(a),
+                Expression::Binary(Binary::Add | Binary::Sub, a, b) => sum(of(a), of(b)),
+                Expression::Binary(Binary::Mul, a, b) => product(of(a), of(b)),
+                Expression::Binary(Binary::Div, a, b) => of(a).filter(|_| of(b) == Some(0)),
+                Expression::Fused(_, a, b, c) => sum(product(of(a), of(b)), of(c)),
+                other => other.arguments().all(|node| of(node) == Some(0)).then_some(0),
+            });
+        }
+        let of = |root: &Node| degrees[self.plan.binary_search(root).expect("the plan has the roots")];
+        self.roots.iter().map(|root| of(root) == Some(1)).collect()
     }
 
     /// Its roots at (t, x) in `g`, where parameters keep their numbers.

@@ -96,8 +96,7 @@ impl CompiledStep {
                     let judging = Judging { slots, control, watching: Watching::of(field), mend: settling.mend() };
                     let (slots, settling) = (&judging.slots, &settling);
                     let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
-                    let end = stages.end(&of);
-                    Some(CollocationLoop::new(&stages, end, judging, (plan, adaptive), parameters))
+                    Some(CollocationLoop::new(&stages, &of, &judging, (plan, adaptive), parameters))
                 }
                 _ => None,
             };

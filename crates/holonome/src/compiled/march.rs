@@ -62,8 +62,6 @@ pub struct Attempted {
     pub errors: Vec<Vec<Node>>,
     /// The field at x₁, where that is known and handed on.
     pub end_field: Vec<Node>,
-    /// Whether it is not like any other, if it may be so.
-    pub unlike: Option<Node>,
 }
 
 /// Where an attempt begins, as nodes.
@@ -88,8 +86,6 @@ type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
 /// What a loop of attempts makes of one.
 pub struct Judgement {
-    /// Whether its result is the state.
-    pub accepted: Node,
     /// The slots that change.
     pub after: Vec<Node>,
     /// Whether another one follows.
@@ -126,7 +122,7 @@ impl Ingredients<'_> {
                     std::mem::swap(&mut space.graph, g);
                     let stages = Stages::of(tableau, &mut kept);
                     let end_field = stages.k[tableau.stages - 1].clone();
-                    Attempted { x1, errors: stages.errors.to_vec(), end_field, unlike: None }
+                    Attempted { x1, errors: stages.errors.to_vec(), end_field }
                 });
                 Begun { length: h, attempt }
             }
@@ -137,7 +133,7 @@ impl Ingredients<'_> {
                     let part = g.div(length, h);
                     let error = taylor.estimate(g, &c, (part, length));
                     let (x1, end_field) = (Taylor::value(g, &c, part), Vec::new());
-                    Attempted { x1, errors: vec![error], end_field, unlike: None }
+                    Attempted { x1, errors: vec![error], end_field }
                 });
                 Begun { length: g.mul(h, part), attempt }
             }
@@ -203,11 +199,7 @@ impl AttemptLoop<'_> {
         let may_be = g.binary(Binary::And, may_be, before_pause);
 
         // The attempt.
-        let Attempted { x1, errors, end_field, unlike } = attempt(g, length);
-        let may_be = unlike.map_or(may_be, |unlike| {
-            let alike = g.unary(Unary::Not, unlike);
-            g.binary(Binary::And, may_be, alike)
-        });
+        let Attempted { x1, errors, end_field } = attempt(g, length);
         let measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
@@ -333,7 +325,7 @@ impl AttemptLoop<'_> {
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
         after.truncate(slots.changed());
-        Judgement { accepted, after, goes_on }
+        Judgement { after, goes_on }
     }
 }
 

@@ -51,12 +51,18 @@ impl StateVectors {
         Arc::new(StateVectors { vectors, vector_of, variables, curvature })
     }
 
-    /// The largest mass of `model` at its start over the smallest one; 1 where it has none.
-    pub fn mass_ratio(&self, model: &Model) -> f64 {
-        let Some(program) = &self.curvature else { return 1.0 };
+    /// 1/m of every vector of positions of `model` at its start, summed over its components; empty if it has no masses.
+    pub fn inverse_masses(&self, model: &Model) -> Vec<f64> {
+        let Some(program) = &self.curvature else { return Vec::new() };
         let kernel = RowKernel::of_parts(vec![program.clone()], &model.parameter_values, &Interpreter, BLOCK);
         let mut inverse = vec![0.0; program.outputs];
         kernel.run(model.t0, &model.initial, &mut inverse, &mut vec![0.0; kernel.work_len()]);
+        inverse
+    }
+
+    /// The largest mass of `model` at its start over the smallest one; 1 where it has none.
+    pub fn mass_ratio(&self, model: &Model) -> f64 {
+        let inverse = self.inverse_masses(model);
         let masses = inverse.iter().filter(|inverse| **inverse > 0.0 && inverse.is_finite());
         let (least, most) = masses.fold((f64::INFINITY, 0.0f64), |(a, b), &inverse| (a.min(inverse), b.max(inverse)));
         if most > 0.0 { most / least } else { 1.0 }

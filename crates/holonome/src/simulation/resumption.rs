@@ -104,7 +104,7 @@ impl Simulation {
 }
 
 /// The problem and the options of the run at `path`, whose attributes these are.
-fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
+pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
     let damaged = |what: &str| {
         Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
     };

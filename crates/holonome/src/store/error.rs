@@ -113,12 +113,12 @@ impl StoreError {
     }
 
     /// A failed read.
-    pub(super) fn read(path: &Path, source: io::Error) -> StoreError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> StoreError {
         StoreError::Read { path: path.to_path_buf(), source }
     }
 
     /// A file that is not what was written.
-    pub(super) fn damaged(path: &Path, reason: impl ToString) -> StoreError {
+    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> StoreError {
         StoreError::Damaged { path: path.to_path_buf(), reason: reason.to_string() }
     }
 

@@ -3,7 +3,7 @@
 use super::chunks::{self, ChunkReader};
 use super::error::StoreError;
 use super::files;
-use super::layout::{ArrayLayout, Dimension, Label};
+use super::layout::{ArrayLayout, Dimension, Label, Role};
 use super::progress::{self, Progress, Status};
 use super::schema::{Axis, Grid, Schema, Series};
 use super::zarr;
@@ -122,6 +122,36 @@ impl StoredRun {
         Ok(self.row_reader(self.series(array)?))
     }
 
+    /// The names of the numbers in a row of an array (at one time), as the model language writes them: `r[2].y`.
+    pub fn column_names(&self, array: &str) -> Result<Vec<String>, StoreError> {
+        self.columns(self.series(array)?)
+    }
+
+    /// How many members the family of an array has; 1 if it is none.
+    pub fn members(&self, array: &str) -> Result<usize, StoreError> {
+        let axes = self.axes(self.series(array)?)?;
+        Ok(axes.iter().filter(|axis| axis.role == Role::Index).map(Dimension::len).product())
+    }
+
+    pub(super) fn columns(&self, series: &Series) -> Result<Vec<String>, StoreError> {
+        let axes = self.axes(series)?;
+        // The last dimension runs fastest, as in a row of the array.
+        let columns: usize = axes.iter().map(Dimension::len).product();
+        let name = |column: usize| {
+            let (mut rest, mut places) = (column, vec![0; axes.len()]);
+            for (place, axis) in places.iter_mut().zip(&axes).rev() {
+                *place = rest % axis.len();
+                rest /= axis.len();
+            }
+            column_name(&series.name, &axes, &places)
+        };
+        Ok((0..columns).map(name).collect())
+    }
+
+    fn axes(&self, series: &Series) -> Result<Vec<Dimension>, StoreError> {
+        series.axes.iter().map(|&axis| self.read_axis(&self.schema.axes[axis])).collect()
+    }
+
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -181,6 +211,30 @@ impl StoredRun {
         }
         Ok(numbers)
     }
+}
+
+/// The name of one number of a variable, as the model language writes it.
+fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
+    let mut family = Vec::new();
+    let mut component = Vec::new();
+    let mut letter = None;
+    for (axis, &place) in axes.iter().zip(places) {
+        let values = axis.labels.iter().map(|label| label.values[place].to_string());
+        match axis.role {
+            Role::Index => family.extend(values),
+            Role::Component if axis.len() <= 3 => letter = Some(["x", "y", "z"][place]),
+            Role::Component | Role::Row | Role::Column => component.extend(values),
+        }
+    }
+    let mut name = variable.to_string();
+    for indices in [family, component].iter().filter(|indices| !indices.is_empty()) {
+        name.push_str(&format!("[{}]", indices.join(",")));
+    }
+    if let Some(letter) = letter {
+        name.push('.');
+        name.push_str(letter);
+    }
+    name
 }
 
 /// Reads the rows of one array, with one chunk in memory.

@@ -21,6 +21,8 @@ pub struct Collocation {
     pub nodes: Vec<f64>,
     /// A: Z_i = h Σ a_ij F_j.
     pub sums: Vec<Vec<f64>>,
+    /// A².
+    pub double_sums: Vec<Vec<f64>>,
     /// L: W_k = Σ L_kj F_j.
     pub coefficients: Vec<Vec<f64>>,
 }
@@ -75,13 +77,15 @@ impl Collocation {
             0 => (x[i] + one) * half,
             k => (polynomials[i][k + 1] + -polynomials[i][k - 1]) / Double(2.0 * (2.0 * k as f64 + 1.0), 0.0),
         };
-        let sum = |i: usize, j: usize| {
-            (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j)).rounded()
-        };
+        let sum =
+            |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j));
+        let double_sum =
+            |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |all, k| all + sum(i, k) * sum(k, j)).rounded();
         Collocation {
             stages,
             nodes: x.iter().map(|&x| ((x + one) * half).rounded()).collect(),
-            sums: (0..stages).map(|i| (0..stages).map(|j| sum(i, j)).collect()).collect(),
+            sums: (0..stages).map(|i| (0..stages).map(|j| sum(i, j).rounded()).collect()).collect(),
+            double_sums: (0..stages).map(|i| (0..stages).map(|j| double_sum(i, j)).collect()).collect(),
             coefficients: (0..stages).map(|k| (0..stages).map(|j| coefficient(k, j).rounded()).collect()).collect(),
         }
     }
@@ -217,6 +221,11 @@ mod tests {
                 for (sums, c) in method.sums.iter().zip(c).filter(|_| power < s) {
                     let exact = c.powi(power as i32 + 1) / (power + 1) as f64;
                     assert!((of(sums) - exact).abs() < tolerance, "C({power}) of {s} stages");
+                }
+                // ∫₀ᶜ ∫₀ʸ of a polynomial whose integral still is one of degree s − 1.
+                for (sums, c) in method.double_sums.iter().zip(c).filter(|_| power + 1 < s) {
+                    let exact = c.powi(power as i32 + 2) / ((power + 1) * (power + 2)) as f64;
+                    assert!((of(sums) - exact).abs() < tolerance, "C({power}) twice, of {s} stages");
                 }
             }
             // Symplectic (HLW VI.4 (4.3)) and symmetric.

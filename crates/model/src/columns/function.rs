@@ -2,7 +2,7 @@
 
 use crate::functional::{Evened, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
-use crate::policy::{PILE, PILE_OF_LONG};
+use crate::policy::PILE;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,20 +123,13 @@ impl Members {
     }
 
     /// Whether one formula adds so often to a member that writing it out for each member is too long.
-    pub fn piles_up(&self, function: &Function) -> bool {
+    pub fn piles_up(&self) -> bool {
         let most = |contributions: &[Contribution]| {
             let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
             formulas.sort_unstable();
             formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0)
         };
-        let [many, long] = PILE_OF_LONG;
-        let size = |contributions: &[Contribution]| -> usize {
-            contributions.iter().map(|c| function.formula(c.part, c.formula).size).sum()
-        };
-        self.runs().any(|(contributions, _)| {
-            let often = contributions.len() >= PILE && most(contributions) >= PILE;
-            often || (contributions.len() >= many && size(contributions) >= long)
-        })
+        self.runs().any(|(contributions, _)| contributions.len() >= PILE && most(contributions) >= PILE)
     }
 
     /// Whether nothing adds to any.
@@ -199,8 +192,6 @@ struct Part {
 #[derive(Clone, Debug)]
 pub(super) struct Formula {
     pub node: Node,
-    /// How many operations and inputs it is made of.
-    pub size: usize,
     /// What it reads.
     pub slots: Vec<u32>,
     pub reads_time: bool,
@@ -211,9 +202,7 @@ pub(super) struct Formula {
 impl Formula {
     fn new(graph: &Graph, node: Node) -> Formula {
         let (mut slots, mut reads_time) = (Vec::new(), false);
-        let reachable = graph.reachable(&[node]);
-        let size = reachable.len();
-        for reached in reachable {
+        for reached in graph.reachable(&[node]) {
             match graph.expression(reached) {
                 Expression::Input(Input::Slot(k)) => slots.push(k),
                 Expression::Input(Input::Time) => reads_time = true,
@@ -221,7 +210,7 @@ impl Formula {
             }
         }
         slots.sort_unstable();
-        Formula { node, size, slots, reads_time, partials: Vec::new() }
+        Formula { node, slots, reads_time, partials: Vec::new() }
     }
 }
 

@@ -296,10 +296,9 @@ impl Columns {
         });
         let members = self.members(self.calls[number].function, (first, stride, length));
         let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
-        let function = &self.functions[self.calls[number].function];
         let facts = &mut self.list[column.0 as usize];
         if facts.members.is_none() {
-            facts.accumulated = members.piles_up(function);
+            facts.accumulated = members.piles_up();
             facts.members = Some(members);
         }
         column

@@ -3,7 +3,7 @@
 //! before: fused multiply-adds in [`fuse`](super::fuse), elementary functions in
 //! [`elementary`](super::elementary). So every backend computes the same bits.
 
-use super::elementary::Elementary;
+use super::elementary::{Elementary, reciprocal_root};
 use super::fuse::fuse;
 use super::op::{Binary, Unary};
 use super::primitive::{Arithmetic, FALSE, One, TRUE, Three, Two, rough_power};
@@ -96,9 +96,7 @@ impl Tape {
     /// # Panics
     /// As [`Tape::new`].
     pub fn of_fused(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
-        let mut builder = Builder::default();
-        let outputs = builder.numbers(graph, outputs);
-        lay_out(&builder.code, (&outputs, None), states, parameters)
+        Builder::default().tape(graph, (outputs, None), states, parameters)
     }
 
     /// The same for a map that is iterated while the condition `goes_on` is true; it stands among the outputs, at last.
@@ -106,11 +104,16 @@ impl Tape {
     /// # Panics
     /// As [`Tape::new`].
     pub fn of_loop(graph: &Graph, outputs: &[Node], goes_on: Node, states: usize, parameters: usize) -> Tape {
-        let mut builder = Builder::default();
-        let mut values = builder.lower(graph, &[outputs, &[goes_on]].concat());
-        let goes_on = values.pop().map(|condition| builder.mask(condition));
-        let outputs: Vec<Register> = values.into_iter().map(|value| builder.number_of(value)).collect();
-        lay_out(&builder.code, (&outputs, goes_on), states, parameters)
+        Builder::default().tape(graph, (outputs, Some(goes_on)), states, parameters)
+    }
+
+    /// [`Tape::of_fused`] for a kernel that runs over rows, in all lanes of a vector: reciprocals of roots are computed by
+    /// [`reciprocal_root`].
+    ///
+    /// # Panics
+    /// As [`Tape::new`].
+    pub fn for_rows(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
+        Builder { for_rows: true, ..Builder::default() }.tape(graph, (outputs, None), states, parameters)
     }
 
     /// How many instructions of the body compute something: the cost of one evaluation.
@@ -134,6 +137,8 @@ impl Tape {
 struct Builder {
     code: Vec<Instruction>,
     known: FxHashMap<Instruction, Register>,
+    /// Whether reciprocals of roots are made of multiplications.
+    for_rows: bool,
 }
 
 /// A formula's value: a number, or the mask of a condition.
@@ -168,10 +173,19 @@ impl Builder {
         }
     }
 
-    /// Lowers what `outputs` need to numbers.
-    fn numbers(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Register> {
-        let values = self.lower(graph, outputs);
-        values.into_iter().map(|value| self.number_of(value)).collect()
+    /// The tape of these outputs, and of a loop's condition.
+    fn tape(
+        mut self,
+        graph: &Graph,
+        (outputs, goes_on): (&[Node], Option<Node>),
+        states: usize,
+        parameters: usize,
+    ) -> Tape {
+        let roots: Vec<Node> = outputs.iter().copied().chain(goes_on).collect();
+        let mut values = self.lower(graph, &roots);
+        let goes_on = values.split_off(outputs.len()).pop().map(|condition| self.mask(condition));
+        let outputs: Vec<Register> = values.into_iter().map(|value| self.number_of(value)).collect();
+        lay_out(&self.code, (&outputs, goes_on), states, parameters)
     }
 
     /// Lowers what `outputs` need.
@@ -188,6 +202,17 @@ impl Builder {
                 Expression::Input(Input::Time) => number(self.put(Instruction::Time)),
                 Expression::Input(Input::Slot(_)) => panic!("a template's slot reached a tape"),
                 Expression::Unary(op, a) => self.unary(op, at(a)),
+                Expression::Binary(Binary::Div, a, b)
+                    if self.for_rows && graph.expression(a) == Expression::Constant(1f64.to_bits()) =>
+                {
+                    match graph.expression(b) {
+                        Expression::Unary(Unary::Sqrt, square) => {
+                            let square = self.number_of(at(square));
+                            number(reciprocal_root(self, square))
+                        }
+                        _ => self.binary(Binary::Div, at(a), at(b)),
+                    }
+                }
                 Expression::Binary(op, a, b) => self.binary(op, at(a), at(b)),
                 Expression::Select(c, a, b) => {
                     let (c, a, b) = (self.mask(at(c)), self.number_of(at(a)), self.number_of(at(b)));

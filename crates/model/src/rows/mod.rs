@@ -21,6 +21,7 @@ pub use layout::{Family, Layout};
 
 use crate::functional::{Functional, Source, Term};
 use crate::graph::calculus::Gradient;
+use crate::graph::fuse::fuse;
 use crate::graph::interpret::SEGMENT_LANES;
 use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
@@ -526,6 +527,7 @@ impl Piece {
             Input::Slot(k) => g.state(self.slots.partition_point(|&(slot, _)| slot < k)),
             other => g.input(other),
         });
-        Tape::new(&g, &outputs, self.slots.len(), parameters)
+        let (g, outputs) = fuse(&g, &outputs);
+        Tape::for_rows(&g, &outputs, self.slots.len(), parameters)
     }
 }

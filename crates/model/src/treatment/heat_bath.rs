@@ -18,9 +18,11 @@ use crate::functional::{Functional, Source, Term};
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::Unary;
 use crate::graph::{Expression, Graph, Input, Node};
-use crate::policy::MOST_JOINED_CONSTRAINTS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
+
+/// Constraints that share coordinates whose determinant is written out, at most.
+const MOST_JOINED_CONSTRAINTS: usize = 64;
 
 /// Why a model has no heat bath.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -7,7 +7,6 @@
 
 use super::{Fail, Format, Stream};
 use crate::store::error::StoreError;
-use crate::store::layout::{Dimension, Role};
 use crate::store::reader::StoredRun;
 use crate::store::schema::{Series, Trajectories};
 use std::io::{self, Write};
@@ -83,18 +82,7 @@ fn write_numbers(output: &mut Stream, numbers: &[f64], before: &[u8]) -> io::Res
 
 /// Writes the names of an array's columns.
 fn write_columns(run: &StoredRun, series: &Series, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
-    let axes = series.axes.iter().map(|&axis| run.read_axis(&run.schema().axes[axis]));
-    let axes = axes.collect::<Result<Vec<Dimension>, _>>()?;
-    // The last dimension runs fastest, as in a row of the array.
-    let columns: usize = axes.iter().map(Dimension::len).product();
-    for column in 0..columns {
-        let mut rest = column;
-        let mut places = vec![0; axes.len()];
-        for (place, axis) in places.iter_mut().zip(&axes).rev() {
-            *place = rest % axis.len();
-            rest /= axis.len();
-        }
-        let title = column_name(&series.name, &axes, &places);
+    for title in run.columns(series)? {
         let written = if title.contains([',', '"']) {
             write!(output, ",\"{}\"", title.replace('"', "\"\""))
         } else {
@@ -103,28 +91,4 @@ fn write_columns(run: &StoredRun, series: &Series, output: &mut Stream, fail: Fa
         written.map_err(fail)?;
     }
     Ok(())
-}
-
-/// The name of one number of a variable, as the model language writes it.
-fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
-    let mut family = Vec::new();
-    let mut component = Vec::new();
-    let mut letter = None;
-    for (axis, &place) in axes.iter().zip(places) {
-        let values = axis.labels.iter().map(|label| label.values[place].to_string());
-        match axis.role {
-            Role::Index => family.extend(values),
-            Role::Component if axis.len() <= 3 => letter = Some(["x", "y", "z"][place]),
-            Role::Component | Role::Row | Role::Column => component.extend(values),
-        }
-    }
-    let mut name = variable.to_string();
-    for indices in [family, component].iter().filter(|indices| !indices.is_empty()) {
-        name.push_str(&format!("[{}]", indices.join(",")));
-    }
-    if let Some(letter) = letter {
-        name.push('.');
-        name.push_str(letter);
-    }
-    name
 }

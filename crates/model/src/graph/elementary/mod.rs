@@ -35,10 +35,12 @@ mod hyperbolic;
 mod inverse;
 mod logarithm;
 mod power;
+mod reciprocal_root;
 mod steps;
 mod trigonometric;
 
 use super::primitive::{Arithmetic, Numbers};
+pub use reciprocal_root::reciprocal_root;
 
 /// The elementary functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

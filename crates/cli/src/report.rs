@@ -1,0 +1,64 @@
+//! `report`: a page that shows what runs came to.
+
+use crate::arguments::{OutputArguments, ReportArguments};
+use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::output::{note, print_json, warn};
+use holonome::Error;
+use holonome::report::{self as pages, Stored};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time between two looks at a run that goes on.
+const LOOK: Duration = Duration::from_secs(2);
+
+pub fn report(arguments: ReportArguments) -> Result<ExitCode, Error> {
+    let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
+    let out = arguments.out.unwrap_or_else(|| match paths[..] {
+        [path] => path.join("report.html"),
+        _ => "report.html".into(),
+    });
+    let running = || -> Result<bool, Error> {
+        let one = |path: &&Path| Stored::open(path).map(|stored| stored.is_running());
+        Ok(paths.iter().map(one).collect::<Result<Vec<_>, _>>()?.into_iter().any(|running| running))
+    };
+    let mut live = arguments.live && running()?;
+    write(&paths, &out, live)?;
+    show(&out, arguments.open, arguments.output);
+    let stop = stop_flag();
+    while live {
+        if stop.load(Ordering::Relaxed) {
+            write(&paths, &out, false)?;
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        std::thread::sleep(LOOK);
+        live = running()?;
+        write(&paths, &out, live)?;
+    }
+    if arguments.output.json {
+        print_json(&json!({"paths": paths, "out": out.display().to_string()}));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(paths: &[&Path], out: &Path, live: bool) -> Result<(), Error> {
+    pages::write(&pages::report(paths, live)?, out)
+}
+
+/// Says where a page is, and opens it if that is wanted.
+fn show(out: &Path, open: bool, output: OutputArguments) {
+    note(&format!("  report: {}\n", out.display()), output);
+    if open && let Err(error) = open::that_detached(out) {
+        warn(&format!("{} cannot be opened ({error}): open it in a browser", out.display()), output);
+    }
+}
+
+/// The page of a run that has just ended, in its folder.
+pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Error> {
+    let out = run.join("report.html");
+    write(&[run], &out, false)?;
+    show(&out, open, output);
+    Ok(())
+}

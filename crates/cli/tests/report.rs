@@ -1,0 +1,196 @@
+//! Pages as a browser shows them. Where there is no Chromium this is skipped, unless CI asks for it.
+
+mod common;
+
+use common::Folder;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Stands before the page's own scripts: collects what goes wrong.
+const BEFORE: &str = r#"<script>
+window.wrong = [];
+addEventListener("error", (event) => wrong.push(String(event.message)));
+addEventListener("unhandledrejection", (event) => wrong.push(String(event.reason)));
+// Where nobody looks a browser draws no frames.
+window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()), 16);
+for (const level of ["error", "warn"]) { console[level] = (...all) => wrong.push(all.join(" ")); }
+</script>"#;
+
+/// Stands behind them: plays with the page, and leaves what it found in the document.
+const AFTER: &str = r#"<script>
+(async () => {
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  const found = {}, all = (what) => [...document.querySelectorAll(what)];
+  try {
+    for (let k = 0; k < 200 && !document.documentElement.dataset.ready; k++) await wait(50);
+    found.ready = document.documentElement.dataset.ready === "true";
+    await wait(500);
+    const pixels = () => all("canvas").map((canvas) => canvas.toDataURL().length + canvas.toDataURL().slice(-4000)).join();
+    const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+    const clock = () => document.getElementById("clock").textContent;
+    found.panels = all(".panel h3").map((heading) => heading.textContent);
+    found.plots = all(".plot").length;
+    found.drawn = all(".plot").filter((plot) => plot.querySelector(".trace path, .trace .point, .points path")).length;
+    found.canvases = all("canvas").length;
+    found.painted = all("canvas").filter((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0)).length;
+    found.clock = [clock()];
+    const before = pixels();
+    for (let k = 0; k < 30; k++) key("ArrowRight");
+    found.moved_by_keys = pixels() !== before;
+    found.clock.push(clock());
+    document.getElementById("play").click();
+    for (let k = 0; k < 200 && clock() === found.clock[1]; k++) await wait(30);
+    document.getElementById("play").click();
+    found.clock.push(clock());
+    key("Home");
+    found.clock.push(clock());
+    const canvas = all("canvas")[0];
+    if (canvas) {
+      const still = pixels();
+      for (const name of ["ArrowLeft", "+"]) canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+      found.turned = pixels() !== still;
+    }
+    const titles = () => all(".panel h3").map((heading) => heading.textContent).join();
+    const earlier = titles();
+    all(".tools button[aria-pressed=false]")[0]?.click();
+    await wait(200);
+    found.chosen = titles() !== earlier;
+    const list = all("select[aria-label='Choice of axes']")[0];
+    if (list) {
+      const labels = () => all(".plot").map((plot) => plot.getAttribute("aria-label")).join();
+      const shown = labels();
+      list.value = list.options[1].value;
+      list.dispatchEvent(new Event("change"));
+      await wait(200);
+      found.axes_changed = labels() !== shown;
+    }
+    const dark = document.documentElement.classList.contains("dark");
+    document.getElementById("theme").click();
+    await wait(200);
+    found.theme_changed = document.documentElement.classList.contains("dark") !== dark;
+    found.wider_than_window = document.documentElement.scrollWidth > innerWidth;
+    found.unnamed = all("canvas, .plot, button, select, input").filter((one) => !(one.getAttribute("aria-label") || one.textContent || one.closest("label"))).length;
+    found.fetched = performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => !/^(blob|data):/.test(name));
+  } catch (error) { wrong.push(String(error)); }
+  found.wrong = wrong;
+  document.body.append(Object.assign(document.createElement("pre"), { id: "found", textContent: JSON.stringify(found) }));
+})();
+</script></body>"#;
+
+fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("HOLONOME_CHROMIUM").map(PathBuf::from);
+    let found = named.or_else(|| {
+        let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
+    });
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "no Chromium, and CI asks for it");
+        eprintln!("SKIPPED: pages in a browser, because Chromium is missing");
+    }
+    found
+}
+
+/// Shows a page in a window of a width, plays with it, and says what was found.
+fn shown(chromium: &Path, folder: &Folder, page: &str, width: u32) -> Value {
+    let path = folder.path(page);
+    let html = fs::read_to_string(&path).unwrap();
+    assert!(html.len() < 6_000_000, "{page} has {} bytes", html.len());
+    let tested = folder.path(&format!("tested-{width}.html"));
+    let html = html.replacen("<head>", &format!("<head>{BEFORE}"), 1);
+    let (start, end) = html.rsplit_once("</body>").unwrap();
+    fs::write(&tested, format!("{start}{AFTER}{end}")).unwrap();
+    let profile = folder.path("profile");
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=20000"])
+        .args(["--no-first-run", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("file://{}", tested.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let (json, _) = found.unwrap_or_else(|| panic!("{page} left nothing: {}", String::from_utf8_lossy(&output.stderr)));
+    let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&json).unwrap()
+}
+
+/// What every page has to do.
+#[track_caller]
+fn check(found: &Value, plots: usize, canvases: usize) {
+    assert_eq!(found["wrong"], serde_json::json!([]), "{found:#}");
+    assert_eq!(found["ready"], true, "{found:#}");
+    assert_eq!((&found["plots"], &found["drawn"]), (&plots.into(), &plots.into()), "{found:#}");
+    assert_eq!((&found["canvases"], &found["painted"]), (&canvases.into(), &canvases.into()), "{found:#}");
+    assert_eq!(found["fetched"], serde_json::json!([]), "a page asks no network: {found:#}");
+    for (key, value) in [("theme_changed", true), ("chosen", true), ("wider_than_window", false)] {
+        assert_eq!(found[key], value, "{key}: {found:#}");
+    }
+    assert_eq!(found["unnamed"], 0, "what a screen reader meets has a name: {found:#}");
+    if canvases > 0 {
+        for key in ["moved_by_keys", "turned", "axes_changed"] {
+            assert_eq!(found[key], true, "{key}: {found:#}");
+        }
+        let t = |k: usize| found["clock"][k].as_str().unwrap().trim_start_matches("t = ").parse::<f64>().unwrap();
+        assert!(
+            t(0) == 0.0 && t(1) > 0.0 && t(2) > t(1) && t(3) == 0.0,
+            "keys and the player move the time: {found:#}"
+        );
+    }
+}
+
+#[test]
+fn a_run_moves_in_a_browser() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    folder.run("run models/chain.holo --set n=50 --method rattle --step 0.01 --until 20 --out chain --report").ok();
+    for width in [1280, 500] {
+        let found = shown(&chromium, &folder, "chain/report.html", width);
+        check(&found, 3, 1);
+        let panels = found["panels"].to_string();
+        assert!(
+            panels.contains("Motion") && panels.contains("Multipliers") && panels.contains("Made again by"),
+            "{panels}"
+        );
+    }
+}
+
+#[test]
+fn a_body_turns_and_runs_stand_side_by_side() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    for (method, out) in [("rk4", "a"), ("corrected:rk4", "b")] {
+        folder.run(&format!("run models/heavy-top.holo --method {method} --step 0.01 --until 10 --out {out}")).ok();
+    }
+    folder.run("report a b --out both.html").ok();
+    check(&shown(&chromium, &folder, "both.html", 1280), 2, 2);
+}
+
+#[test]
+fn a_sweep_and_a_comparison_are_drawn() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    folder.run("sweep models/planar-pendulum.holo --trajectories 300 --vary g=0.5+i/N --until 5 --out sweep").ok();
+    folder.run("compare models/spherical-pendulum.holo --method euler,rk4 --step 0.02,0.01 --until 2 --out cmp").ok();
+    folder.run("report sweep").ok();
+    folder.run("report cmp").ok();
+    check(&shown(&chromium, &folder, "sweep/report.html", 1280), 3, 0);
+    check(&shown(&chromium, &folder, "cmp/report.html", 500), 2, 0);
+}
+
+#[test]
+fn a_report_is_made_of_results_only() {
+    let folder = Folder::new();
+    folder.run("report nowhere").refused(&["nowhere is not a stored run", "there is no such folder"]);
+    folder.run("report models").refused(&["it holds no zarr.json"]);
+    let answer = folder.run("run models/kepler.holo --until 10 --record x --out few").ok();
+    assert!(answer.stdout.contains("kepler"));
+    // What was not recorded is left out.
+    let answer = folder.run("report few --json").ok();
+    assert_eq!(answer.json()["out"], "few/report.html");
+    let html = fs::read_to_string(folder.path("few/report.html")).unwrap();
+    assert!(html.contains("--record x"), "the command that makes the run again");
+}

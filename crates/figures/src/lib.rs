@@ -1,0 +1,15 @@
+//! Figures and pages of plain numbers: charts, motions and tables, as one HTML file or as a figure for a paper.
+//!
+//! It knows no models and no runs. A [`Page`] is a list of [`Panel`]s, whoever fills them; it opens from disk, without a
+//! network, and holds everything it shows.
+
+mod chart;
+mod decimation;
+mod motion;
+pub mod numbers;
+mod page;
+
+pub use chart::{Axis, Chart, Curve, Level, Style};
+pub use decimation::Extremes;
+pub use motion::Motion;
+pub use page::{Page, Panel, Preset, Samples, Section, Table};

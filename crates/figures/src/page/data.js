@@ -1,0 +1,55 @@
+"use strict";
+// Numbers of the page, and plotly.js: both are compressed.
+
+async function unpack(id) {
+  const text = document.getElementById(id).textContent;
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// An array by what stands for it: [kind, first byte, count], and of places also [..., least, step].
+function numbers(buffer, [kind, start, count, least, step]) {
+  if (kind === "f8") return new Float64Array(buffer, start, count);
+  if (kind === "f4") return new Float32Array(buffer, start, count);
+  const steps = new Uint16Array(buffer, start, count);
+  return Float32Array.from(steps, (k) => (k === 65535 ? NaN : least + step * k));
+}
+
+// The place in ascending times: the last one not after t, and how far t is on the way to the next.
+function locate(times, t) {
+  let low = 0, high = times.length - 1;
+  if (!(t > times[0])) return [0, 0];
+  if (t >= times[high]) return [high, 0];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= t) low = middle; else high = middle;
+  }
+  return [low, (t - times[low]) / (times[high] - times[low])];
+}
+
+function short(x) {
+  if (!Number.isFinite(x)) return "–";
+  const size = Math.abs(x);
+  if (x !== 0 && (size < 1e-3 || size >= 1e5)) return x.toExponential(2).replace("e+", "e").replace("-", "−").replace("e-", "e−");
+  return String(Number(x.toPrecision(5))).replace("-", "−");
+}
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") made.textContent = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child));
+  return made;
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+const COLOURS = 8;
+function curveColour(k) {
+  return colour(`--c${k % COLOURS}`);
+}

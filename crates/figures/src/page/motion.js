@@ -1,0 +1,259 @@
+// Numbers of an array from `first` on, between two frames of so many numbers each: by the cubic through the frames around
+// (Catmull, Rom), as a polygon would show its corners.
+function cubic(array, width, first, frame, share, out) {
+  const at = frame * width + first;
+  if (!(share > 0)) { for (let c = 0; c < out.length; c++) out[c] = array[at + c]; return out; }
+  const before = frame > 0 ? at - width : at, next = at + width, after = next + width < array.length ? next + width : next, s = share;
+  for (let c = 0; c < out.length; c++) {
+    const p = array[before + c], q = array[at + c], u = array[next + c], v = array[after + c];
+    out[c] = q + 0.5 * s * (u - p + s * (2 * p - 5 * q + 4 * u - v + s * (3 * (q - u) + v - p)));
+  }
+  return out;
+}
+
+// The motion on a canvas: points, sticks and rigid bodies, seen from a place that can be turned.
+
+class MotionView {
+  constructor(canvas, motion, colours) {
+    Object.assign(this, { canvas, motion, first: colours, turn: -0.9, tilt: 0.35, zoom: 1, shift: [0, 0], t: motion.times[0], trail: true });
+    this.points = motion.moving + motion.fixed.length;
+    this.measure();
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(canvas);
+  }
+
+  // The box of all positions.
+  measure() {
+    const { positions, fixed, bodies, dimension } = this.motion;
+    const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+    const take = (x, axis) => { if (Number.isFinite(x)) { low[axis] = Math.min(low[axis], x); high[axis] = Math.max(high[axis], x); } };
+    positions.forEach((x, k) => take(x, k % 3));
+    fixed.forEach((point) => point.forEach(take));
+    if (!(low[0] <= high[0])) { low.fill(-1); high.fill(1); }
+    this.middle = low.map((x, k) => (x + high[k]) / 2);
+    this.sides = low.map((x, k) => high[k] - x);
+    // Seen from the side that a motion in space turns to, its diagonal has to fit.
+    const diagonal = Math.hypot(...this.sides);
+    this.radius = (dimension === 3 ? diagonal / 2 : 0) || Math.max(...this.sides) / 2 || 1;
+    if (bodies && !this.motion.moving) { this.middle = [0, 0, 0]; this.radius = 1.45; }
+    this.low = low;
+  }
+
+  listen() {
+    const canvas = this.canvas, held = new Map();
+    let spread = 0;
+    canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); held.set(event.pointerId, [event.clientX, event.clientY]); spread = 0; });
+    canvas.addEventListener("pointermove", (event) => {
+      const before = held.get(event.pointerId);
+      if (!before) return;
+      const [dx, dy] = [event.clientX - before[0], event.clientY - before[1]];
+      held.set(event.pointerId, [event.clientX, event.clientY]);
+      if (held.size === 2) {
+        const [a, b] = [...held.values()], now = Math.hypot(a[0] - b[0], a[1] - b[1]);
+        if (spread) this.scale(now / spread);
+        spread = now;
+      } else if (this.motion.dimension === 3 && !event.shiftKey) this.rotate(dx * 0.008, dy * 0.008);
+      else { this.shift[0] += dx; this.shift[1] += dy; this.draw(); }
+    });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => held.delete(event.pointerId));
+    canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.scale(Math.exp(-event.deltaY * 0.0015)); }, { passive: false });
+    canvas.addEventListener("dblclick", () => this.reset());
+    canvas.addEventListener("keydown", (event) => {
+      const step = 0.12, act = {
+        ArrowLeft: () => this.rotate(-step, 0), ArrowRight: () => this.rotate(step, 0), ArrowUp: () => this.rotate(0, step), ArrowDown: () => this.rotate(0, -step),
+        "+": () => this.scale(1.2), "=": () => this.scale(1.2), "-": () => this.scale(1 / 1.2), 0: () => this.reset(),
+      }[event.key];
+      if (act) { event.preventDefault(); event.stopPropagation(); act(); }
+    });
+  }
+
+  rotate(turn, tilt) {
+    if (this.motion.dimension !== 3) { this.shift[0] -= turn * 200; this.shift[1] += tilt * 200; }
+    else { this.turn += turn; this.tilt = Math.max(-1.57, Math.min(1.57, this.tilt + tilt)); }
+    this.draw();
+  }
+  scale(factor) { this.zoom = Math.max(0.1, Math.min(50, this.zoom * factor)); this.draw(); }
+  reset() { this.zoom = 1; this.shift = [0, 0]; this.turn = -0.9; this.tilt = 0.35; this.draw(); }
+  at(t) { this.t = t; this.draw(); }
+
+  // The camera: a point of space to pixels right, pixels down, and depth towards the eye.
+  camera(width, height) {
+    const { middle, dimension, turn, tilt, zoom, shift } = this, flat = this.motion.dimension === 2;
+    const margin = flat ? 0.86 : 1.12, size = flat
+      ? Math.min(width / (this.sides[0] || this.radius * 2), height / (this.sides[1] || this.radius * 2)) * margin * zoom
+      : (Math.min(width, height) / 2 / this.radius) * margin * zoom;
+    const [ct, st, cu, su] = [Math.cos(tilt), Math.sin(tilt), Math.cos(turn), Math.sin(turn)];
+    return {
+      size,
+      see: (x, y, z) => {
+        x -= middle[0]; y -= middle[1]; z -= middle[2];
+        if (flat) return [width / 2 + shift[0] + x * size, height / 2 + shift[1] - y * size, 0];
+        const right = cu * x + su * y, away = -su * x + cu * y;
+        return [width / 2 + shift[0] + right * size, height / 2 + shift[1] - (ct * z + st * away) * size, -ct * away + st * z];
+      },
+    };
+  }
+
+  // Position of a point in a frame, or between two.
+  point(k, frame, share, out) {
+    const { positions, moving, fixed } = this.motion;
+    if (k >= moving) { [out[0], out[1], out[2]] = fixed[k - moving]; return out; }
+    return cubic(positions, 3 * moving, 3 * k, frame, share, out);
+  }
+
+  draw() {
+    const { canvas, motion } = this, ratio = window.devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = canvas.clientHeight;
+    if (!width || !height) return;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) { canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio); }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const ink = { soft: colour("--soft"), line: colour("--line"), ink: colour("--ink"), card: colour("--card"), grid: colour("--grid") };
+    const colours = Array.from({ length: COLOURS }, (_, k) => curveColour(this.first + k));
+    const { see, size } = this.camera(width, height), [frame, share] = locate(motion.times, this.t);
+    this.ground(pen, see, ink);
+    if (this.trail) this.trails(pen, see, frame, colours);
+    const seen = new Float32Array(3 * this.points), place = [0, 0, 0];
+    for (let k = 0; k < this.points; k++) {
+      this.point(k, frame, share, place);
+      seen.set(see(place[0], place[1], place[2]), 3 * k);
+    }
+    const ball = this.ball(width, height, size);
+    // Far things first.
+    const order = [], many = this.points > 600;
+    motion.sticks.forEach(([a, b], k) => order.push([Math.min(seen[3 * a + 2], seen[3 * b + 2]) - 1e-6, 0, k]));
+    for (let k = 0; k < this.points; k++) order.push([seen[3 * k + 2], 1, k]);
+    if (!(many && motion.dimension === 2)) order.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    pen.lineCap = "round";
+    if (motion.string) this.string(pen, seen, ink);
+    for (const [, kind, k] of order) {
+      if (kind === 0) {
+        const [a, b] = motion.sticks[k];
+        pen.strokeStyle = ink.soft;
+        pen.lineWidth = Math.max(1, ball * 0.42);
+        pen.beginPath(); pen.moveTo(seen[3 * a], seen[3 * a + 1]); pen.lineTo(seen[3 * b], seen[3 * b + 1]); pen.stroke();
+      } else this.sphere(pen, seen[3 * k], seen[3 * k + 1], k, ball, colours, ink, many);
+    }
+    this.solids(pen, see, frame, share, colours, ink);
+  }
+
+  // Radius of a point in pixels: smaller where there are many.
+  ball(width, height, size) {
+    const sticks = this.motion.sticks.length ? this.stickLength() * size * 0.24 : this.motion.string ? size * 0.32 : Infinity;
+    return Math.max(1.2, Math.min(11, sticks, (Math.min(width, height) * 0.5) / Math.sqrt(this.points + 8)));
+  }
+
+  stickLength() {
+    if (this.length) return this.length;
+    const a = [0, 0, 0], b = [0, 0, 0];
+    const lengths = this.motion.sticks.map(([i, j]) => { this.point(i, 0, 0, a); this.point(j, 0, 0, b); return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); });
+    lengths.sort((x, y) => x - y);
+    return (this.length = lengths[lengths.length >> 1] || 1);
+  }
+
+  sphere(pen, x, y, k, ball, colours, ink, many) {
+    if (!Number.isFinite(x)) return;
+    const fixed = k >= this.motion.moving;
+    const kind = this.motion.kinds.length ? this.motion.kinds[k] : this.motion.moving <= COLOURS ? k : 0;
+    const paint = fixed ? ink.soft : colours[kind % COLOURS], radius = fixed ? ball * 0.62 : this.motion.kinds.length && kind ? ball * 0.72 : ball;
+    pen.beginPath();
+    if (fixed) { pen.rect(x - radius, y - radius, 2 * radius, 2 * radius); pen.fillStyle = paint; pen.fill(); return; }
+    pen.arc(x, y, radius, 0, 7);
+    pen.fillStyle = paint;
+    pen.fill();
+    if (many || radius < 3) return;
+    const light = pen.createRadialGradient(x - radius * 0.4, y - radius * 0.4, radius * 0.1, x, y, radius);
+    light.addColorStop(0, "rgba(255,255,255,0.65)"); light.addColorStop(0.5, "rgba(255,255,255,0.05)"); light.addColorStop(1, "rgba(0,0,0,0.28)");
+    pen.fillStyle = light;
+    pen.fill();
+  }
+
+  string(pen, seen, ink) {
+    pen.strokeStyle = ink.soft; pen.lineWidth = 1.2; pen.beginPath();
+    for (let k = 0; k < this.motion.moving; k++) pen[k ? "lineTo" : "moveTo"](seen[3 * k], seen[3 * k + 1]);
+    pen.stroke();
+  }
+
+  // Axes of the plane, or a ground below a motion in space.
+  ground(pen, see, ink) {
+    pen.strokeStyle = ink.grid; pen.lineWidth = 1;
+    const line = (a, b) => { const p = see(...a), q = see(...b); pen.beginPath(); pen.moveTo(p[0], p[1]); pen.lineTo(q[0], q[1]); pen.stroke(); };
+    const { middle, radius } = this, r = radius * 0.95;
+    if (this.motion.dimension === 2) {
+      const far = radius * 40;
+      line([-far, 0, 0], [far, 0, 0]); line([0, -far, 0], [0, far, 0]);
+      return;
+    }
+    const base = this.motion.moving ? this.low[2] - 0.04 * radius : -radius * 0.9;
+    const [cx, cy] = middle;
+    for (let k = -4; k <= 4; k++) { const s = (k / 4) * r; line([cx + s, cy - r, base], [cx + s, cy + r, base]); line([cx - r, cy + s, base], [cx + r, cy + s, base]); }
+    const corner = [cx - r, cy - r, base], length = 0.28 * r;
+    pen.font = "12px system-ui, sans-serif"; pen.fillStyle = ink.soft; pen.strokeStyle = ink.soft;
+    ["x", "y", "z"].forEach((name, axis) => {
+      const end = corner.slice(); end[axis] += length; line(corner, end);
+      end[axis] += 0.06 * r; const p = see(...end); pen.fillText(name, p[0] - 4, p[1] + 4);
+    });
+  }
+
+  // Where points came from: of all if there are few, else of the last one.
+  trails(pen, see, frame, colours) {
+    const { motion } = this, whole = motion.moving <= 6, all = whole ? [...Array(motion.moving).keys()] : motion.moving <= 400 && !motion.kinds.length && !motion.string ? [motion.moving - 1] : [];
+    const length = Math.min(frame, 500), fine = 4, place = [0, 0, 0];
+    for (const k of all) {
+      pen.strokeStyle = colours[(motion.kinds.length ? motion.kinds[k] : motion.moving <= COLOURS ? k : 1) % COLOURS];
+      pen.lineWidth = 1.6;
+      const pieces = 24;
+      for (let piece = 0; piece < pieces; piece++) {
+        const from = frame - length + Math.floor((length * piece) / pieces), to = frame - length + Math.floor((length * (piece + 1)) / pieces);
+        if (to <= from) continue;
+        pen.globalAlpha = 0.06 + (0.7 * (piece + 1)) / pieces;
+        pen.beginPath();
+        for (let f = from; f <= to; f += 1 / fine) { this.point(k, Math.floor(f), f - Math.floor(f), place); const p = see(place[0], place[1], place[2]); pen[f === from ? "moveTo" : "lineTo"](p[0], p[1]); }
+        pen.stroke();
+      }
+      pen.globalAlpha = 1;
+    }
+    for (let body = 0; body < motion.bodies && body < 3; body++) {
+      pen.strokeStyle = colours[2]; pen.lineWidth = 1.4;
+      const r = new Array(9), tip = (g) => { cubic(motion.rotations, 9 * motion.bodies, 9 * body, Math.floor(g), g - Math.floor(g), r); return see(1.25 * r[2], 1.25 * r[5], 1.25 * r[8]); };
+      for (let f = frame - length + 1 / fine; f <= frame; f += 1 / fine) {
+        const a = tip(f - 1 / fine), b = tip(f);
+        pen.globalAlpha = 0.08 + 0.6 * (1 - (frame - f) / (length + 1));
+        pen.beginPath(); pen.moveTo(a[0], a[1]); pen.lineTo(b[0], b[1]); pen.stroke();
+      }
+      pen.globalAlpha = 1;
+    }
+  }
+
+  // Boxes with the axes of their bodies.
+  solids(pen, see, frame, share, colours, ink) {
+    const { rotations, bodies } = this.motion;
+    const half = [0.62, 0.42, 0.8];
+    for (let body = 0; body < bodies; body++) {
+      const r = cubic(rotations, 9 * bodies, 9 * body, frame, share, new Array(9));
+      const corner = (u) => see(r[0] * u[0] + r[1] * u[1] + r[2] * u[2], r[3] * u[0] + r[4] * u[1] + r[5] * u[2], r[6] * u[0] + r[7] * u[1] + r[8] * u[2]);
+      const faces = [];
+      for (let axis = 0; axis < 3; axis++) {
+        for (const side of [-1, 1]) {
+          const [b, c] = [(axis + 1) % 3, (axis + 2) % 3];
+          const corners = [[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([p, q]) => { const u = [0, 0, 0]; u[axis] = side * half[axis]; u[b] = p * half[b]; u[c] = q * half[c]; return corner(u); });
+          faces.push([corners.reduce((sum, p) => sum + p[2], 0), corners, axis]);
+        }
+      }
+      const axes = [0, 1, 2].map((axis) => { const u = [0, 0, 0]; u[axis] = 1.25; const p = corner(u); return [p[2] > 0 ? 99 : -99, p, axis]; });
+      const origin = see(0, 0, 0);
+      for (const [depth, what, axis] of [...faces, ...axes].sort((a, b) => a[0] - b[0])) {
+        pen.strokeStyle = colours[axis]; pen.lineWidth = 2.5;
+        pen.beginPath();
+        if (Math.abs(depth) === 99) {
+          pen.moveTo(origin[0], origin[1]); pen.lineTo(what[0], what[1]); pen.stroke();
+          pen.fillStyle = colours[axis]; pen.font = "600 12px system-ui, sans-serif"; pen.fillText(String(axis + 1), what[0] + 5, what[1] + 4);
+          continue;
+        }
+        what.forEach((p, k) => pen[k ? "lineTo" : "moveTo"](p[0], p[1]));
+        pen.closePath(); pen.globalAlpha = 0.62; pen.fillStyle = colours[axis]; pen.fill(); pen.globalAlpha = 1; pen.strokeStyle = ink.card; pen.lineWidth = 1; pen.stroke();
+      }
+    }
+  }
+}

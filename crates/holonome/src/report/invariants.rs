@@ -1,0 +1,254 @@
+//! Invariants as a stored summary tells them, their charts and their tables.
+
+use super::sampled;
+use crate::error::Error;
+use crate::store::StoredRun;
+use holonome_figures::numbers::{count, number, small};
+use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
+use serde_json::{Map, Value};
+
+/// Half the distance of 1 from its neighbour, doubled: what cannot be told from 0 beside terms of size 1.
+const ROUND_OFF: f64 = f64::EPSILON;
+
+/// Points of a curve of drifts: two for each pixel of a wide panel.
+const POINTS: usize = 2400;
+
+/// An invariant of a run, or of an ensemble.
+#[derive(Clone, Debug)]
+pub(super) struct Invariant {
+    /// Its name among the options: `H`, `rod`, `rod.hidden`.
+    pub key: String,
+    /// The same in words.
+    pub label: String,
+    /// The array of its deviations.
+    pub array: String,
+    /// Its value at the start.
+    pub initial: Option<Value>,
+    /// Deviations at the end and at most.
+    pub last: f64,
+    pub max: f64,
+    /// The same over the terms that cancel.
+    pub relative: Option<(f64, f64)>,
+}
+
+impl Invariant {
+    /// Size of the terms that cancel.
+    pub fn terms(&self) -> Option<f64> {
+        let (_, relative) = self.relative.filter(|(_, max)| *max > 0.0)?;
+        Some(self.max / relative)
+    }
+}
+
+/// The invariants of a summary's `drift`, energies first.
+pub(super) fn invariants(drift: &Value) -> Vec<Invariant> {
+    let mut all = Vec::new();
+    let mut add = |key: String, label: String, array: String, entry: &Value| {
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        let relative = entry["relative"].as_object().map(|r| (number(&r["final"]), number(&r["max"])));
+        let initial = entry.get("initial").cloned();
+        let held = if entry["held"] == false { " (varies, not held)" } else { "" };
+        let (last, max) = (number(&entry["final"]), number(&entry["max"]));
+        all.push(Invariant { key, label: format!("{label}{held}"), array, initial, last, max, relative });
+    };
+    for (key, name, label) in [
+        ("hamiltonian", "H", "energy H"),
+        ("penalised_hamiltonian", "H_penalised", "H with the penalty"),
+        ("modified_energy", "modified_energy", "modified energy"),
+    ] {
+        if drift[key].is_object() {
+            add(name.to_string(), label.to_string(), format!("drift.{name}"), &drift[key]);
+        }
+    }
+    let none = Map::new();
+    for (group, array, ending, word) in [
+        ("integrals", "drift", "", "integral"),
+        ("constraints", "residual", "", "constraint"),
+        ("hidden", "residual", ".hidden", "hidden constraint"),
+    ] {
+        for (name, entry) in drift[group].as_object().unwrap_or(&none) {
+            let key = format!("{name}{ending}");
+            add(key.clone(), format!("{word} {name}"), format!("{array}.{key}"), entry);
+        }
+    }
+    all
+}
+
+/// A run whose drifts are drawn.
+pub(super) struct Source<'r> {
+    pub name: &'r str,
+    pub run: &'r StoredRun,
+    pub times: &'r [f64],
+    pub invariants: &'r [Invariant],
+}
+
+/// Charts of the drifts of runs: of one run all invariants in one, of several one chart for each invariant.
+pub(super) fn charts(runs: &[Source]) -> Result<Vec<(String, Chart)>, Error> {
+    let mut charts = Vec::new();
+    match runs {
+        [run] => {
+            for relative in [false, true] {
+                let mut chart = empty(
+                    if relative { "Drift over the terms that cancel" } else { "Drift of the invariants" },
+                    relative,
+                );
+                for (colour, invariant) in run.invariants.iter().enumerate() {
+                    draw(&mut chart, run, invariant, &invariant.key, colour, relative)?;
+                }
+                finish(&mut chart, run.invariants.iter());
+                charts.push((if relative { "relative" } else { "absolute" }.to_string(), chart));
+            }
+        }
+        runs => {
+            let mut keys: Vec<&str> = Vec::new();
+            for invariant in runs.iter().flat_map(|run| run.invariants) {
+                if !keys.contains(&invariant.key.as_str()) {
+                    keys.push(&invariant.key);
+                }
+            }
+            for key in keys {
+                let of = |run: &Source<'_>| run.invariants.iter().position(|invariant| invariant.key == key);
+                let mut chart = empty(&format!("Drift of {key}"), false);
+                for (colour, run) in runs.iter().enumerate() {
+                    if let Some(k) = of(run) {
+                        draw(&mut chart, run, &run.invariants[k], run.name, colour, false)?;
+                    }
+                }
+                // The runs differ little in the size of their terms.
+                chart.levels.truncate(1);
+                finish(&mut chart, std::iter::empty());
+                charts.push((key.to_string(), chart));
+            }
+        }
+    }
+    charts.retain(|(_, chart)| !chart.curves.is_empty());
+    Ok(charts)
+}
+
+fn empty(title: &str, relative: bool) -> Chart {
+    let label = if relative { "|drift| / terms" } else { "|drift|" };
+    Chart { title: title.to_string(), x: Axis::time(), y: Axis::log(label), ..Chart::default() }
+}
+
+/// Adds the samples, and their largest so far.
+fn draw(
+    chart: &mut Chart,
+    run: &Source,
+    invariant: &Invariant,
+    name: &str,
+    colour: usize,
+    relative: bool,
+) -> Result<(), Error> {
+    let scale = match (relative, invariant.terms()) {
+        (false, _) => 1.0,
+        (true, Some(terms)) => 1.0 / terms,
+        // Nothing drifted, or what it is small against is not known.
+        (true, None) => return Ok(()),
+    };
+    if run.run.arrays().iter().all(|array| array.name != invariant.array) {
+        return Ok(());
+    }
+    let (x, y) = sampled::curve(run.run, run.times, &invariant.array, POINTS)?;
+    let y: Vec<f64> = y.into_iter().map(|drift| drift.abs() * scale).collect();
+    let (mut largest, mut steps) = (0.0f64, (Vec::new(), Vec::new()));
+    for (k, (&t, &drift)) in x.iter().zip(&y).enumerate() {
+        let grows = drift > largest;
+        if grows {
+            // A staircase: the old height until now.
+            steps.0.push(t);
+            steps.1.push(largest);
+            largest = drift;
+        }
+        if grows || k + 1 == x.len() {
+            steps.0.push(t);
+            steps.1.push(largest);
+        }
+    }
+    let floor = if relative { Some(ROUND_OFF) } else { invariant.terms().map(|terms| ROUND_OFF * terms) };
+    chart.curves.push(Curve { name: name.to_string(), colour, x, y, style: Style::Faint, bounds: Vec::new() });
+    chart.curves.push(Curve {
+        name: name.to_string(),
+        colour,
+        x: steps.0,
+        y: steps.1,
+        style: Style::Line,
+        bounds: Vec::new(),
+    });
+    let level = floor.map(|y| Level { name: "round-off".to_string(), y, colour: (!relative).then_some(colour) });
+    match level {
+        // Floors that cannot be told apart are one.
+        Some(level) if chart.levels.iter().all(|known| (known.y / level.y).log10().abs() > 0.5) => {
+            chart.levels.push(level)
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>) {
+    let largest: Vec<String> = invariants.map(|i| format!("{} {}", i.key, small(i.max))).collect();
+    let all =
+        if largest.is_empty() { String::new() } else { format!("Largest over all steps: {}. ", largest.join(", ")) };
+    chart.note = format!("{all}Thick: largest so far, thin: samples; nothing is drawn where a drift is exactly 0.");
+    chart.levels.iter_mut().skip(1).for_each(|level| level.name.clear());
+}
+
+/// The drifts of one run or ensemble.
+pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
+    let with_initial = invariants.iter().any(|invariant| invariant.initial.is_some());
+    let mut head = vec!["invariant", "initial", "final drift", "relative", "largest", "relative"];
+    let mut rows = Vec::new();
+    for i in invariants {
+        let relative = |of: fn((f64, f64)) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
+        let initial = i.initial.as_ref().map_or(String::new(), shown);
+        rows.push(vec![i.label.clone(), initial, small(i.last), relative(|r| r.0), small(i.max), relative(|r| r.1)]);
+    }
+    if !with_initial {
+        head.remove(1);
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
+    rows.insert(0, head.into_iter().map(String::from).collect());
+    (rows.len() > 1).then(|| Table {
+        title: "Drift of every invariant".to_string(),
+        rows,
+        note: "Largest over all accepted steps and samples; relative: over the size of the terms that cancel."
+            .to_string(),
+    })
+}
+
+/// A value as a cell.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(list) if list.len() > 4 => format!("{} numbers", list.len()),
+        Value::Array(list) => format!("({})", list.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        other => other.as_f64().map_or_else(|| other.to_string(), number),
+    }
+}
+
+/// What costs are called, in the order of a summary.
+const COSTS: [(&str, &str); 6] = [
+    ("field", "field evaluations"),
+    ("gradient", "force evaluations"),
+    ("hessian", "Hessians"),
+    ("linear_solves", "linear solves"),
+    ("newton_iterations", "Newton iterations"),
+    ("rejected", "rejected steps"),
+];
+
+/// The costs of one or several runs, those that none of them has left out.
+pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = |name: &str, of: &dyn Fn(&Value) -> Option<String>| {
+        let cells: Vec<Option<String>> = summaries.iter().map(|summary| of(summary)).collect();
+        if cells.iter().any(Option::is_some) {
+            rows.push(
+                std::iter::once(name.to_string()).chain(cells.into_iter().map(Option::unwrap_or_default)).collect(),
+            );
+        }
+    };
+    row("steps", &|summary| summary["steps"].as_u64().map(count));
+    for (key, name) in COSTS {
+        row(name, &|summary| summary["cost"][key].as_u64().filter(|n| *n > 0).map(count));
+    }
+    row("seconds", &|summary| summary["cost"]["wall_seconds"].as_f64().map(|seconds| format!("{seconds:.3}")));
+    rows
+}

@@ -1,0 +1,140 @@
+//! Pages that show runs, ensembles and comparisons: what `holonome report` writes.
+//!
+//! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of panels, so that the page of
+//! several results is made of the panels of each.
+
+mod command;
+mod comparison;
+mod invariants;
+mod run;
+mod sampled;
+mod scene;
+mod sweep;
+
+use crate::error::Error;
+use crate::store::{Status, StoreError, StoredRun};
+use holonome_figures::{Page, Section};
+use run::Shown;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+pub use holonome_figures as figures;
+
+/// Numbers that the tables of a page hold, all together, and those of its motions: with these it stays below 6 MB.
+const NUMBERS: usize = 200_000;
+const PLACES: usize = 900_000;
+
+/// Seconds between two looks at a run that goes on.
+const RELOAD: u32 = 3;
+
+/// What a folder holds.
+pub enum Stored {
+    /// A run.
+    Run(StoredRun),
+    /// An ensemble.
+    Sweep(StoredRun),
+    /// A comparison: the object in its `compare.json`.
+    Comparison(Value),
+}
+
+impl Stored {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// When it holds neither a run nor a comparison, or is damaged.
+    pub fn open(path: &Path) -> Result<Stored, Error> {
+        let comparison = path.join("compare.json");
+        if comparison.is_file() {
+            let text =
+                fs::read_to_string(&comparison).map_err(|error| Error::store(StoreError::read(&comparison, error)))?;
+            let damaged = |error| {
+                Error::store(StoreError::damaged(&comparison, format!("it is not what `compare` writes: {error}")))
+            };
+            return serde_json::from_str(&text).map(Stored::Comparison).map_err(damaged);
+        }
+        let run = StoredRun::open(path).map_err(Error::store)?;
+        Ok(if run.trajectories().is_some() { Stored::Sweep(run) } else { Stored::Run(run) })
+    }
+
+    /// Whether it is being written.
+    pub fn is_running(&self) -> bool {
+        matches!(self, Stored::Run(run) | Stored::Sweep(run) if run.status() == Status::Running)
+    }
+}
+
+/// A page of what the folders hold: runs side by side, then ensembles, then comparisons. With `live` it is read again
+/// every few seconds.
+///
+/// # Errors
+/// When a folder holds no result, or is damaged.
+pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
+    let (mut runs, mut sections, mut warnings, mut titles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut facts = Vec::new();
+    let several = paths.len() > 1;
+    for path in paths {
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let mut of_one = match Stored::open(path)? {
+            Stored::Run(run) => {
+                runs.push((name, run));
+                continue;
+            }
+            Stored::Sweep(run) => sweep::page(&run, NUMBERS / paths.len())?,
+            Stored::Comparison(value) => comparison::page(&value),
+        };
+        if several {
+            of_one.sections.iter_mut().filter(|section| section.title.is_empty()).for_each(|section| {
+                section.title = format!("{}: {name}", of_one.title);
+            });
+        }
+        titles.push(of_one.title);
+        sections.extend(of_one.sections);
+        warnings.extend(of_one.warnings);
+        facts.extend(of_one.facts);
+    }
+    if !runs.is_empty() {
+        let share = paths.len();
+        let shown = runs
+            .into_iter()
+            .map(|(name, run)| Shown::read(name, run, NUMBERS / share, PLACES / share))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let page = run::page(&shown)?;
+        sections.splice(0..0, page.sections);
+        warnings.splice(0..0, page.warnings);
+        facts.splice(0..0, page.facts);
+        titles.insert(0, page.title);
+    }
+    titles.dedup();
+    Ok(Page {
+        title: titles.join(" · "),
+        facts: if several { Vec::new() } else { facts },
+        warnings,
+        sections,
+        reload: live.then_some(RELOAD),
+        made_by: made_by(),
+    })
+}
+
+/// Writes a page to a file, which appears, or is replaced, when it is complete.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
+    crate::store::replace(path, page.to_html().as_bytes()).map_err(Error::store)
+}
+
+/// The program and the processor that made a page.
+fn made_by() -> String {
+    let processor = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    });
+    let machine = processor.unwrap_or_else(|| std::env::consts::ARCH.to_string());
+    format!("Made by holonome {} on {machine}.", env!("CARGO_PKG_VERSION"))
+}
+
+/// A section without a title of its own.
+fn section(panels: Vec<holonome_figures::Panel>) -> Section {
+    Section { title: String::new(), panels }
+}

@@ -1,0 +1,289 @@
+//! Runs, one or several side by side.
+
+use super::command::command;
+use super::invariants::{self, Invariant, Source, charts, cost_rows, drift_table};
+use super::sampled;
+use super::scene::Scene;
+use super::section;
+use crate::check::Report as Check;
+use crate::error::Error;
+use crate::simulation::stored_problem;
+use crate::store::{Status, StoredRun};
+use holonome_figures::numbers::{count, exact, number, small};
+use holonome_figures::{Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table};
+use serde_json::Value;
+
+/// Multipliers that are drawn at most.
+const MULTIPLIERS: usize = 12;
+
+/// What is shown of a run.
+pub(super) struct Shown {
+    name: String,
+    run: StoredRun,
+    times: Vec<f64>,
+    invariants: Vec<Invariant>,
+    samples: Samples,
+    motion: Option<Motion>,
+    /// What the engine derived of the model; or why that is not known.
+    derived: Result<String, String>,
+}
+
+impl Shown {
+    /// Reads a run of which about so many numbers of samples and of positions are to be shown.
+    ///
+    /// # Errors
+    /// When the run is damaged.
+    pub fn read(name: String, run: StoredRun, numbers: usize, places: usize) -> Result<Shown, Error> {
+        let times = run.times().map_err(Error::store)?;
+        let samples = sampled::samples(&run, &name, numbers)?;
+        let invariants = invariants::invariants(&run.summary()["drift"]);
+        let problem = stored_problem(run.path(), run.attributes());
+        let (motion, derived) = match problem {
+            Ok((problem, _)) => {
+                let motion = match Scene::of(&problem) {
+                    Some(scene) => scene.motion(&run, &times, places)?,
+                    None => None,
+                };
+                (motion, Ok(Check::new(&problem).to_long_text()))
+            }
+            Err(error) => (None, Err(error.to_string())),
+        };
+        Ok(Shown { name, run, times, invariants, samples, motion, derived })
+    }
+
+    fn attribute(&self, key: &str) -> &str {
+        self.run.attributes().get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// The page of some runs.
+pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
+    let mut titles: Vec<String> = Vec::new();
+    for run in runs {
+        let title = match runs.len() {
+            1 => format!("{} by {}", run.attribute("model"), run.attribute("method")),
+            _ => run.attribute("model").to_string(),
+        };
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    let mut page = Page { title: titles.join(", "), ..Page::default() };
+    for run in runs {
+        let prefix = if runs.len() > 1 { format!("{}: ", run.name) } else { String::new() };
+        page.warnings.extend(warnings(run).into_iter().map(|warning| format!("{prefix}{warning}")));
+    }
+    if let [run] = runs {
+        page.facts = facts(run);
+    }
+    let motion = |run: &Shown| {
+        let name = if runs.len() > 1 { run.name.clone() } else { "Motion".to_string() };
+        run.motion.clone().map(|motion| Panel::Motion(Motion { name, ..motion }))
+    };
+    let mut first: Vec<Panel> = runs.iter().filter_map(motion).collect();
+    let sources: Vec<Source> = runs
+        .iter()
+        .map(|run| Source { name: &run.name, run: &run.run, times: &run.times, invariants: &run.invariants })
+        .collect();
+    let drifts = charts(&sources)?;
+    if !drifts.is_empty() {
+        first.push(Panel::Charts(drifts));
+    }
+    let samples: Vec<Samples> = runs.iter().map(|run| run.samples.clone()).collect();
+    if samples.iter().any(|samples| samples.columns.len() > 1) {
+        let presets = presets(&runs[0]);
+        first.push(Panel::Explorer(samples, presets));
+    }
+    for run in runs {
+        let title = if runs.len() > 1 { format!("Multipliers of {}", run.name) } else { "Multipliers".to_string() };
+        first.extend(multipliers(run, title).map(|chart| Panel::Charts(vec![(String::new(), chart)])));
+    }
+    page.sections.push(section(first));
+    page.sections.push(section(tables(runs)));
+    page.sections.extend(texts(runs));
+    Ok(page)
+}
+
+fn warnings(run: &Shown) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let stood = |what: &str| {
+        let t = run
+            .times
+            .get(run.run.samples().saturating_sub(1))
+            .map_or(String::new(), |t| format!(" at t = {}", exact(*t)));
+        format!("{what}{t}: {} of {} samples are there", run.run.samples(), run.run.samples_planned())
+    };
+    match run.run.status() {
+        Status::Finished => {}
+        Status::Running => all.push(stood("This run is not at its end; it stands")),
+        Status::Interrupted => all.push(stood("This run was interrupted")),
+        Status::Failed => {
+            let message = run.run.summary()["error"]["message"].as_str().unwrap_or("see its status");
+            all.push(format!("{}: {message}", stood("This run failed")));
+        }
+    }
+    if let Some(list) = run.run.summary()["warnings"].as_array() {
+        all.extend(list.iter().filter_map(Value::as_str).map(str::to_string));
+    }
+    if let Err(reason) = &run.derived {
+        all.push(format!("The motion is not shown, as the model cannot be read again: {reason}"));
+    }
+    all
+}
+
+fn facts(run: &Shown) -> Vec<(String, String)> {
+    let summary = run.run.summary();
+    let mut facts: Vec<(&str, String)> = vec![("method", run.attribute("method").to_string())];
+    let options = run.run.attributes().get("options").cloned().unwrap_or_default();
+    match options["step"].as_f64() {
+        Some(step) => facts.push(("step", exact(step))),
+        None => facts.extend(options["rtol"].as_f64().map(|rtol| ("tolerance", number(rtol)))),
+    }
+    facts.extend(summary["t"].as_f64().map(|t| ("until t =", number(t))));
+    facts.extend(summary["steps"].as_u64().map(|steps| ("steps", count(steps))));
+    facts.push(("samples", count(run.run.samples() as u64)));
+    facts.extend(summary["cost"]["wall_seconds"].as_f64().map(|seconds| ("seconds", format!("{seconds:.3}"))));
+    facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+/// Axes to begin with: the orbit, the phase portrait, a section, and what was recorded, over time.
+fn presets(run: &Shown) -> Vec<Preset> {
+    let role = |wanted: &str| -> Vec<Vec<String>> {
+        let of = |array: &crate::store::ArrayLayout| {
+            (array.attributes.get("role").and_then(Value::as_str) == Some(wanted)).then(|| array.name.clone())
+        };
+        let columns = |array: String| -> Vec<String> {
+            let names = run.run.column_names(&array).unwrap_or_default();
+            names.into_iter().filter(|name| run.samples.columns.iter().any(|(column, _)| column == name)).collect()
+        };
+        run.run.arrays().iter().filter_map(of).map(columns).filter(|columns| !columns.is_empty()).collect()
+    };
+    let over = |x: &str, y: &str, what: &str| Preset {
+        name: format!("{what}: {y} over {x}"),
+        x: x.to_string(),
+        y: y.to_string(),
+        section: None,
+    };
+    let (coordinates, momenta, states) = (role("coordinate"), role("momentum"), role("state"));
+    let observables = role("observable");
+    let mut presets = Vec::new();
+    let q: Vec<&String> = coordinates.iter().flatten().collect();
+    let p: Vec<&String> = momenta.iter().flatten().collect();
+    // The plane in which most of a motion in space is seen is not known; x and y are a beginning.
+    let first = coordinates.first().map_or(&[][..], |first| &first[..]);
+    let stem = |name: &str| name.rsplit_once('.').map(|(stem, _)| stem.to_string());
+    // Of a family the last member moves most.
+    let last: Vec<&String> =
+        first.iter().filter(|name| stem(name) == first.last().and_then(|last| stem(last))).collect();
+    if let [a, b, ..] = last[..] {
+        presets.push(over(a, b, "orbit"));
+    }
+    if let (Some(q), Some(p)) = (q.first(), p.first()) {
+        presets.push(over(q, p, "phase portrait"));
+    }
+    if let ([q1, q2, ..], [_, p2, ..]) = (&q[..], &p[..]) {
+        presets.push(Preset {
+            name: format!("section: {p2} over {q2} where {q1} = 0"),
+            x: q2.to_string(),
+            y: p2.to_string(),
+            section: Some((q1.to_string(), 0.0)),
+        });
+    }
+    let x: Vec<&String> = states.iter().flatten().collect();
+    if let [a, b, ..] = x[..] {
+        presets.push(over(a, b, "states"));
+    }
+    for name in observables.iter().flatten().take(6).chain(q.iter().copied().take(3)).chain(x.iter().copied().take(3)) {
+        presets.push(over("t", name, "time"));
+    }
+    if presets.is_empty() {
+        presets.extend(run.samples.columns.get(1).map(|(name, _)| over("t", name, "time")));
+    }
+    presets
+}
+
+fn multipliers(run: &Shown, title: String) -> Option<Chart> {
+    let all = run.samples.columns.iter().filter(|(name, _)| name.starts_with("lambda."));
+    let curves: Vec<Curve> = all
+        .take(MULTIPLIERS)
+        .enumerate()
+        .map(|(colour, (name, values))| Curve {
+            name: name.clone(),
+            colour,
+            x: run.samples.columns[0].1.clone(),
+            y: values.clone(),
+            style: Style::Line,
+            bounds: Vec::new(),
+        })
+        .collect();
+    let note = "Multipliers of the constraints, the forces that hold them.".to_string();
+    (!curves.is_empty()).then(|| Chart {
+        title,
+        note,
+        x: Axis::time(),
+        y: Axis::linear("λ"),
+        curves,
+        ..Chart::default()
+    })
+}
+
+fn tables(runs: &[Shown]) -> Vec<Panel> {
+    let summaries: Vec<&Value> = runs.iter().map(|run| run.run.summary()).collect();
+    let mut tables = Vec::new();
+    if let [run] = runs {
+        tables.extend(drift_table(&run.invariants));
+        let mut rows = cost_rows(&summaries);
+        if !rows.is_empty() {
+            rows.insert(0, vec!["cost".to_string(), String::new()]);
+            tables.push(Table { title: "Cost".to_string(), rows, note: String::new() });
+        }
+    } else {
+        let head =
+            |first: &str| std::iter::once(first.to_string()).chain(runs.iter().map(|run| run.name.clone())).collect();
+        let mut keys: Vec<(&str, &str)> = Vec::new();
+        for invariant in runs.iter().flat_map(|run| &run.invariants) {
+            if !keys.iter().any(|(key, _)| *key == invariant.key) {
+                keys.push((&invariant.key, &invariant.label));
+            }
+        }
+        let mut rows: Vec<Vec<String>> = vec![head("largest drift of")];
+        for (key, label) in keys {
+            let of = |run: &Shown| run.invariants.iter().find(|i| i.key == key).map_or(String::new(), |i| small(i.max));
+            rows.push(std::iter::once(label.to_string()).chain(runs.iter().map(of)).collect());
+        }
+        rows.push(
+            std::iter::once("method".to_string())
+                .chain(runs.iter().map(|run| run.attribute("method").to_string()))
+                .collect(),
+        );
+        rows.extend(cost_rows(&summaries));
+        tables.push(Table { title: "Drifts and costs".to_string(), rows, note: String::new() });
+    }
+    tables.into_iter().map(Panel::Table).collect()
+}
+
+/// The models beside what was derived of them, and the commands that make the runs again.
+fn texts(runs: &[Shown]) -> Vec<Section> {
+    let mut panels = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
+    for run in runs {
+        let source = run.attribute("source");
+        if !known.contains(&source) {
+            known.push(source);
+            panels.push(Panel::Text { title: format!("{}.holo", run.attribute("model")), text: source.to_string() });
+            panels.extend(
+                run.derived
+                    .as_ref()
+                    .ok()
+                    .map(|text| Panel::Text { title: "What was derived".to_string(), text: text.clone() }),
+            );
+        }
+    }
+    let commands: Vec<String> = runs.iter().filter_map(|run| command(run.run.attributes())).collect();
+    let again = Panel::Text { title: "Made again by".to_string(), text: commands.join("\n") };
+    let mut sections = vec![Section { title: "The model".to_string(), panels }];
+    if !commands.is_empty() {
+        sections.push(section(vec![again]));
+    }
+    sections
+}

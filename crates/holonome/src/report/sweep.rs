@@ -1,0 +1,221 @@
+//! Ensembles: all trajectories at once.
+
+use super::command::command;
+use super::invariants::{cost_rows, drift_table, invariants};
+use super::section;
+use crate::error::Error;
+use crate::store::{RowReader, Status, StoredRun};
+use holonome_figures::numbers::{count, number};
+use holonome_figures::{Axis, Chart, Curve, Extremes, Page, Panel, Preset, Samples, Section, Style, Table};
+use serde_json::Value;
+
+/// Bins of a histogram.
+const BINS: usize = 60;
+
+/// Columns of the trajectories at most.
+const COLUMNS: usize = 24;
+
+/// Trajectories that are drawn one by one; of more, those with the extremes of every column.
+const DOTS: usize = 6000;
+
+/// One number of each trajectory.
+struct Column {
+    name: String,
+    array: usize,
+    place: usize,
+    drift: bool,
+    values: Vec<f64>,
+}
+
+/// The page of an ensemble.
+pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
+    let columns = read(run)?;
+    let summary = run.summary();
+    let text = |key: &str| run.attributes().get(key).and_then(Value::as_str).unwrap_or_default().to_string();
+    let (model, method) = (text("model"), text("method"));
+    let mut page =
+        Page { title: format!("{model} by {method}, {} trajectories", count(run.samples() as u64)), ..Page::default() };
+    let failed = summary["failed"].as_u64().unwrap_or(0);
+    let mut fact = |name: &str, value: String| page.facts.push((name.to_string(), value));
+    for pair in run.attributes().get("sweep").and_then(|sweep| sweep["vary"].as_array()).into_iter().flatten() {
+        fact(pair[0].as_str().unwrap_or_default(), format!("= {}", pair[1].as_str().unwrap_or_default()));
+    }
+    fact("method", method);
+    if let Some(t) = summary["t"].as_f64() {
+        fact("until t =", number(t));
+    }
+    if let Some(steps) = summary["steps"].as_u64() {
+        fact("steps", count(steps));
+    }
+    if let Some(seconds) = summary["cost"]["wall_seconds"].as_f64() {
+        fact("seconds", format!("{seconds:.3}"));
+    }
+    if failed > 0 {
+        page.warnings.push(format!(
+            "{} of {} trajectories failed before the end.",
+            count(failed),
+            count(run.samples() as u64)
+        ));
+    }
+    if run.status() != Status::Finished {
+        page.warnings.push(format!(
+            "The ensemble is not at its end: {} of {} trajectories are there.",
+            run.samples(),
+            run.samples_planned()
+        ));
+    }
+    page.warnings
+        .extend(summary["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
+    let mut panels = Vec::new();
+    let varied = varied(run);
+    for drift in [false, true] {
+        // What was chosen needs no histogram. Final states first.
+        let mut of_kind: Vec<&Column> =
+            columns.iter().filter(|c| c.drift == drift && !varied.contains(&stem(c))).collect();
+        of_kind.sort_by_key(|column| !column.name.ends_with(" at T"));
+        let name = |column: &Column| column.name.trim_start_matches("drift ").to_string();
+        let charts: Vec<(String, Chart)> =
+            of_kind.into_iter().filter_map(|column| Some((name(column), histogram(column)?))).collect();
+        if !charts.is_empty() {
+            panels.push(Panel::Charts(charts));
+        }
+    }
+    let first = run.trajectories().map_or(0, |range| range.start);
+    let samples = thinned(&columns, first, numbers);
+    let presets = presets(run, &columns);
+    panels.push(Panel::Explorer(vec![samples], presets));
+    page.sections.push(section(panels));
+    let mut rows = cost_rows(&[summary]);
+    rows.insert(0, vec!["cost of all".to_string(), String::new()]);
+    let cost = Table { title: "Cost".to_string(), rows, note: String::new() };
+    let tables = drift_table(&invariants(&summary["drift"])).into_iter().chain([cost]);
+    page.sections.push(section(tables.map(Panel::Table).collect()));
+    let mut texts = vec![Panel::Text { title: format!("{model}.holo"), text: text("source") }];
+    texts.extend(command(run.attributes()).map(|text| Panel::Text { title: "Made again by".to_string(), text }));
+    page.sections.push(Section { title: "The model".to_string(), panels: texts });
+    Ok(page)
+}
+
+/// What varies, the final values of what was recorded, and what each trajectory has once.
+fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
+    let arrays = run.arrays();
+    let times = run.times().map_err(Error::store)?.len().max(1);
+    let mut columns = Vec::new();
+    // What each trajectory has once tells more in less space.
+    let mut order: Vec<usize> = (0..arrays.len()).collect();
+    order.sort_by_key(|&k| !arrays[k].once);
+    for k in order {
+        let array = &arrays[k];
+        let names = run.column_names(&array.name).map_err(Error::store)?;
+        let width = names.len();
+        for (place, name) in names.into_iter().enumerate().take(COLUMNS / 3) {
+            let drift = array.once && array.name.starts_with("drift_");
+            let place = if array.once { place } else { (times - 1) * width + place };
+            let name = if drift { name.trim_start_matches("drift_").to_string() } else { name };
+            let name =
+                if array.once { if drift { format!("drift {name}") } else { name } } else { format!("{name} at T") };
+            columns.push(Column { name, array: k, place, drift, values: Vec::with_capacity(run.samples()) });
+        }
+    }
+    columns.truncate(COLUMNS);
+    let mut readers: Vec<RowReader> =
+        arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>().map_err(Error::store)?;
+    for row in 0..run.samples() {
+        for column in &mut columns {
+            let numbers = readers[column.array].row(row).map_err(Error::store)?;
+            column.values.push(numbers[column.place]);
+        }
+    }
+    columns.retain(|column| column.name != "failed" || column.values.iter().any(|failed| *failed != 0.0));
+    Ok(columns)
+}
+
+/// The names of what differs between the trajectories.
+fn varied(run: &StoredRun) -> Vec<&str> {
+    let pairs = run.attributes().get("sweep").and_then(|sweep| sweep["vary"].as_array());
+    pairs.into_iter().flatten().filter_map(|pair| pair[0].as_str()).collect()
+}
+
+/// The quantity of which a column is a number.
+fn stem(column: &Column) -> &str {
+    column.name.split(['.', '[', ' ']).next().unwrap_or_default()
+}
+
+/// How many trajectories have which value; of drifts over their powers of ten.
+fn histogram(column: &Column) -> Option<Chart> {
+    let log = column.drift;
+    let fits = |x: &f64| x.is_finite() && (!log || *x > 0.0);
+    let value = |x: f64| if log { x.log10() } else { x };
+    let all: Vec<f64> = column.values.iter().copied().filter(fits).map(value).collect();
+    let (low, high) = all.iter().fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(*x), b.max(*x)));
+    if all.is_empty() {
+        return None;
+    }
+    let width = if high > low { (high - low) / BINS as f64 } else { 1.0 };
+    let mut counts = vec![0.0; BINS];
+    for x in &all {
+        counts[(((x - low) / width) as usize).min(BINS - 1)] += 1.0;
+    }
+    let centre = |k: usize| low + (k as f64 + 0.5) * width;
+    let (x, y) = (0..BINS).filter(|&k| high > low || counts[k] > 0.0).map(|k| (centre(k), counts[k])).unzip();
+    let name = column.name.trim_start_matches("drift ");
+    let left = column.values.len() - all.len();
+    let note = match (left, log) {
+        (0, _) => String::new(),
+        (left, true) => format!(" {} without drift, or that failed, are left out.", count(left as u64)),
+        (left, false) => format!(" {} that failed are left out.", count(left as u64)),
+    };
+    let label = if log { format!("log₁₀ of the largest drift of {name}") } else { column.name.clone() };
+    Some(Chart {
+        title: if log { format!("Largest drift of {name}") } else { column.name.replace(" at T", " at the end") },
+        note: format!("{} trajectories.{note}", count(all.len() as u64)),
+        x: Axis::linear(label),
+        y: Axis::linear("trajectories"),
+        curves: vec![Curve {
+            name: String::new(),
+            colour: usize::from(log),
+            x,
+            y,
+            style: Style::Bars,
+            bounds: Vec::new(),
+        }],
+        ..Chart::default()
+    })
+}
+
+/// The trajectories that are drawn one by one.
+fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
+    let rows = columns.first().map_or(0, |column| column.values.len());
+    let mut extremes = Extremes::new(rows, columns.len(), numbers.min(DOTS * columns.len().max(1)));
+    let mut row = Vec::new();
+    for k in 0..rows {
+        row.clear();
+        row.extend(columns.iter().map(|column| column.values[k]));
+        extremes.push(&row);
+    }
+    let kept = extremes.finish();
+    let mut all = vec![("trajectory".to_string(), kept.iter().map(|&k| first as f64 + k as f64).collect())];
+    all.extend(columns.iter().map(|column| (column.name.clone(), kept.iter().map(|&k| column.values[k]).collect())));
+    Samples { name: String::new(), columns: all, of: rows, motion: false }
+}
+
+/// First what varies, over what became of it.
+fn presets(run: &StoredRun, columns: &[Column]) -> Vec<Preset> {
+    let varied = varied(run).first().copied().unwrap_or_default();
+    let x = columns.iter().find(|column| column.name == varied).map_or("trajectory", |column| &column.name);
+    let result = |column: &&Column| column.name.ends_with(" at T");
+    let over = |column: &Column| Preset {
+        name: format!("{} over {x}", column.name),
+        x: x.to_string(),
+        y: column.name.clone(),
+        section: None,
+    };
+    let ends: Vec<&Column> = columns.iter().filter(result).collect();
+    let mut presets: Vec<Preset> = ends.iter().map(|column| over(column)).collect();
+    if let [a, b, ..] = ends[..] {
+        let name = format!("{} over {}", b.name, a.name);
+        presets.push(Preset { name, x: a.name.clone(), y: b.name.clone(), section: None });
+    }
+    presets.extend(columns.iter().filter(|column| column.drift).map(over));
+    presets
+}
