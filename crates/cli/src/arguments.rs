@@ -70,6 +70,11 @@ pub enum Command {
     /// Write a run's data in another format.
     #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
     Export(ExportArguments),
+    /// Average what a run or an ensemble has recorded, with standard errors.
+    #[command(
+        after_help = "Example:\n  holonome analyse runs/spring-1 --from 100 --measure 'mean(H)' --measure 'histogram(q, -2, 2, 20)'"
+    )]
+    Analyse(AnalyseArguments),
     /// Write a page that shows runs, ensembles and comparisons: the motion, drifts, any variable over any other.
     #[command(
         after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
@@ -582,6 +587,21 @@ impl Args for Exported {
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
         Exported::augment_args(command)
     }
+}
+
+#[derive(Args)]
+pub struct AnalyseArguments {
+    /// The folder of the run or the ensemble
+    pub run: PathBuf,
+    /// mean(NAME), histogram(NAME, a, b, bins), rdf(NAME, b, bins), rdf(NAME, b, bins, side), msd(NAME) or
+    /// autocorrelation(NAME) (repeatable) [default: the mean of every single number recorded beside the state]
+    #[arg(long = "measure", value_name = "MEASURE")]
+    pub measures: Vec<String>,
+    /// Time before which samples are left out
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
+    pub from: Option<f64>,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 #[derive(Args)]

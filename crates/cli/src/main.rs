@@ -8,6 +8,7 @@ macro_rules! say {
     }};
 }
 
+mod analyse;
 mod arguments;
 mod check;
 mod closing;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Methods(arguments) => methods::methods(arguments),
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),
+        Command::Analyse(arguments) => analyse::analyse(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Completions(arguments) => {
             print_text(&arguments::completions(arguments.shell));

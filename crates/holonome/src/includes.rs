@@ -55,7 +55,8 @@ impl Expansion<'_> {
                     self.include(path, file, around);
                     continue;
                 }
-                StatementKind::Table { path, .. } => path.text = joined(beside, &path.text),
+                // Those of the model itself are called what it calls them.
+                StatementKind::Table { path, .. } if around.len() > 1 => path.text = joined(beside, &path.text),
                 _ => {}
             }
             self.reading.file.statements.push(Statement { kind, span });

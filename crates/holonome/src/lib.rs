@@ -14,6 +14,7 @@
 //!
 //! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this crate is where they meet.
 
+mod analysis;
 mod arrays;
 mod backend;
 #[doc(hidden)]
@@ -79,6 +80,9 @@ pub use simulation::{Resumed, Simulation, open_run, prepare};
 pub use solution::Solution;
 pub use summary::Summary;
 pub use watched::Watched;
+
+// Averages.
+pub use analysis::{Analysis, Mean, Measure, Table, analyse};
 
 // Ensembles and comparisons.
 pub use backend::set_threads;

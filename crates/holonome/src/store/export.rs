@@ -1,6 +1,11 @@
 //! A run written in another format, to a file or to a stream.
 
+mod atoms;
 mod csv;
+mod dcd;
+mod pdb;
+mod xtc;
+mod xyz;
 
 use super::error::StoreError;
 use super::files;
@@ -11,7 +16,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// The formats there are: each a file of its own, and its place in this list.
-pub const FORMATS: &[Format] = &[csv::FORMAT];
+pub const FORMATS: &[Format] = &[csv::FORMAT, xyz::FORMAT, pdb::FORMAT, dcd::FORMAT, xtc::FORMAT];
 
 /// A format that runs are written in.
 pub struct Format {

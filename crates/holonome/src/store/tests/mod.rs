@@ -4,6 +4,7 @@ mod crash;
 mod exports;
 mod failures;
 mod layouts;
+mod molecules;
 
 use super::*;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ impl Elaborator<'_> {
         let mut number = 0;
         for statement in &self.file.statements {
             let StatementKind::Table { name, path } = &statement.kind else { continue };
-            match (self.read_table)(&path.text).and_then(|text| parse_table(&text)) {
+            match (self.read_table)(&path.text).and_then(|text| parse_file(&path.text, &text)) {
                 Ok((columns, rows)) => self.tables[number] = TableEntry { table: Table { name: name.text.clone(), columns, rows }, failed: false },
                 Err(reason) => self.report(Diagnostic::error(format!("table '{}' cannot be read from {}: {reason}", name.text, path.text), path.span, "this file").help("a table is a text file of numbers separated by commas, its path relative to the model file; its first line names the columns")),
             }
@@ -21,6 +21,65 @@ impl Elaborator<'_> {
 
 /// Column names and values of a table, and its number of rows.
 type Columns = (Vec<(String, Vec<f64>)>, usize);
+
+/// A file by its ending: points of XYZ or PDB, or a table.
+fn parse_file(path: &str, text: &str) -> Result<Columns, String> {
+    match path.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).as_deref() {
+        Some("xyz") => parse_xyz(text),
+        Some("pdb" | "ent") => parse_pdb(text),
+        _ => parse_table(text),
+    }
+}
+
+/// Columns x, y and z of points.
+fn points(points: &[[f64; 3]]) -> Result<Columns, String> {
+    if points.is_empty() {
+        return Err("it has no atoms".to_string());
+    }
+    let column = |(c, name): (usize, &str)| (name.to_string(), points.iter().map(|point| point[c]).collect());
+    Ok((["x", "y", "z"].into_iter().enumerate().map(column).collect(), points.len()))
+}
+
+/// The numbers of a point in three texts of one line.
+fn point(line: usize, texts: [Option<&str>; 3]) -> Result<[f64; 3], String> {
+    let mut point = [0.0; 3];
+    for (c, text) in point.iter_mut().zip(texts) {
+        let number = text.and_then(|text| text.trim().parse::<f64>().ok()).filter(|number| number.is_finite());
+        *c = number.ok_or_else(|| format!("line {line} has no three coordinates"))?;
+    }
+    Ok(point)
+}
+
+/// The first frame of an XYZ file: a count, a comment, and lines of a name and three numbers.
+fn parse_xyz(text: &str) -> Result<Columns, String> {
+    let mut lines = text.lines().enumerate();
+    let count = lines.next().and_then(|(_, line)| line.trim().parse::<usize>().ok());
+    let count = count.ok_or("its first line is not the number of atoms")?;
+    let mut found = Vec::new();
+    for (number, line) in lines.skip(1).take(count) {
+        let mut words = line.split_whitespace().skip(1);
+        found.push(point(number + 1, [words.next(), words.next(), words.next()])?);
+    }
+    if found.len() < count {
+        return Err(format!("it ends after {} of {count} atoms", found.len()));
+    }
+    points(&found)
+}
+
+/// The atoms of the first model of a PDB file.
+fn parse_pdb(text: &str) -> Result<Columns, String> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        match line.get(..6).unwrap_or(line).trim_end() {
+            "ATOM" | "HETATM" => {
+                found.push(point(number + 1, [line.get(30..38), line.get(38..46), line.get(46..54)])?);
+            }
+            "ENDMDL" => break,
+            _ => {}
+        }
+    }
+    points(&found)
+}
 
 fn parse_table(text: &str) -> Result<Columns, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
