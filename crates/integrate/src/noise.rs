@@ -30,28 +30,62 @@ impl Noise {
 
     /// Two independent uniform numbers.
     pub fn uniform_pair(&self, step: u64, variable: u32) -> (f64, f64) {
-        let [a, b, c, d] = philox([step as u32, (step >> 32) as u32, variable, self.seed_high], self.key);
-        (open_unit(a, b), open_unit(c, d))
+        Noise::side_by_side::<1>(&[*self], &[step], variable)[0]
+    }
+
+    /// [`Noise::uniform_pair`] of up to [`STREAMS`] streams, each at a step of its own.
+    pub fn uniform_pairs(streams: &[Noise], steps: &[u64], variable: u32) -> [(f64, f64); STREAMS] {
+        let mut pairs = [(0.0, 0.0); STREAMS];
+        match streams.len() {
+            1 => pairs[..1].copy_from_slice(&Noise::side_by_side::<1>(streams, steps, variable)),
+            2..=4 => pairs[..4].copy_from_slice(&Noise::side_by_side::<4>(streams, steps, variable)),
+            _ => pairs.copy_from_slice(&Noise::side_by_side::<STREAMS>(streams, steps, variable)),
+        }
+        pairs
+    }
+
+    fn side_by_side<const N: usize>(streams: &[Noise], steps: &[u64], variable: u32) -> [(f64, f64); N] {
+        let (mut counter, mut key) = ([[0; N], [0; N], [variable; N], [0; N]], [[0; N]; 2]);
+        for (k, (stream, &step)) in streams.iter().zip(steps).enumerate() {
+            (counter[0][k], counter[1][k], counter[3][k]) = (step as u32, (step >> 32) as u32, stream.seed_high);
+            (key[0][k], key[1][k]) = (stream.key[0], stream.key[1]);
+        }
+        let [a, b, c, d] = philox_side_by_side(counter, key);
+        std::array::from_fn(|k| (open_unit(a[k], b[k]), open_unit(c[k], d[k])))
     }
 }
+
+/// Streams of which numbers are made together.
+pub const STREAMS: usize = 8;
 
 /// k·2⁻⁵³ from the upper 53 bits k of two words; 0, which has half a cell, becomes 2⁻⁵⁴.
 fn open_unit(low: u32, high: u32) -> f64 {
     const CELL: f64 = 1.0 / (1u64 << 53) as f64;
     let k = (u64::from(high) << 32 | u64::from(low)) >> 11;
-    if k == 0 { 0.5 * CELL } else { k as f64 * CELL }
+    // Below 2⁵³ a signed number is the same, and quicker to convert.
+    if k == 0 { 0.5 * CELL } else { k as i64 as f64 * CELL }
 }
 
 /// Ten rounds of Philox4x32.
-pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    philox_side_by_side(counter.map(|word| [word]), key.map(|word| [word])).map(|[word]| word)
+}
+
+/// [`philox`] of several counters, which vectors compute together.
+fn philox_side_by_side<const N: usize>(mut counter: [[u32; N]; 4], mut key: [[u32; N]; 2]) -> [[u32; N]; 4] {
     const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85]; // the golden ratio and √3 − 1
     for _ in 0..10 {
-        let product = |i: usize| u64::from(MULTIPLIERS[i]) * u64::from(counter[2 * i]);
-        let (p0, p1) = (product(0), product(1));
-        counter =
-            [(p1 >> 32) as u32 ^ counter[1] ^ key[0], p1 as u32, (p0 >> 32) as u32 ^ counter[3] ^ key[1], p0 as u32];
-        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        for k in 0..N {
+            let product = |i: usize| u64::from(MULTIPLIERS[i]) * u64::from(counter[2 * i][k]);
+            let (p0, p1) = (product(0), product(1));
+            counter[0][k] = (p1 >> 32) as u32 ^ counter[1][k] ^ key[0][k];
+            counter[1][k] = p1 as u32;
+            counter[2][k] = (p0 >> 32) as u32 ^ counter[3][k] ^ key[1][k];
+            counter[3][k] = p0 as u32;
+            key[0][k] = key[0][k].wrapping_add(WEYL[0]);
+            key[1][k] = key[1][k].wrapping_add(WEYL[1]);
+        }
     }
     counter
 }
@@ -85,6 +119,18 @@ mod tests {
             draw(1, 2, 3, 0),
         ] {
             assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn streams_side_by_side_are_those_alone() {
+        let streams: Vec<Noise> = (0..8).map(|trajectory| Noise::new(9 + (3 << 32), trajectory)).collect();
+        let steps: Vec<u64> = (0..8).map(|k| k << (4 * k)).collect();
+        for count in 1..=8 {
+            let pairs = Noise::uniform_pairs(&streams[..count], &steps[..count], 5);
+            for ((pair, stream), &step) in pairs.iter().zip(&streams[..count]).zip(&steps) {
+                assert_eq!(*pair, stream.uniform_pair(step, 5));
+            }
         }
     }
 

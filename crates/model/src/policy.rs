@@ -28,6 +28,9 @@ const LARGEST_LOOPED_STEP: [usize; 2] = [1_300, 6_000];
 /// The same of steps that no loop makes, as with many substeps.
 const LARGEST_SINGLE_STEP: [usize; 2] = [500, 2_000];
 
+/// Operations that friction and noise take for each momentum: a logarithm, a cosine, a hyperbolic tangent, two roots.
+const NOISE: usize = 100;
+
 /// How many rows of a template read the same component of the state in the same place, on the average, where a model is a
 /// sum over pairs: those of a dozen bodies and more.
 const DENSE: usize = 5;
@@ -73,7 +76,8 @@ impl Way {
     pub fn of_step(model: &Model, explicit: bool, substeps: usize) -> Way {
         let of = |sizes: [usize; 2]| sizes[usize::from(explicit)];
         let largest = (of(LARGEST_LOOPED_STEP) / substeps).max(of(LARGEST_SINGLE_STEP));
-        let way = Way::by_size(model, model.unrolled_dynamics(), [largest, largest]);
+        let noise = if model.heat_bath.is_some() { NOISE * model.degrees() } else { 0 };
+        let way = Way::by_size(model, model.unrolled_dynamics() + noise, [largest, largest]);
         match model.is_hamiltonian() && model.is_holonomic() {
             true => way,
             false => way.written_out("it is no Hamiltonian model whose constraints are on positions"),

@@ -2,7 +2,7 @@
 //! component alone.
 
 use super::recorder::Drawn;
-use holonome_integrate::noise::Noise;
+use holonome_integrate::noise::{Noise, STREAMS};
 use holonome_model::elaborate::model::{HeatBath, Model};
 
 /// Which random numbers a step takes, and where it finds them.
@@ -29,23 +29,29 @@ impl Draws {
         Noise::new(self.seed, parameters[self.trajectory] as u32)
     }
 
-    /// Puts the uniform numbers of the next step of one of `lanes` lanes into what it carries.
-    pub fn put(&self, noise: &Noise, carried: &mut [f64], (lanes, lane): (usize, usize)) {
-        let step = carried[self.drawn.number * lanes + lane] as u64;
-        for ([u, v], family) in &self.drawn.uniform {
+    /// Puts the uniform numbers of the next step of every lane, whose noise this is, into what the lanes carry.
+    pub fn put(&self, noise: &[Noise], carried: &mut [f64]) {
+        let lanes = noise.len();
+        for (group, first) in noise.chunks(STREAMS).zip((0..).step_by(STREAMS)) {
+            let mut steps = [0; STREAMS];
+            for (lane, step) in steps[..group.len()].iter_mut().enumerate() {
+                *step = carried[self.drawn.number * lanes + first + lane] as u64;
+            }
             // Two components share two numbers, from which one takes the cosine and the other the sine.
-            let mut known = None;
-            for member in 0..family.length {
-                let component = family.first + member * family.stride;
-                let variable = FIRST_VARIABLE + component / 2;
-                let (radius, angle) = match known {
-                    Some((of, pair)) if of == variable => pair,
-                    _ => noise.uniform_pair(step, variable),
-                };
-                known = Some((variable, (radius, angle)));
-                carried[(u + member as usize) * lanes + lane] = radius;
-                carried[(v + member as usize) * lanes + lane] =
-                    if component.is_multiple_of(2) { angle } else { angle - 0.25 };
+            let (mut known, mut pairs) = (None, [(0.0, 0.0); STREAMS]);
+            for ([u, v], family) in &self.drawn.uniform {
+                for member in 0..family.length {
+                    let component = family.first + member * family.stride;
+                    let variable = FIRST_VARIABLE + component / 2;
+                    if known.replace(variable) != Some(variable) {
+                        pairs = Noise::uniform_pairs(group, &steps[..group.len()], variable);
+                    }
+                    let turned = if component.is_multiple_of(2) { 0.0 } else { 0.25 };
+                    let [u, v] = [u, v].map(|place| (place + member as usize) * lanes + first);
+                    for (lane, (radius, angle)) in pairs[..group.len()].iter().enumerate() {
+                        (carried[u + lane], carried[v + lane]) = (*radius, angle - turned);
+                    }
+                }
             }
         }
     }

@@ -487,10 +487,7 @@ impl StateLoop for Many {
 impl Many {
     /// Puts the random numbers of the next step into the state of every lane.
     fn draw(&self, draws: &Draws, state: &mut [f64]) {
-        let carried = &mut state[self.tapes.rows.carried.start * self.lanes..];
-        for (lane, noise) in self.noise.iter().enumerate() {
-            draws.put(noise, carried, (self.lanes, lane));
-        }
+        draws.put(&self.noise, &mut state[self.tapes.rows.carried.start * self.lanes..]);
     }
 
     fn repeat(&self, pieces: &Pieces, state: &mut [f64], steps: u64, work: &mut [f64]) {

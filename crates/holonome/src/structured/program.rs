@@ -459,7 +459,7 @@ impl<L: Lowering> Program<L> {
     ) -> Result<(), NoStep> {
         self.calls.count(1, cost);
         if let Some((draws, noise)) = &self.draws {
-            draws.put(noise, &mut registers[self.dimension + 2..], (1, 0));
+            draws.put(std::slice::from_ref(noise), &mut registers[self.dimension + 2..]);
         }
         let h = registers[self.dimension + 1];
         let mut system = 0;
