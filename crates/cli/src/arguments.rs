@@ -80,6 +80,11 @@ pub enum Command {
         after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
     )]
     Report(ReportArguments),
+    /// Draw a figure for a paper: drifts and orbit of a run, work and precision of a comparison, or columns of one's own.
+    #[command(
+        after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 --y drift.H,drift.L --png drift.png"
+    )]
+    Plot(PlotArguments),
     /// Continue an interrupted run, or extend a finished one, bit for bit.
     #[command(
         after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
@@ -618,6 +623,30 @@ pub struct ReportArguments {
     /// Write it anew every few seconds until the run ends
     #[arg(long)]
     pub live: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("file").args(["svg", "pdf", "png"]).required(true).multiple(true))]
+pub struct PlotArguments {
+    /// The folder of a run, an ensemble or a comparison
+    pub path: PathBuf,
+    /// The column along the horizontal axis, as `q.x`, or of an ensemble what varies [default: t, or what suits]
+    #[arg(long, value_name = "COLUMN")]
+    pub x: Option<String>,
+    /// Columns along the vertical axis
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub y: Vec<String>,
+    /// The SVG file to write
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// The PDF file to write
+    #[arg(long, value_name = "FILE")]
+    pub pdf: Option<PathBuf>,
+    /// The PNG file to write
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
 }

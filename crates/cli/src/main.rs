@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Export(arguments) => run::export(arguments),
         Command::Analyse(arguments) => analyse::analyse(arguments),
         Command::Report(arguments) => report::report(arguments),
+        Command::Plot(arguments) => report::plot(arguments),
         Command::Completions(arguments) => {
             print_text(&arguments::completions(arguments.shell));
             Ok(ExitCode::SUCCESS)

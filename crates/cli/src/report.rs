@@ -1,10 +1,11 @@
-//! `report`: a page that shows what runs came to.
+//! `report` and `plot`: pages and figures of what runs came to.
 
-use crate::arguments::{OutputArguments, ReportArguments};
+use crate::arguments::{OutputArguments, PlotArguments, ReportArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{note, print_json, warn};
 use holonome::Error;
-use holonome::report::{self as pages, Stored};
+use holonome::report::figures::Format;
+use holonome::report::{self as pages, Axes, Stored};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,4 +62,20 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
     write(&[run], &out, false)?;
     show(&out, open, output);
     Ok(())
+}
+
+pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
+    let files = [(arguments.svg, Format::Svg), (arguments.pdf, Format::Pdf), (arguments.png, Format::Png)];
+    let figure = pages::figure(&arguments.path, &Axes { x: arguments.x, y: arguments.y })?;
+    let mut written = Vec::new();
+    for (file, format) in files {
+        let Some(file) = file else { continue };
+        pages::write_figure(&figure, format, &file)?;
+        note(&format!("  figure: {}\n", file.display()), arguments.output);
+        written.push(file.display().to_string());
+    }
+    if arguments.output.json {
+        print_json(&json!({"path": arguments.path, "out": written}));
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -194,3 +194,25 @@ fn a_report_is_made_of_results_only() {
     let html = fs::read_to_string(folder.path("few/report.html")).unwrap();
     assert!(html.contains("--record x"), "the command that makes the run again");
 }
+
+#[test]
+fn figures_are_drawn_in_three_formats() {
+    let folder = Folder::new();
+    folder.pendulum("--until 10 --out run").ok();
+    folder.run("plot run --svg run.svg --pdf run.pdf --png run.png").ok();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let svg = String::from_utf8(read("run.svg")).unwrap();
+    // Beside the orbit the drifts, at round-off.
+    for text in [">q.y<", ">rod.hidden<", "10⁻¹⁶"] {
+        assert!(svg.contains(text), "no {text} in {svg}");
+    }
+    assert!(read("run.pdf").starts_with(b"%PDF") && read("run.png").starts_with(b"\x89PNG"));
+    folder.run("plot run --x q.x --y p.x,p.y --svg phase.svg").ok();
+    assert!(String::from_utf8(read("phase.svg")).unwrap().contains(">p.y<"));
+    folder.run("plot run --y q.w --svg none.svg").refused(&["run has no column 'q.w'", "did you mean"]);
+    folder.run("plot run").refused(&["--svg"]);
+    folder.run("compare models/spherical-pendulum.holo --method heun,rk4 --step 0.1,0.05 --until 1 --out cmp").ok();
+    folder.run("plot cmp --svg cmp.svg").ok();
+    assert!(String::from_utf8(read("cmp.svg")).unwrap().contains(">heun<"));
+    folder.run("plot cmp --x t --svg none.svg").refused(&["leave them out"]);
+}

@@ -99,8 +99,12 @@ impl Chart {
 
     /// The points of a curve that its axes can show.
     pub fn shown<'c>(&'c self, curve: &'c Curve) -> impl Iterator<Item = (f64, f64)> + 'c {
-        let fits = |axis: &Axis, v: f64| v.is_finite() && !(axis.log && v <= 0.0);
         let points = curve.x.iter().copied().zip(curve.y.iter().copied());
-        points.filter(move |&(x, y)| fits(&self.x, x) && fits(&self.y, y))
+        points.filter(move |&(x, y)| self.fits(x, y))
+    }
+
+    /// Whether the axes can show a point.
+    pub fn fits(&self, x: f64, y: f64) -> bool {
+        [(&self.x, x), (&self.y, y)].iter().all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0))
     }
 }

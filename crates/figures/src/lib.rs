@@ -5,11 +5,13 @@
 
 mod chart;
 mod decimation;
+mod figure;
 mod motion;
 pub mod numbers;
 mod page;
 
 pub use chart::{Axis, Chart, Curve, Level, Style};
 pub use decimation::Extremes;
+pub use figure::{Figure, Format};
 pub use motion::Motion;
 pub use page::{Page, Panel, Preset, Samples, Section, Table};

@@ -65,7 +65,7 @@ const WORK: (&str, &str) = ("budget", "work in gradients");
 
 /// Error over work and over time, by name; over the drift of the energy (or of the first invariant) where no error is
 /// known. Empty where there is neither.
-pub fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
+pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     let rows = rows(comparison);
     let title = format!(
         "{}, T = {}",

@@ -6,6 +6,7 @@
 mod command;
 mod comparison;
 mod invariants;
+mod plot;
 mod run;
 mod sampled;
 mod scene;
@@ -13,13 +14,14 @@ mod sweep;
 
 use crate::error::Error;
 use crate::store::{Status, StoreError, StoredRun};
-use holonome_figures::{Page, Section};
+use holonome_figures::{Figure, Format, Page, Section};
 use run::Shown;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 pub use holonome_figures as figures;
+pub use plot::{Axes, figure};
 
 /// Numbers that the tables of a page hold, all together, and those of its motions: with these it stays below 6 MB.
 const NUMBERS: usize = 200_000;
@@ -122,6 +124,16 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
 /// When the file cannot be written.
 pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
     crate::store::replace(path, page.to_html().as_bytes()).map_err(Error::store)
+}
+
+/// Writes a figure to a file, which appears, or is replaced, when it is complete.
+///
+/// # Errors
+/// When it cannot be drawn, or the file cannot be written.
+pub fn write_figure(figure: &Figure, format: Format, path: &Path) -> Result<(), Error> {
+    let file = figure.to_file(format);
+    let bytes = file.map_err(|reason| Error::option(format!("the figure cannot be drawn as {format:?}: {reason}")))?;
+    crate::store::replace(path, &bytes).map_err(Error::store)
 }
 
 /// The program and the processor that made a page.

@@ -83,6 +83,30 @@ impl Rows<'_> {
     }
 }
 
+/// Columns by their array and their place in its rows, the times where there is none, thinned to about so many rows.
+pub(super) fn named(run: &StoredRun, places: &[Option<(String, usize)>], rows: usize) -> Result<Vec<Vec<f64>>, Error> {
+    let times = run.times().map_err(Error::store)?;
+    let mut columns = Vec::new();
+    for place in places {
+        let Some((array, place)) = place else {
+            columns.push(times[..run.samples()].to_vec());
+            continue;
+        };
+        let mut reader = run.rows(array).map_err(Error::store)?;
+        let numbers = (0..run.samples()).map(|row| reader.row(row).map(|numbers| numbers[*place]));
+        columns.push(numbers.collect::<Result<_, _>>().map_err(Error::store)?);
+    }
+    let mut extremes = Extremes::new(run.samples(), columns.len(), rows * columns.len());
+    let mut row = Vec::new();
+    for k in 0..run.samples() {
+        row.clear();
+        row.extend(columns.iter().map(|column| column[k]));
+        extremes.push(&row);
+    }
+    let kept = extremes.finish();
+    Ok(columns.into_iter().map(|column| kept.iter().map(|&k| column[k]).collect()).collect())
+}
+
 /// A single number of each sample, thinned to about `points` of them: times and values.
 pub(super) fn curve(run: &StoredRun, times: &[f64], array: &str, points: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let values = run.read(array).map_err(Error::store)?;

@@ -1,0 +1,214 @@
+//! Charts as figures for a paper.
+
+use crate::chart::{Axis, Chart, Curve, Style};
+use kuva::plot::legend::{LegendEntry, LegendShape};
+use kuva::plot::scatter::MarkerShape;
+use kuva::plot::{LinePlot, ScatterPlot};
+use kuva::render::annotations::ReferenceLine;
+use kuva::render::figure::{Figure as Panels, FigureLegendPosition};
+use kuva::render::layout::{Layout, TickAlign, TickFormat};
+use kuva::render::plots::Plot;
+use std::sync::Arc;
+
+/// Colours that colour-blind readers can tell apart (Okabe, Ito 2008), without the yellow, which is too pale for lines.
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
+
+/// Markers and dashes differ too, so that a grey print tells the curves apart.
+const MARKERS: [MarkerShape; 6] = [
+    MarkerShape::Circle,
+    MarkerShape::Square,
+    MarkerShape::Triangle,
+    MarkerShape::Diamond,
+    MarkerShape::TriangleDown,
+    MarkerShape::Cross,
+];
+const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 2"), Some("8 3 2 3")];
+
+/// Size of a panel, in the units of the file.
+const PANEL: (f64, f64) = (440.0, 340.0);
+
+/// Ticks of a logarithmic axis at most.
+const TICKS: f64 = 9.0;
+
+/// Pixels of a PNG for each unit: 300 dots per inch at a panel's width in print.
+const SCALE: f32 = 3.0;
+
+/// The file formats of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Vector graphics for pages.
+    Svg,
+    /// Vector graphics for papers.
+    Pdf,
+    /// Pixels.
+    Png,
+}
+
+/// Charts side by side, with one legend.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// The charts.
+    pub panels: Vec<Chart>,
+}
+
+impl Figure {
+    /// The figure as a file.
+    ///
+    /// # Errors
+    /// When the program that draws it says that it cannot.
+    pub fn to_file(&self, format: Format) -> Result<Vec<u8>, String> {
+        let mut entries: Vec<LegendEntry> = Vec::new();
+        for curve in self.panels.iter().flat_map(|chart| &chart.curves) {
+            if curve.style != Style::Faint && !curve.name.is_empty() && entries.iter().all(|e| e.label != curve.name) {
+                entries.push(entry(curve));
+            }
+        }
+        let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = self.panels.iter().map(drawn).unzip();
+        let mut panels =
+            Panels::new(1, self.panels.len()).with_plots(plots).with_layouts(layouts).with_cell_size(PANEL.0, PANEL.1);
+        if entries.len() > 1 {
+            panels = panels
+                .with_shared_legend_entries(entries)
+                .with_shared_legend_position(FigureLegendPosition::RightMiddle);
+        }
+        let scene = panels.render();
+        match format {
+            Format::Svg => Ok(kuva::backend::svg::SvgBackend::new().render_scene(&scene).into_bytes()),
+            Format::Pdf => kuva::PdfBackend::new().render_scene(&scene),
+            Format::Png => kuva::PngBackend::new().with_scale(SCALE).render_scene(&scene),
+        }
+    }
+}
+
+fn entry(curve: &Curve) -> LegendEntry {
+    let shape = match curve.style {
+        Style::Marked | Style::Points => LegendShape::Marker(MARKERS[curve.colour % MARKERS.len()]),
+        _ => LegendShape::Line,
+    };
+    let dasharray = match shape {
+        LegendShape::Line => DASHES[curve.colour % DASHES.len()].map(str::to_string),
+        _ => None,
+    };
+    LegendEntry {
+        label: curve.name.clone(),
+        color: COLOURS[curve.colour % COLOURS.len()].to_string(),
+        shape,
+        dasharray,
+    }
+}
+
+/// A chart's plots and their axes.
+fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
+    let mut plots: Vec<Plot> = Vec::new();
+    for curve in &chart.curves {
+        let at = |(x, y): (f64, f64)| [(&chart.x, x), (&chart.y, y)].map(|(a, v)| if a.log { v.log10() } else { v });
+        let points: Vec<(f64, f64)> = chart.shown(curve).map(at).map(|[x, y]| (x, y)).collect();
+        if points.is_empty() {
+            continue;
+        }
+        let colour = COLOURS[curve.colour % COLOURS.len()];
+        let line = |width: f64| LinePlot::new().with_data(points.clone()).with_color(colour).with_stroke_width(width);
+        let dots = |size: f64, points: Vec<(f64, f64)>| {
+            let marker = MARKERS[curve.colour % MARKERS.len()];
+            ScatterPlot::new().with_data(points).with_color(colour).with_size(size).with_marker(marker)
+        };
+        match curve.style {
+            Style::Faint => plots.push(line(0.3).into()),
+            Style::Line | Style::Bars => {
+                let mut line = line(1.4);
+                if let Some(dash) = DASHES[curve.colour % DASHES.len()] {
+                    line = line.with_line_style(kuva::plot::line::LineStyle::Custom(dash.to_string()));
+                }
+                plots.push(line.into());
+            }
+            Style::Points => plots.push(dots(1.6, points.clone()).into()),
+            Style::Marked => {
+                let bound = |k: usize| curve.bounds.get(k).copied().unwrap_or(false);
+                let of = |open: bool| -> Vec<(f64, f64)> {
+                    let points = curve.x.iter().zip(&curve.y).map(|(x, y)| (*x, *y)).enumerate();
+                    let points = points.filter(|&(k, (x, y))| bound(k) == open && chart.fits(x, y));
+                    points.map(|(_, point)| at(point)).map(|[x, y]| (x, y)).collect()
+                };
+                plots.push(line(1.2).into());
+                plots.push(dots(4.0, of(false)).into());
+                let open = of(true);
+                if !open.is_empty() {
+                    plots.push(dots(4.0, open).with_marker_opacity(0.0).with_marker_stroke_width(1.2).into());
+                }
+            }
+        }
+    }
+    let bounds = chart.curves.iter().any(|curve| curve.bounds.contains(&true));
+    let y_label = if bounds { format!("{} (open: at most)", chart.y.label) } else { chart.y.label.clone() };
+    let mut layout = Layout::auto_from_plots(&plots)
+        .with_x_label(&chart.x.label)
+        .with_y_label(y_label)
+        .with_show_grid(false)
+        .with_box_axes()
+        .with_tick_align(TickAlign::Inside);
+    if let Some((low, high, step)) = decades(chart, &chart.x, |point| point.0) {
+        layout = layout.with_x_axis_min(low).with_x_axis_max(high).with_x_tick_step(step).with_x_tick_format(powers());
+    }
+    if let Some((low, high, step)) = decades(chart, &chart.y, |point| point.1) {
+        layout = layout.with_y_axis_min(low).with_y_axis_max(high).with_y_tick_step(step).with_y_tick_format(powers());
+    }
+    if chart.equal {
+        layout = layout.with_equal_aspect();
+    }
+    for level in &chart.levels {
+        let y = if chart.y.log { level.y.log10() } else { level.y };
+        let line = ReferenceLine::horizontal(y).with_color("#777777").with_stroke_width(0.8).with_dasharray("3 3");
+        layout = layout.with_reference_line(if level.name.is_empty() { line } else { line.with_label(&level.name) });
+    }
+    (plots, layout)
+}
+
+/// Ends of a logarithmic axis and the distance of its ticks, in powers of ten; `None` of a linear axis. The logarithms are
+/// taken here, as kuva's own logarithmic axes end at 10⁻¹⁰.
+fn decades(chart: &Chart, axis: &Axis, of: impl Fn((f64, f64)) -> f64) -> Option<(f64, f64, f64)> {
+    if !axis.log {
+        return None;
+    }
+    let points = chart.curves.iter().flat_map(|curve| chart.shown(curve)).map(of);
+    let levels = chart.levels.iter().map(|level| level.y).filter(|y| axis == &chart.y && *y > 0.0);
+    let all = points.chain(levels).map(f64::log10);
+    let (low, high) = all.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
+    // Whole decades, as the numbers at the ticks are powers of ten.
+    let (low, high) = ((low - 0.05).floor(), (high + 0.05).ceil());
+    let step = ((high - low) / TICKS).ceil().max(1.0);
+    Some((low, low + step * ((high - low) / step).ceil(), step))
+}
+
+/// Exponents as powers of ten.
+fn powers() -> TickFormat {
+    TickFormat::Custom(Arc::new(|exponent| raised(exponent.round() as i32)))
+}
+
+fn raised(exponent: i32) -> String {
+    let digit = |c: char| match c {
+        '-' => '⁻',
+        c => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][c.to_digit(10).unwrap_or(0) as usize],
+    };
+    format!("10{}", exponent.to_string().chars().map(digit).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_below_one_is_drawn() {
+        let curve = Curve { name: "H".into(), x: vec![0.0, 1.0, 2.0], y: vec![0.0, 2e-16, 8e-14], ..Curve::default() };
+        let other = Curve { name: "J".into(), colour: 1, ..curve.clone() };
+        let chart =
+            Chart { x: Axis::linear("t"), y: Axis::log("drift"), curves: vec![curve, other], ..Chart::default() };
+        assert_eq!(decades(&chart, &chart.y, |point| point.1), Some((-16.0, -13.0, 1.0)));
+        let figure = Figure { panels: vec![chart] };
+        let svg = String::from_utf8(figure.to_file(Format::Svg).unwrap()).unwrap();
+        for text in ["10⁻¹⁶", "10⁻¹³", ">H<", ">J<", "stroke-dasharray"] {
+            assert!(svg.contains(text), "no {text} in {svg}");
+        }
+        assert!(figure.to_file(Format::Pdf).unwrap().starts_with(b"%PDF"));
+        assert!(figure.to_file(Format::Png).unwrap().starts_with(b"\x89PNG"));
+    }
+}
