@@ -154,6 +154,40 @@ fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
     ours / c
 }
 
+/// Time per step of RATTLE on so many water molecules, whose constraints, energy and momenta are watched after every step,
+/// over that of C from the same start, which does not count its watching.
+fn water(n: u64) -> f64 {
+    let Some(limit) = Limit::compile_with("limit_water", &["-ffast-math"]) else { return f64::NAN };
+    let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(10, 20_000));
+    let settings = Settings { set: vec![("N".to_string(), n.to_string())], ..Settings::default() };
+    let problem = Problem::load(&model("water"), &settings).expect("a model of the repository");
+    let folder = tempfile::tempdir().expect("a folder for a start");
+    let start = folder.path().join("start.txt");
+    std::fs::write(&start, in_nanometres(&problem.model.initial)).expect("a start");
+    // In picoseconds.
+    let arguments = [start.display().to_string(), (h * UNIT_OF_TIME).to_string(), steps.to_string()];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(["0", "0", "1"]).collect();
+    let options = fixed("rattle", h, h * steps as f64);
+    let (c, ours) =
+        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run("water", &settings, &options)) / steps as f64);
+    ours / c
+}
+
+/// Picoseconds in the unit of time of `water.holo`, √(amu Å²/eV).
+const UNIT_OF_TIME: f64 = 0.010_180_506;
+
+/// A state of `water.holo` as `limit_water.c` reads it: nm and nm/ps, the oxygen of each molecule first.
+fn in_nanometres(state: &[f64]) -> String {
+    let (x, p) = state.split_at(state.len() / 2);
+    let sites = |of: &[f64], scale: &dyn Fn(usize) -> f64| -> String {
+        let molecule = |nine: &[f64]| [1, 0, 2].map(|s| [0, 1, 2].map(|c| nine[3 * s + c] * scale(s))).concat();
+        let numbers = of.chunks_exact(9).flat_map(molecule).map(|number| format!("{number:.17e}\n"));
+        numbers.collect()
+    };
+    let velocity = |s: usize| 0.1 / UNIT_OF_TIME / [1.008, 15.9994, 1.008][s];
+    format!("{}\n{}{}", x.len() / 9, sites(x, &|_| 0.1), sites(p, &velocity))
+}
+
 /// Time per step and pair of so many bodies over that of 600.
 fn flatness(n: u64, method: &str, evaluations: u64) -> f64 {
     let of = |n: u64| {
@@ -369,6 +403,21 @@ const ROWS: &[Row] = &[
         name: "plain:dop853 on 600 bodies, watched, over vectorised C that watches",
         target: 2.0,
         measure: |_| bodies(600, "plain:dop853", "dop853", 12),
+    },
+    Row {
+        name: "rattle on 7 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.5,
+        measure: |_| water(7),
+    },
+    Row {
+        name: "rattle on 100 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.0,
+        measure: |_| water(100),
+    },
+    Row {
+        name: "rattle on 1000 water molecules, watched, over vectorised C whose watching does not count",
+        target: 2.0,
+        measure: |_| water(1000),
     },
     Row {
         name: "stormer-verlet-a, a pair of 8 bodies over one of 600",

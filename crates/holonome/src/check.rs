@@ -557,7 +557,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     }
     let points: Vec<Vec<f64>> =
         std::iter::once(model.initial.clone()).chain(ambient_points(model, 3, 0xca11)).collect();
-    let scales = Scales::new(model);
+    let scales = Scales::by(backend(), model);
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate_by(backend(), 0.0, x, &model.parameter_values);
         let row = |i: usize| {

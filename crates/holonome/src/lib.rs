@@ -34,6 +34,7 @@ mod footprint;
 pub mod gain;
 mod heat_bath;
 mod hold;
+mod includes;
 mod integrate;
 mod interpolant;
 mod options;

@@ -3,6 +3,7 @@
 use crate::backend::backend;
 use crate::ensemble::{Ensemble, drawn};
 use crate::error::Error;
+use crate::includes::expanded;
 use crate::options::Settings;
 use crate::source::Source;
 use holonome_integrate::noise::Noise;
@@ -36,7 +37,7 @@ pub struct Problem {
     pub name: String,
     /// Its text.
     pub source: Source,
-    /// The texts of its tables, by path.
+    /// The texts of its tables, and of the files that it includes, by path.
     pub tables: BTreeMap<String, String>,
     /// What was chosen about it.
     pub settings: Settings,
@@ -120,7 +121,7 @@ impl Problem {
         Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
     }
 
-    /// Checks a model from its text; `tables` are the texts of its data files by path.
+    /// Checks a model from its text; `tables` are the texts of its data files, and of those that it includes, by path.
     ///
     /// # Errors
     /// Everything that is wrong with it, at once.
@@ -177,6 +178,16 @@ impl Problem {
         read_table: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Checked, Error> {
         let reading = syntax::read(source.text());
+        let (reading, included) = match expanded(&mut source, reading, read_table) {
+            Ok(expanded) => expanded,
+            Err(diagnostics) => return Err(Error::Model { text: Box::new(source), diagnostics }),
+        };
+        let tables = RefCell::new(included);
+        let keep = |path: &str| {
+            let text = read_table(path)?;
+            tables.borrow_mut().insert(path.to_string(), text.clone());
+            Ok(text)
+        };
         let mut diagnostics = reading.diagnostics.clone();
         let mut replaced = |option: OptionName, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
             let value =
@@ -186,12 +197,6 @@ impl Problem {
         let replacements = replaced(option("set"), &settings.set);
         let variations =
             Variations { trajectories: ensemble.trajectories, values: replaced(option("vary"), ensemble.vary) };
-        let tables = RefCell::new(BTreeMap::new());
-        let keep = |path: &str| {
-            let text = read_table(path)?;
-            tables.borrow_mut().insert(path.to_string(), text.clone());
-            Ok(text)
-        };
         let noise = Noise::new(settings.seed, 0);
         let mut count = 0;
         let mut draw = |which: Draw| {

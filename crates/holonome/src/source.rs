@@ -5,8 +5,8 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use serde_json::{Value, json};
 
-/// A model file and the texts that `--set` and `--vary` put in place of parts of it, laid one after the other so that a
-/// span says which of them it is in.
+/// A model file, those that it includes, and the texts that `--set` and `--vary` put in place of parts of it, laid one after
+/// the other so that a span says which of them it is in.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     segments: Vec<Segment>,

@@ -147,7 +147,7 @@ impl Starts {
                 model.start.state = vec![true; model.dimension()];
             }
             checks = (!problem.settings.start_off_set).then(|| {
-                let scales = Scales::new(&model);
+                let scales = Scales::by(backend(), &model);
                 let field = problem.examined.field.as_ref().filter(|(_, structure)| !structure.hidden.is_empty());
                 Checks {
                     constraints: Constraints::that_vary(&model, &scales, backend()),

@@ -178,7 +178,12 @@ impl Functional {
 
     /// The value at (t, x), by a loop over rows.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
-        let templates = self.templates(&Interpreter);
+        self.evaluate_by(&Interpreter, t, x, parameters)
+    }
+
+    /// The same, by templates that are worth compiling: those of a large model.
+    pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+        let templates = self.templates(backend);
         let mut outputs = vec![0.0; self.outputs];
         self.run(&templates, t, x, parameters, &mut outputs, &mut vec![0.0; work_len(&templates)]);
         outputs

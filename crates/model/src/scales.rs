@@ -8,7 +8,7 @@
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Source, Template, Term};
 use crate::graph::calculus::Gradient;
-use crate::graph::interpret::Interpreter;
+use crate::graph::interpret::{Backend, Interpreter};
 use crate::graph::{Graph, Input, Node};
 use holonome_linear::gram::Row;
 
@@ -55,6 +55,11 @@ pub struct Scales {
 impl Scales {
     /// Sizes of the states of `model`, whose initial state says how large a family at rest gets.
     pub fn new(model: &Model) -> Scales {
+        Scales::by(&Interpreter, model)
+    }
+
+    /// [`Scales::new`], the same, of a large model: what its rows compute is compiled by `backend`.
+    pub fn by(backend: &dyn Backend, model: &Model) -> Scales {
         let families = model.variables.iter().filter(|v| !v.family.is_empty());
         let extent = |v: &crate::elaborate::model::Variable| Extent {
             first: v.first,
@@ -64,7 +69,7 @@ impl Scales {
             natural: 0.0,
         };
         let mut scales = Scales { families: families.map(extent).collect(), dimension: model.dimension() };
-        let (velocity, acceleration) = motion(model);
+        let (velocity, acceleration) = motion(model, backend);
         let x = &model.initial;
         let time = |f: &Extent| {
             let (x, v, a) = (f.largest(x), f.largest(&velocity), f.largest(&acceleration));
@@ -142,7 +147,7 @@ pub fn in_units(rows: &[Row], units: &[f64]) -> Vec<Row> {
 }
 
 /// ẋ and ẍ at the start, template by template; of a Hamiltonian with constraints without their forces.
-fn motion(model: &Model) -> (Vec<f64>, Vec<f64>) {
+fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     let n = model.dimension();
     let mut velocity = vec![0.0; n];
     let derivative = |along: Option<&[f64]>| {
@@ -164,7 +169,7 @@ fn motion(model: &Model) -> (Vec<f64>, Vec<f64>) {
                             }
                         }
                     };
-                    rows(model, term, graph, roots, along, &mut add);
+                    rows((model, backend), term, graph, roots, along, &mut add);
                 }
             }
             Dynamics::Field(f) => {
@@ -173,7 +178,7 @@ fn motion(model: &Model) -> (Vec<f64>, Vec<f64>) {
                         let first = term.first_output[row] as usize;
                         sum[first..].iter_mut().zip(values).for_each(|(s, v)| *s += v);
                     };
-                    rows(model, term, term.graph.clone(), term.roots.clone(), along, &mut add);
+                    rows((model, backend), term, term.graph.clone(), term.roots.clone(), along, &mut add);
                 }
             }
         }
@@ -186,7 +191,7 @@ fn motion(model: &Model) -> (Vec<f64>, Vec<f64>) {
 
 /// Evaluates `roots` of a term's template in every row, or their derivatives along a direction of the state and of time.
 fn rows(
-    model: &Model,
+    (model, backend): (&Model, &dyn Backend),
     term: &Term,
     mut graph: Graph,
     roots: Vec<Node>,
@@ -202,7 +207,7 @@ fn rows(
             _ => None,
         }),
     };
-    let template = Template::new(&graph, &roots, 2 * term.slots.len(), &Interpreter);
+    let template = Template::new(&graph, &roots, 2 * term.slots.len(), backend);
     let mut work = vec![0.0; template.work_len()];
     let along = along.unwrap_or(&model.initial);
     for row in 0..term.rows() {

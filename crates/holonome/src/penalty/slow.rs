@@ -141,7 +141,7 @@ impl SlowManifold {
         SlowManifold {
             degrees: n,
             t0: model.t0,
-            scales: Scales::new(model),
+            scales: Scales::by(backend(), model),
             omega: penalty.omega,
             weight: multiplicities.map(|(_, multiplicity)| multiplicity.sqrt()).collect(),
             ldl: SparseLdl::new(constraints.count(), &pattern),
@@ -170,7 +170,7 @@ impl SlowManifold {
 
     /// The same for the penalised model `model`, which differs in ω.
     pub fn of(&self, model: &Model) -> SlowManifold {
-        SlowManifold { scales: Scales::new(model), ..self.rebound(&model.parameter_values) }
+        SlowManifold { scales: Scales::by(backend(), model), ..self.rebound(&model.parameter_values) }
     }
 
     /// The largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that

@@ -1,7 +1,8 @@
 //! First same as last: what a step takes over from the one before.
 //!
 //! The values are the first of what a program carries. Behind all else, its memory holds the length of the step that
-//! handed them over, 0 at the start of a run: where a step of another length begins, they are found anew.
+//! handed them over, or 1 where that makes no difference, and 0 at the start of a run: where a step of another length begins,
+//! they are found anew.
 
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
@@ -18,19 +19,36 @@ pub trait Finds: StepMap {
 /// How a step's first values are found where no step of its length came before.
 pub struct FirstSame<P> {
     find: Box<P>,
+    /// Whether steps of any length find the same.
+    any_length: bool,
     /// Where, among what is carried, a watched energy stands, and its value at the start of the run.
     pub watched: Option<(usize, usize)>,
 }
 
 impl<P: Finds> FirstSame<P> {
     /// By this program.
-    pub fn new(find: P, watched: Option<(usize, usize)>) -> FirstSame<P> {
-        FirstSame { find: Box::new(find), watched }
+    pub fn new(find: P, any_length: bool, watched: Option<(usize, usize)>) -> FirstSame<P> {
+        FirstSame { find: Box::new(find), any_length, watched }
     }
 
     /// The same by the program that `rebound` makes of this one's.
     pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> FirstSame<P> {
-        FirstSame::new(rebound(&self.find), self.watched)
+        FirstSame::new(rebound(&self.find), self.any_length, self.watched)
+    }
+
+    /// Whether what was handed over by a step that left this as the last number of its memory serves one of the length h.
+    pub fn serves(&self, known_for: Option<f64>, h: f64) -> bool {
+        known_for == Some(self.length(h))
+    }
+
+    /// What stands for the length of a step.
+    fn length(&self, h: f64) -> f64 {
+        if self.any_length { 1.0 } else { h }
+    }
+
+    /// Whether some of these substeps find anew what they take over.
+    pub fn is_broken_by(&self, substeps: &[f64]) -> bool {
+        !self.any_length && substeps.iter().any(|part| *part != substeps[0])
     }
 
     /// Scratch needed.
@@ -67,7 +85,8 @@ impl<P: Finds> FirstSame<P> {
     /// # Errors
     /// Where the equations for it have no solution.
     pub fn find(&self, step: StepFrom, Workspace { memory, cost, work, .. }: &mut Workspace) -> Result<(), NoStep> {
-        let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != step.h) else {
+        let length = self.length(step.h);
+        let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != length) else {
             return Ok(());
         };
         let found = self.find.evaluate(step, cost, work)?;
@@ -76,7 +95,7 @@ impl<P: Finds> FirstSame<P> {
             carried[start] += found[energy] - carried[energy];
         }
         carried[..found.len()].copy_from_slice(found);
-        *known_for = step.h;
+        *known_for = length;
         Ok(())
     }
 }

@@ -358,7 +358,12 @@ fn column_program(
     let (heated, places) = (model.heat_bath.is_some(), ParameterPlaces::of(model));
     let symbols = || ColumnSymbols::new(mechanics.clone(), places.clone());
     let recorded = |handing| recorded((method, heated), symbols(), (handing, guesses));
-    let (trace, find) = with_find(method, recorded)?;
+    let (mut trace, find) = with_find(method, recorded)?;
+    let find = match find {
+        Some(find) => Some((find, false)),
+        None if method.treatment.moves_the_state() => None,
+        None => columns::take_over(&mut trace).map(|find| (find, true)),
+    };
     let (tolerance, substeps) = (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
     Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
 }

@@ -211,7 +211,7 @@ pub fn lower(
         own: own.to_vec(),
         handover: find.map(|find| {
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
-            FirstSame::new(find, trace.watched)
+            FirstSame::new(find, false, trace.watched)
         }),
         draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
         sizes_have_units,

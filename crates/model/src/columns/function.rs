@@ -3,7 +3,7 @@
 use crate::functional::{Evened, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::policy::PILE;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,7 +69,7 @@ pub(super) struct Reads {
 
 impl Members {
     /// Of strands that lie in so many members from a first one on; those of one row may lie anywhere.
-    fn new(function: &Function, mut strands: Vec<(Range<u32>, Contribution)>, length: u32) -> Members {
+    fn new(mut strands: Vec<(Range<u32>, Contribution)>, reads: Reads, length: u32) -> Members {
         strands.sort_unstable_by_key(|(members, contribution)| (members.start, *contribution));
         let mut starts: Vec<u32> = strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
         starts.extend([0, length]);
@@ -88,45 +88,12 @@ impl Members {
             list[begin..].sort_unstable();
             first.push(list.len() as u32);
         }
-        let mut members = Members { starts, first, list, reads: Reads::default() };
-        members.reads = members.read_by(function);
-        members
+        Members { starts, first, list, reads }
     }
 
     /// What they read of the function's inputs.
     pub fn reads(&self) -> &Reads {
         &self.reads
-    }
-
-    fn read_by(&self, function: &Function) -> Reads {
-        let mut reads = Reads::default();
-        // A body of a sum over pairs is read in each of its pairs.
-        let mut alone: Vec<bool> = Vec::new();
-        for (contributions, length) in self.runs() {
-            for &contribution in contributions {
-                let formula = function.formula(contribution.part, contribution.formula);
-                reads.time |= formula.reads_time;
-                for &slot in &formula.slots {
-                    let Some(input) = function.input(contribution, slot) else { continue };
-                    match length {
-                        1 => {
-                            let input = input as usize;
-                            alone.resize(alone.len().max(input + 1), false);
-                            alone[input] = true;
-                        }
-                        _ => reads.inputs.push((input, function.step(contribution, slot), length)),
-                    }
-                }
-            }
-        }
-        let mut first = 0;
-        for equal in alone.chunk_by(|a, b| a == b) {
-            if equal[0] {
-                reads.inputs.push((first, 1, equal.len() as u32));
-            }
-            first += equal.len() as u32;
-        }
-        reads
     }
 
     /// For how many members from this one on what adds to them is alike.
@@ -168,6 +135,46 @@ impl Members {
     /// Whether nothing adds to any.
     pub fn is_zero(&self) -> bool {
         self.list.is_empty()
+    }
+}
+
+/// [`Reads`] in the making.
+#[derive(Default)]
+struct Reading {
+    time: bool,
+    lines: FxHashSet<(u32, u32, u32)>,
+    /// Inputs that single rows read.
+    alone: Vec<bool>,
+}
+
+impl Reading {
+    /// Adds what a contribution and those behind it read, in so many rows.
+    fn add(&mut self, function: &Function, contribution: Contribution, rows: u32) {
+        let formula = function.formula(contribution.part, contribution.formula);
+        self.time |= formula.reads_time;
+        for &slot in &formula.slots {
+            let Some(input) = function.input(contribution, slot) else { continue };
+            if rows > 1 {
+                self.lines.insert((input, function.step(contribution, slot), rows));
+                continue;
+            }
+            let input = input as usize;
+            self.alone.resize(self.alone.len().max(input + 1), false);
+            self.alone[input] = true;
+        }
+    }
+
+    fn reads(self) -> Reads {
+        let mut inputs: Vec<(u32, u32, u32)> = self.lines.into_iter().collect();
+        let mut first = 0;
+        for equal in self.alone.chunk_by(|a, b| a == b) {
+            if equal[0] {
+                inputs.push((first, 1, equal.len() as u32));
+            }
+            first += equal.len() as u32;
+        }
+        inputs.sort_unstable();
+        Reads { time: self.time, inputs }
     }
 }
 
@@ -298,7 +305,7 @@ impl Function {
             let offset = output - first;
             (offset % stride == 0).then_some(offset / stride).filter(|member| (0..i64::from(length)).contains(member))
         };
-        let mut strands = Vec::new();
+        let (mut strands, mut reading) = (Vec::new(), Reading::default());
         for strand in &self.strands {
             let (output, rows) = (i64::from(strand.output), i64::from(strand.rows));
             if strand.step % stride == 0 && (output - first) % stride != 0 {
@@ -309,18 +316,28 @@ impl Function {
                 let start = (output - first) / stride;
                 let (from, to) = (start.max(0), (start + rows).min(i64::from(length)));
                 if from < to {
-                    strands.push((from as u32..to as u32, strand.contribution.moved((from - start) as u32)));
+                    let contribution = strand.contribution.moved((from - start) as u32);
+                    reading.add(self, contribution, (to - from) as u32);
+                    strands.push((from as u32..to as u32, contribution));
                 }
                 continue;
             }
+            // The rows of a body of a sum over pairs all belong to it.
+            let together = strand.step == 0 && member(output).is_some();
+            if together {
+                reading.add(self, strand.contribution, strand.rows);
+            }
             for row in 0..rows {
                 if let Some(member) = member(output + row * strand.step) {
-                    let member = member as u32;
-                    strands.push((member..member + 1, strand.contribution.moved(row as u32)));
+                    let (member, contribution) = (member as u32, strand.contribution.moved(row as u32));
+                    strands.push((member..member + 1, contribution));
+                    if !together {
+                        reading.add(self, contribution, 1);
+                    }
                 }
             }
         }
-        Members::new(self, strands, length)
+        Members::new(strands, reading.reads(), length)
     }
 
     pub(super) fn formula(&self, part: u32, formula: u32) -> &Formula {

@@ -70,7 +70,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
 
 /// [`integrals_hold`] for a model that is run row by row.
 pub(super) fn rows_hold(
-    model: &Model,
+    (model, scales): (&Model, &Scales),
     field: &RowField,
     span: (f64, f64),
     backend: &dyn Backend,
@@ -97,7 +97,6 @@ pub(super) fn rows_hold(
     }
     let parameters = &model.parameter_values;
     let explicit = field.explicit_rates(model);
-    let scales = Scales::new(model);
     let units = scales.units(&model.initial);
     let row = |entries: &[f64], i: usize| -> Row {
         let range = field.row_start[i]..field.row_start[i + 1];
@@ -141,7 +140,7 @@ pub(super) fn rows_hold(
         _ => tangent(t, x),
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
-    let (points, ambient) = sample_points(model, &scales, (span, count), &onto);
+    let (points, ambient) = sample_points(model, scales, (span, count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
     // The forces off the set are not those of the Dirac extension.
     let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });

@@ -3,12 +3,16 @@
 use super::places;
 use crate::elaborate::expression::MULTIPLIER;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::functional::Functional;
+use crate::graph::interpret::Backend;
 use crate::syntax::diagnostic::Diagnostic;
 
 /// Reports the formulas of a model that are not finite at its initial state; for an observable that is a warning.
-pub(super) fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
+pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<Diagnostic>) {
+    let evaluated =
+        |functional: &Functional| functional.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
-        let value = h.evaluate(model.t0, &model.initial, &model.parameter_values)[0];
+        let value = evaluated(h)[0];
         if !value.is_finite() {
             out.push(
                 Diagnostic::error(
@@ -25,7 +29,7 @@ pub(super) fn finite_values(model: &Model, out: &mut Vec<Diagnostic>) {
     for (list, what) in lists {
         // Multipliers are known where a method has found them.
         for quantity in list.iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
-            let values = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
+            let values = evaluated(&quantity.functional);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());
                 let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);

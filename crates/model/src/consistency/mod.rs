@@ -110,14 +110,17 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    let scales = LazyCell::new(|| Scales::new(model));
+    let by_rows = Way::of_field(model).by_rows;
+    // Compiling pays for many rows.
+    let of_rows: &dyn Backend = if by_rows { backend } else { &Interpreter };
+    let scales = LazyCell::new(|| Scales::by(of_rows, model));
     let mut values = || {
-        finite_values(model, &mut found.diagnostics);
+        finite_values(model, of_rows, &mut found.diagnostics);
         let off = constraints_met(model, &scales, &mut found.off_set);
         // Derivatives of what does not exist say nothing.
         found.is_sound().then_some(off)
     };
-    if Way::of_field(model).by_rows {
+    if by_rows {
         let (field, off) = beside(|| derived.row_field(), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);
@@ -222,7 +225,7 @@ fn examine_rows(
         }
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
-        rows_hold(model, &field, span, backend, found);
+        rows_hold((model, scales), &field, span, backend, found);
     }
     found.rows = Some(field);
 }

@@ -253,6 +253,6 @@ fn kind_name(kind: &StatementKind) -> Option<&ast::Name> {
         | Let { name, .. }
         | Observe { name, .. }
         | Table { name, .. } => Some(name),
-        Hamiltonian { .. } => None,
+        Hamiltonian { .. } | Include { .. } => None,
     }
 }

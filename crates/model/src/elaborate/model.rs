@@ -8,6 +8,10 @@ use crate::syntax::span::Span;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// Values of an inner index up to which the members of a family that differ in it stand in columns of their own, like the
+/// components of a vector: sites of a molecule. A loop over molecules reads lines then, and none of numbers apart.
+pub(crate) const MOST_SITES: usize = 6;
+
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
 #[derive(Clone, Debug)]
 pub struct Family {
@@ -34,6 +38,15 @@ impl Family {
     /// Number of scalars.
     pub fn len(&self) -> usize {
         self.members() * self.shape.len()
+    }
+
+    /// Number of scalars that belong together: those of a member, or of all the members that differ in an inner index of
+    /// few values only, as the sites of a molecule.
+    pub fn width(&self) -> usize {
+        let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
+        let sites = counts().next_back().filter(|_| self.bounds.len() > 1).unwrap_or(1);
+        let molecules: usize = self.members() / sites.max(1);
+        self.shape.len() * if sites <= MOST_SITES.min(molecules) { sites } else { 1 }
     }
 
     /// Whether it has no members.

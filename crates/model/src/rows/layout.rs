@@ -38,7 +38,8 @@ impl Layout {
             count: if width == 0 { 0 } else { count },
         };
         let variables = model.variables.iter();
-        let variables = variables.map(|v| members(v.first, v.family.shape.len(), v.family.members())).collect();
+        let variables =
+            variables.map(|v| members(v.first, v.family.width(), v.family.len() / v.family.width().max(1))).collect();
         Layout { variables, length: model.dimension() }
     }
 

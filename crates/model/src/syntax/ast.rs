@@ -57,6 +57,8 @@ pub enum StatementKind {
     Observe { name: Name, family: Ranges, value: Expr },
     /// `table NAME = "file.csv"`; `path` is the text between the quotes.
     Table { name: Name, path: Name },
+    /// `include "file.holo"`; the statements of that file stand here.
+    Include { path: Name },
 }
 
 /// `[i in a..b, j in c..d if COND]`; empty where nothing is indexed.

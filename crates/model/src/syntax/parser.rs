@@ -313,7 +313,7 @@ impl<'s> Parser<'s> {
         let finding = match self.kind() {
             TokenKind::Bar | TokenKind::BarBar => self.bar(),
             TokenKind::Text => Diagnostic::error(format!("unexpected text {found}"), span, "not a value")
-                .help("text stands in one place only: table NAME = \"file.csv\""),
+                .help("text stands in two places only: table NAME = \"file.csv\" and include \"file.holo\""),
             TokenKind::Semicolon => Diagnostic::error("';' does not separate anything here", span, "not read")
                 .help("write matrix((a, b), (c, d)) for a matrix with two rows"),
             TokenKind::Bang => Diagnostic::error("there is no factorial", span, "not an operator")

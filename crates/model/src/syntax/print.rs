@@ -58,6 +58,7 @@ fn dump_statement(statement: &Statement, text: &mut String) {
         }
         Observe { name, family, value } => (declared("observe", name, family), vec![("= ", value)]),
         Table { name, path } => (format!("table {} = \"{}\"", name.text, path.text), vec![]),
+        Include { path } => (format!("include \"{}\"", path.text), vec![]),
     };
     text.push_str(&head);
     text.push('\n');

@@ -1,7 +1,7 @@
 //! The words that mean something by themselves and cannot be declared.
 
 /// The words that begin a statement.
-pub const STATEMENT_WORDS: [&str; 12] = [
+pub const STATEMENT_WORDS: [&str; 13] = [
     "parameter",
     "size",
     "coordinate",
@@ -14,6 +14,7 @@ pub const STATEMENT_WORDS: [&str; 12] = [
     "let",
     "observe",
     "table",
+    "include",
 ];
 
 /// The functions the language brings along.
@@ -60,6 +61,7 @@ pub(super) fn form(word: &str) -> &'static str {
         "let" => "let NAME = EXPR",
         "observe" => "observe NAME = EXPR",
         "table" => "table NAME = \"file.csv\"",
+        "include" => "include \"file.holo\"",
         _ => "NAME' = EXPR",
     }
 }
@@ -77,7 +79,8 @@ pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
         "invariant" | "conserved" | "conserve" | "first_integral" => "integral",
         "def" | "define" | "fn" | "func" | "function" | "where" => "let",
         "output" | "record" | "monitor" | "print" => "observe",
-        "data" | "load" | "import" | "read" => "table",
+        "data" | "load" | "read" => "table",
+        "import" | "use" | "using" | "require" => "include",
         _ => return None,
     })
 }

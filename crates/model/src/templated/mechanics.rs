@@ -54,7 +54,7 @@ impl RowMechanics {
             return None;
         }
         debug_assert!(model.variables.iter().all(|v| v.role != Role::State), "a Hamiltonian model has none");
-        let variables = model.variables.iter().map(|v| (v.first as u32, v.family.shape.len())).collect();
+        let variables = model.variables.iter().map(|v| (v.first as u32, v.family.width())).collect();
         let layout = Layout::new(model);
         let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
         let mut all = Evened::default();

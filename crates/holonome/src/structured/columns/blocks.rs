@@ -70,7 +70,7 @@ impl Program<Rows> {
         self.repeated = None;
         let (Some(h), Some(layout)) = (plan.fixed_step(), &self.layout) else { return };
         // Steps of another length find what they take over from the state as it is.
-        let takes_over_anew = self.handover.is_some() && self.substeps.iter().any(|part| *part != self.substeps[0]);
+        let takes_over_anew = self.handover.as_ref().is_some_and(|handover| handover.is_broken_by(&self.substeps));
         if plan.method.treatment != Treatment::Plain || takes_over_anew {
             return;
         }
@@ -169,7 +169,8 @@ impl Blocks for Program<Rows> {
     ) -> bool {
         let Some(watched) = &self.repeated else { return false };
         let Carry { memory, mut outputs, cost, .. } = carry;
-        if self.handover.is_some() && memory.last() != Some(&(self.substeps[0] * watched.h)) {
+        let length = self.substeps[0] * watched.h;
+        if self.handover.as_ref().is_some_and(|handover| !handover.serves(memory.last().copied(), length)) {
             return false;
         }
         let (registers, work) = work.split_at_mut(self.registers);

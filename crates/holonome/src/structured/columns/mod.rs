@@ -2,9 +2,11 @@
 //! written out and a step takes a time proportional to the model's size.
 
 mod blocks;
+mod forces;
 mod rows;
 mod symbols;
 
+pub use forces::take_over;
 pub use rows::{Rows, lower};
 pub use symbols::ColumnSymbols;
 

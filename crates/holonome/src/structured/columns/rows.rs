@@ -353,10 +353,11 @@ impl Actions {
 const MOST_TOGETHER: usize = 8;
 
 /// The program of a trace, made once for each of `substeps`, of a method with parameters of its `own`; the tolerance
-/// loosens that of the Newton iterations. Where the step takes something over, `find` finds it.
+/// loosens that of the Newton iterations. Where the step takes something over, `find` finds it, maybe the same for steps of any
+/// length.
 pub fn lower(
     trace: Trace<ColumnSymbols>,
-    find: Option<Trace<ColumnSymbols>>,
+    find: Option<(Trace<ColumnSymbols>, bool)>,
     model: &Model,
     substeps: Vec<f64>,
     own: &[f64],
@@ -433,9 +434,9 @@ pub fn lower(
         tolerance,
         names,
         own: own.to_vec(),
-        handover: find.map(|find| {
+        handover: find.map(|(find, any_length)| {
             let find = lower(find, None, model, vec![1.0], own, tolerance);
-            FirstSame::new(find, watched_energy)
+            FirstSame::new(find, any_length, watched_energy)
         }),
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
         // They are Hamiltonian.

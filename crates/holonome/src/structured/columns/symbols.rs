@@ -11,6 +11,7 @@ use holonome_model::templated::RowMechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The columns, over the functions of a large model.
+#[derive(Clone)]
 pub struct ColumnSymbols {
     pub mechanics: RowMechanics,
     /// Inputs that are one number for all members of some columns.

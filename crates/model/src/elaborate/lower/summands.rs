@@ -1,6 +1,8 @@
-//! Summands of a formula: it is split at the sums that stand in linear position.
+//! Summands of a formula: it is split at the sums that stand in linear position, but for short ones inside others. The sums
+//! over the sites of two molecules belong into the template of the pair.
 
-use crate::elaborate::expression::{self, Ex, Kind, Ranges};
+use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
+use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;
 
@@ -35,7 +37,35 @@ pub(super) fn summands(e: &Ex) -> Result<Vec<Piece>, Diagnostic> {
     Ok(pieces)
 }
 
+/// How many values a range has, if it is a short one.
+fn few(range: &Range) -> Option<usize> {
+    let count = (range.high.value()? - range.low.value()? + 1.0).max(0.0);
+    (count <= MOST_SITES as f64).then_some(count as usize)
+}
+
+/// How many of the last ranges of a sum are written out where it stands inside others: those of two sites at most.
+fn written_out(ranges: &Ranges) -> usize {
+    let lengths = ranges.ranges.iter().rev().map_while(few);
+    let products = lengths.scan(1, |product, length| {
+        *product *= length;
+        Some(*product)
+    });
+    products.take_while(|&product| product <= MOST_SITES * MOST_SITES).count()
+}
+
+/// Whether a sum anywhere inside is one over rows, not written out. Draws differ from row to row.
+fn has_rows(e: &Ex) -> bool {
+    if !e.has_sum || e.depends & expression::DRAW != 0 {
+        return e.has_sum;
+    }
+    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if written_out(ranges) < ranges.ranges.len());
+    e.kind.for_each_part(&mut |part| found = found || has_rows(part));
+    found
+}
+
 fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> {
+    let nested = around.ranges.iter().flat_map(|ranges| &ranges.ranges).any(|range| few(range).is_none());
+    let has_sum = |e: &Ex| e.has_sum && (!nested || has_rows(e));
     let with = |wrapper: Option<Wrapper>, body: &Ex| Piece {
         ranges: around.ranges.clone(),
         wrappers: around.wrappers.iter().cloned().chain(wrapper).collect(),
@@ -45,31 +75,41 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
     let moves = expression::DYNAMIC | expression::MULTIPLIER;
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     match &e.kind {
-        Kind::Sum(ranges, body) => {
-            let mut piece = with(None, body);
-            piece.ranges.push(ranges.clone());
-            split(body, piece, out)
+        Kind::Sum(ranges, body) if has_sum(e) => {
+            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { written_out(ranges) };
+            let outer = Some(ranges.ranges.len() - short).filter(|&outer| outer > 0).unwrap_or(ranges.ranges.len());
+            let (outer, inner) = ranges.ranges.split_at(outer);
+            let body = match inner {
+                [] => body.clone(),
+                _ => {
+                    let inner = Ranges { ranges: inner.to_vec(), filter: None };
+                    Expression::new(Kind::Sum(inner, body.clone()), body.shape, e.span)
+                }
+            };
+            let mut piece = with(None, &body);
+            piece.ranges.push(Ranges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
+            split(&body, piece, out)
         }
-        Kind::Add(terms) if e.has_sum => {
+        Kind::Add(terms) if has_sum(e) => {
             for (negative, term) in terms {
                 split(term, with(negative.then_some(Wrapper::Negate), term), out)?;
             }
             Ok(())
         }
-        Kind::Unary(Unary::Neg, a) if e.has_sum => split(a, with(Some(Wrapper::Negate), a), out),
-        Kind::Scale(c, a) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
-        Kind::Divide(a, c) if a.has_sum && linear(c) => split(a, with(Some(Wrapper::Divide(c.clone())), a), out),
+        Kind::Unary(Unary::Neg, a) if has_sum(e) => split(a, with(Some(Wrapper::Negate), a), out),
+        Kind::Scale(c, a) if has_sum(a) && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
+        Kind::Divide(a, c) if has_sum(a) && linear(c) => split(a, with(Some(Wrapper::Divide(c.clone())), a), out),
         // A product of scalars is commutative: either factor may hold the sum.
-        Kind::Binary(Binary::Mul, a, c) if a.has_sum && linear(c) => {
+        Kind::Binary(Binary::Mul, a, c) if has_sum(a) && linear(c) => {
             split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
         }
-        Kind::Binary(Binary::Mul, c, a) if a.has_sum && linear(c) => {
+        Kind::Binary(Binary::Mul, c, a) if has_sum(a) && linear(c) => {
             split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
         }
-        Kind::Binary(Binary::Div, a, c) if a.has_sum && linear(c) => {
+        Kind::Binary(Binary::Div, a, c) if has_sum(a) && linear(c) => {
             split(a, with(Some(Wrapper::Divide(c.clone())), a), out)
         }
-        Kind::Stack(entries) if e.has_sum => {
+        Kind::Stack(entries) if has_sum(e) => {
             let mut offset = around.offset;
             for entry in entries {
                 let mut piece = with(None, entry);

@@ -13,6 +13,11 @@ impl Elaborator<'_> {
         for (number, statement) in self.file.statements.iter().enumerate() {
             use StatementKind::*;
             let Some(name) = kind_name(&statement.kind) else {
+                if let Include { path } = &statement.kind {
+                    let message = format!("'{}' is not included here", path.text);
+                    self.report(Diagnostic::error(message, path.span, "no files are read"));
+                    continue;
+                }
                 match self.hamiltonian {
                     None => self.hamiltonian = Some(number),
                     Some(first) => {
@@ -65,7 +70,7 @@ impl Elaborator<'_> {
                     self.tables.push(TableEntry { table, failed: true });
                     Symbol::Table(self.tables.len() - 1)
                 }
-                Hamiltonian { .. } => unreachable!("has no name"),
+                Hamiltonian { .. } | Include { .. } => unreachable!("has no name"),
             };
             if name.text == "H" && matches!(statement.kind, Constraint { .. } | Integral { .. }) {
                 self.report(

@@ -25,6 +25,7 @@ impl Parser<'_> {
             "let" => self.definition()?,
             "observe" => self.observe()?,
             "table" => self.table()?,
+            "include" => StatementKind::Include { path: self.path("include")? },
             _ => self.derivative()?,
         };
         let end = self.previous().map_or(start, |token| token.span);
@@ -257,9 +258,14 @@ impl Parser<'_> {
     fn table(&mut self) -> Parsed<StatementKind> {
         let name = self.declare("table")?;
         self.equals("table")?;
+        Ok(StatementKind::Table { name, path: self.path("table")? })
+    }
+
+    /// The path of a file, between double quotes.
+    fn path(&mut self, word: &str) -> Parsed<Name> {
         let span = self.span();
         if self.kind() == TokenKind::End {
-            return self.nothing_after("table");
+            return self.nothing_after(word);
         }
         if self.kind() != TokenKind::Text {
             if self.kind() == TokenKind::Unknown {
@@ -269,13 +275,14 @@ impl Parser<'_> {
             let path = self.text(span.to(end)).trim_matches(['\'', '‘', '’']);
             let help = format!("write \"{}\"", shorten(path));
             return self.fail(|| {
-                Diagnostic::error("the path of a table stands between double quotes", span.to(end), "expected \"…\"")
-                    .help(help)
+                let what = if word == "table" { "a table" } else { "an included file" };
+                let message = format!("the path of {what} stands between double quotes");
+                Diagnostic::error(message, span.to(end), "expected \"…\"").help(help)
             });
         }
         self.advance();
         let text = self.text(span).trim_matches(['"', '“', '”', '„', '«', '»']).to_string();
-        Ok(StatementKind::Table { name, path: Name { text, span } })
+        Ok(Name { text, span })
     }
 
     /// `NAME' = EXPR`, `NAME[indices]' = EXPR`

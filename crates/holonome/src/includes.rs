@@ -1,0 +1,133 @@
+//! Files that a model includes, and those of the library.
+
+use crate::source::Source;
+use holonome_model::syntax::ast::{Name, Statement, StatementKind};
+use holonome_model::syntax::diagnostic::Diagnostic;
+use holonome_model::syntax::span::Span;
+use holonome_model::syntax::{self, Reading};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Files that models may include wherever they stand, unless one of this name stands beside them.
+const LIBRARY: &[(&str, &str)] = &[("molecules.holo", include_str!("library/molecules.holo"))];
+
+/// The text of a file of the library.
+fn library(path: &str) -> Option<String> {
+    LIBRARY.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_string())
+}
+
+/// A model with the statements of all files that it includes, and their texts by paths that begin where the model stands;
+/// `read` reads those. They are added to `source`. A file that is included more than once counts once.
+///
+/// # Errors
+/// When a file cannot be read, or includes itself.
+pub(crate) fn expanded(
+    source: &mut Source,
+    reading: Reading,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<(Reading, BTreeMap<String, String>), Vec<Diagnostic>> {
+    let own = Path::new(source.name()).file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let mut expansion = Expansion { source, read, reading: Reading::default(), files: BTreeMap::new(), failed: false };
+    expansion.add(reading, &mut vec![own]);
+    let Expansion { reading, files, failed, .. } = expansion;
+    if failed { Err(reading.diagnostics) } else { Ok((reading, files)) }
+}
+
+struct Expansion<'a> {
+    source: &'a mut Source,
+    read: &'a dyn Fn(&str) -> Result<String, String>,
+    reading: Reading,
+    /// The files that have been included.
+    files: BTreeMap<String, String>,
+    failed: bool,
+}
+
+impl Expansion<'_> {
+    /// Adds what was read of the last of the files `around`, each of which includes the next.
+    fn add(&mut self, reading: Reading, around: &mut Vec<String>) {
+        self.reading.diagnostics.extend(reading.diagnostics);
+        self.reading.unread.extend(reading.unread);
+        for Statement { mut kind, span } in reading.file.statements {
+            let beside = around.last().map_or("", String::as_str);
+            match &mut kind {
+                StatementKind::Include { path } => {
+                    let file = joined(beside, &path.text);
+                    self.include(path, file, around);
+                    continue;
+                }
+                // Those of the model itself are called what it calls them.
+                StatementKind::Table { path, .. } if around.len() > 1 => path.text = joined(beside, &path.text),
+                _ => {}
+            }
+            self.reading.file.statements.push(Statement { kind, span });
+        }
+    }
+
+    fn include(&mut self, path: &Name, file: String, around: &mut Vec<String>) {
+        if let Some(first) = around.iter().position(|other| *other == file) {
+            let circle = [&around[first..], std::slice::from_ref(&file)].concat().join(" includes ");
+            let finding = Diagnostic::error(format!("a file includes itself: {circle}"), path.span, "a circle");
+            return self.fail(finding.help("move what both need into a third file"));
+        }
+        if self.files.contains_key(&file) {
+            return;
+        }
+        // Where it stands is what it is called.
+        let beside = || Path::new(self.source.name()).with_file_name(&file).display().to_string();
+        let read = (self.read)(&file).map(|text| (text, beside()));
+        let found = read.or_else(|reason| {
+            library(&path.text).map(|text| (text, format!("{} of the library", path.text))).ok_or(reason)
+        });
+        match found {
+            Ok((text, name)) => {
+                self.files.insert(file.clone(), text.clone());
+                let start = self.source.append(&name, &text, 0);
+                if u32::try_from(start + text.len()).is_err() {
+                    let finding = Diagnostic::error("the model is larger than 4 GiB", path.span, "with this file");
+                    return self.fail(finding.help("keep large data in a file and read it with 'table'"));
+                }
+                // Where it stands behind the model, so that its places are its own.
+                let mut reading = syntax::read(&format!("{}{text}", " ".repeat(start)));
+                reading.diagnostics.iter_mut().for_each(|finding| within(finding, start));
+                around.push(file);
+                self.add(reading, around);
+                around.pop();
+            }
+            Err(reason) => {
+                let names: Vec<&str> = LIBRARY.iter().map(|(name, _)| *name).collect();
+                let help =
+                    format!("a path is relative to the file that includes it; the library has {}", names.join(", "));
+                let message = format!("'{}' cannot be included: {reason}", path.text);
+                self.fail(Diagnostic::error(message, path.span, "this file").help(help));
+            }
+        }
+    }
+
+    fn fail(&mut self, finding: Diagnostic) {
+        self.reading.diagnostics.push(finding);
+        self.failed = true;
+    }
+}
+
+/// Keeps a finding about an empty end of a text in that text.
+fn within(finding: &mut Diagnostic, start: usize) {
+    let Span { start: from, end } = finding.span;
+    finding.span = Span::new((from as usize).max(start), (end as usize).max(start));
+}
+
+/// The path of a file that `beside` names, from where the paths begin.
+fn joined(beside: &str, path: &str) -> String {
+    let folder = Path::new(beside).parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut parts: Vec<String> = Vec::new();
+    let whole = folder.join(path);
+    for part in whole.components() {
+        let part = part.as_os_str().to_string_lossy();
+        match (&*part, parts.last().map(String::as_str)) {
+            (".", _) => {}
+            ("..", Some(last)) if last != ".." && last != "/" => drop(parts.pop()),
+            _ => parts.push(part.into_owned()),
+        }
+    }
+    let path: PathBuf = parts.iter().collect();
+    path.display().to_string()
+}
