@@ -223,6 +223,7 @@ mod tests {
           { measure = { what = "growth", of = ["drift.H"], run = "damped" }, above = 1.5 },
           { measure = { what = "drift", of = ["H"], run = "fine" }, below = 1e-4 },
           { measure = { what = "last", of = ["q"], run = "fine" }, is = 0.5403023, within = 1e-4 },
+          { measure = { what = "passage", of = ["drift.H"], level = 1.6e-3, run = "damped" }, above = 0.3, below = 0.4 },
           { measure = { what = "reached", run = "refused" }, below = 0.1 },
         ]
 

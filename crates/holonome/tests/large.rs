@@ -229,3 +229,27 @@ fn the_tension_of_rods_limits_the_step_of_rattle() {
     let Err(lost) = run(1.03) else { panic!("it runs") };
     assert!(lost.to_string().contains("has no solution near it"), "{lost}");
 }
+
+/// Numbers of a row and parameters of a family are the same masses, wherever along the chain they change.
+#[test]
+fn masses_may_be_written_as_numbers_or_as_parameters() {
+    let run = |m: &str, term: &str, method: &str| {
+        let text = format!(
+            "size n = 203\n{m}\ncoordinate r[i in 1..n] : R^2 = (i, 0)\nmomentum p of r\n\
+             hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*{term}) + {term}*r[i].y)\n\
+             constraint anchor : dot(r[1], r[1]) = 1\n\
+             constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 1"
+        );
+        let problem = Problem::from_text("chain", &text, &Default::default(), &Settings::default()).unwrap();
+        let options = options(&format!("--method {method} --step 0.01 --until 0.2 --samples 2"));
+        common::run(problem, options).unwrap().array("r").pop().unwrap()
+    };
+    for method in ["rattle", "dop853"] {
+        let numbers = run("let m(i) = 1 + if(i > 100, 3, 0)", "m(i)", method);
+        let parameters = run("parameter m[i in 1..n] = 1 + if(i > 100, 3, 0)", "m[i]", method);
+        for (a, b) in numbers.iter().zip(&parameters) {
+            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and what they move.
+            assert!((a - b).abs() < 1e3 * 20.0 * f64::EPSILON, "{method}: {a} {b}");
+        }
+    }
+}

@@ -56,6 +56,9 @@ pub struct Quantity {
     /// Whether a drift is relative to what cancels in it.
     #[serde(default)]
     pub relative: bool,
+    /// What an array has to pass.
+    #[serde(default)]
+    pub level: Option<f64>,
 }
 
 /// What is measured.
@@ -76,6 +79,8 @@ pub enum What {
     Least,
     /// The mean of an array.
     Mean,
+    /// The time of the first sample at which an array is above a level.
+    Passage,
     /// The slope of the error with the step over several runs, both by their logarithms.
     Order,
     /// The largest size of an array in the second half of a run over that in the first: 1 without a secular trend, 2 of a linear
@@ -99,6 +104,7 @@ impl What {
             What::Largest => "largest",
             What::Least => "least",
             What::Mean => "mean",
+            What::Passage => "first passage",
             What::Order => "order",
             What::Growth => "growth",
             What::Reached => "part of the time reached",
@@ -142,10 +148,11 @@ impl Quantity {
         if compares != self.from.is_some() {
             return Err(format!("'{}' takes {} `from`", self.what.words(), if compares { "a" } else { "no" }));
         }
-        let named = matches!(
-            self.what,
-            What::Distance | What::Drift | What::Last | What::Largest | What::Least | What::Mean | What::Growth
-        );
+        if (self.what == What::Passage) != self.level.is_some() {
+            return Err("a 'first passage' is that of a `level`, and nothing else has one".to_string());
+        }
+        let unnamed = [What::Error, What::Order, What::Reached, What::Work, What::Seconds];
+        let named = !unnamed.contains(&self.what);
         if named && self.of.len() != 1 {
             return Err(format!("'{}' is measured `of` one name", self.what.words()));
         }
@@ -218,6 +225,12 @@ impl Quantity {
             What::Mean => {
                 let series = series()?;
                 Ok(series.iter().sum::<f64>() / series.len() as f64)
+            }
+            What::Passage => {
+                let level = self.level.unwrap_or(f64::INFINITY);
+                let first = series()?.into_iter().position(|value| value > level);
+                let time = first.and_then(|sample| arrays.times().get(sample)).copied();
+                time.ok_or_else(|| format!("'{}' of {name} does not pass {level}", self.of[0]))
             }
             What::Growth => {
                 let series = series()?;

@@ -414,11 +414,17 @@ impl Piece {
             })
             .collect();
         slots.sort_unstable_by_key(|&(slot, _)| slot);
+        let mut numbers = Vec::new();
+        if slots.iter().any(|(_, source)| *source == Source::Number) {
+            numbers = rows.numbers();
+            // Room for the last vector of a loop.
+            numbers.extend([0.0; SEGMENT_LANES]);
+        }
         let mut piece = Piece {
             graph: folded,
             outputs,
             rows: count,
-            numbers: if slots.iter().any(|(_, s)| *s == Source::Number) { rows.numbers() } else { Vec::new() },
+            numbers,
             slots,
             blocks: Vec::new(),
             places: Vec::new(),
