@@ -58,14 +58,23 @@ pub fn file(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The models of a folder of the project: name and text, in order.
+/// The models of a folder of the project: name and text, in order, with what they include written in its place.
 pub fn files(folder: &str) -> Vec<(String, String)> {
     let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut names: Vec<String> =
         std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|n| n.ends_with(".holo"));
     names.sort();
-    names.into_iter().map(|n| (n.clone(), file(&format!("{folder}/{n}")))).collect()
+    names.into_iter().map(|n| (n.clone(), with_includes(&file(&format!("{folder}/{n}"))))).collect()
+}
+
+/// A text with the files of the library in place of the statements that include them.
+fn with_includes(text: &str) -> String {
+    let included = |line: &str| {
+        let name = line.trim().strip_prefix("include \"")?.split('"').next()?;
+        Some(with_includes(&file(&format!("crates/holonome/src/library/{name}"))))
+    };
+    text.lines().map(|line| included(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
 }
 
 fn expression(text: &str) -> Expr {
