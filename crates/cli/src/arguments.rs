@@ -70,6 +70,11 @@ pub enum Command {
     /// Write a run's data in another format.
     #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
     Export(ExportArguments),
+    /// Make the published experiments again, and say claim by claim whether they hold.
+    #[command(
+        after_help = "Claims are compared with what was found before; where one differs, the exit status is 1. What was interrupted goes on when the same folder is given again.\n\nExamples:\n  holonome reproduce --list\n  holonome reproduce planar-pendulum-2022\n  holonome reproduce --out reproduced"
+    )]
+    Reproduce(ReproduceArguments),
     /// Average what a run or an ensemble has recorded, with standard errors.
     #[command(
         after_help = "Example:\n  holonome analyse runs/spring-1 --from 100 --measure 'mean(H)' --measure 'histogram(q, -2, 2, 20)'"
@@ -95,6 +100,25 @@ pub enum Command {
         after_help = "Examples:\n  holonome completions bash > ~/.local/share/bash-completion/completions/holonome\n  holonome completions fish > ~/.config/fish/completions/holonome.fish"
     )]
     Completions(CompletionsArguments),
+}
+
+#[derive(Args)]
+pub struct ReproduceArguments {
+    /// Which studies [default: all]
+    pub studies: Vec<String>,
+    /// List the studies
+    #[arg(long)]
+    pub list: bool,
+    /// Make the long runs, too
+    #[arg(long)]
+    pub full: bool,
+    /// Folder of models, runs and table, where an interrupted one goes on
+    #[arg(long, value_name = "DIR", default_value = "reproduced")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub threads: ThreadArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 #[derive(Args)]

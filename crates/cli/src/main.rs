@@ -18,6 +18,7 @@ mod methods;
 mod output;
 mod progress;
 mod report;
+mod reproduce;
 mod run;
 mod show;
 mod sweep;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Sweep(arguments) => sweep::sweep(arguments),
         Command::Merge(arguments) => sweep::merge(arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Resume(arguments) => run::resume(arguments),
         Command::Check(arguments) => check::check(arguments),
         Command::Methods(arguments) => methods::methods(arguments),

@@ -8,6 +8,7 @@
 //! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], that a [`SweepSolution`]; [`sweep::merge`]
 //!   joins parts;
 //! - **comparisons**: [`mod@compare`];
+//! - **published experiments** as data: [`study`];
 //! - **methods**: [`method`] has the registry and what a scheme is; [`phase_space`] what steps are written in;
 //! - **fields of one's own**: [`integrate`] and [`system`];
 //! - **what goes wrong**: [`Error`]; options in its messages are spelled as [`spell_options`] says.
@@ -54,6 +55,7 @@ mod source;
 mod starts;
 pub mod store;
 mod structured;
+pub mod study;
 pub mod summary;
 pub mod sweep;
 mod watched;

@@ -1,0 +1,307 @@
+//! Published experiments as data: runs as one would type them, what is measured of them, and what the paper claims.
+//!
+//! A study is a text in TOML. Its claims say what was found when the engine was built; [`Study::judge`] says whether runs
+//! made now agree with that.
+
+mod measure;
+
+pub use measure::{Measure, Quantity, What, short};
+
+use crate::arrays::Arrays;
+use crate::error::Error;
+use crate::store::{Status, StoredRun};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// An experiment: its runs, and the claims about them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// What it is about.
+    pub title: String,
+    /// The paper, with the places in it.
+    pub paper: String,
+    /// The runs by name.
+    #[serde(rename = "run", default)]
+    pub runs: BTreeMap<String, Planned>,
+    /// States that are known from elsewhere, by name: the numbers of each variable.
+    #[serde(rename = "state", default)]
+    pub states: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+    /// What the paper says.
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
+}
+
+/// A run of a study.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    /// The model and the options behind `holonome run`, parted by blanks.
+    pub command: String,
+    /// Whether it takes too long for every day.
+    #[serde(default)]
+    pub long: bool,
+    /// Whether the study's page leaves it out: it is there for a number.
+    #[serde(default)]
+    pub aside: bool,
+}
+
+/// A claim of a paper, and how it fares.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// What is claimed.
+    pub says: String,
+    /// Where.
+    pub place: String,
+    /// How it fares.
+    pub verdict: Verdict,
+    /// What has to be corrected, or why it does not hold.
+    #[serde(default)]
+    pub because: Option<String>,
+    /// What the verdict rests on.
+    pub measures: Vec<Measure>,
+}
+
+/// How a claim fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As it is printed.
+    Holds,
+    /// With a correction.
+    HoldsAsCorrected,
+    /// Not at all.
+    DoesNotHold,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::HoldsAsCorrected => "holds as corrected",
+            Verdict::DoesNotHold => "does not hold",
+        }
+    }
+}
+
+/// A run of a study that was made.
+pub enum Made {
+    /// It is stored, whether it reached its end or not.
+    Stored {
+        /// Its attributes and how it ended.
+        run: Box<StoredRun>,
+        /// What it recorded.
+        arrays: Arrays,
+    },
+    /// It did not begin.
+    Refused(String),
+}
+
+impl Made {
+    /// Opens a run in its folder.
+    ///
+    /// # Errors
+    /// When the folder is no run, or is damaged.
+    pub fn open(path: &Path) -> Result<Made, Error> {
+        let run = Box::new(StoredRun::open(path).map_err(Error::store)?);
+        let arrays = Arrays::open(path).map_err(Error::store)?;
+        Ok(Made::Stored { run, arrays })
+    }
+
+    /// Whether it began.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Made::Stored { .. })
+    }
+
+    /// Whether it reached its end.
+    fn finished(&self) -> bool {
+        matches!(self, Made::Stored { run, .. } if run.status() == Status::Finished)
+    }
+}
+
+/// A claim with what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judged {
+    /// What is claimed, and where.
+    pub says: String,
+    /// Where.
+    pub place: String,
+    /// How it fared when it was recorded.
+    pub verdict: Verdict,
+    /// What has to be corrected, or why it does not hold.
+    pub because: Option<String>,
+    /// Whether all that was measured agrees with that; nothing where runs are missing.
+    pub agrees: Option<bool>,
+    /// What was measured, in the order of the study.
+    pub measured: Vec<Measured>,
+}
+
+/// Something measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// In words: "error of rk4".
+    pub name: String,
+    /// The number, if it could be measured.
+    pub value: Option<f64>,
+    /// What it has to be, in words.
+    pub wanted: String,
+    /// Whether it is that.
+    pub agrees: bool,
+    /// Why it could not be measured.
+    pub failed: Option<String>,
+}
+
+impl Study {
+    /// Reads a study.
+    ///
+    /// # Errors
+    /// When the text is no study, or names a run or a state that it does not have.
+    pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
+        let wrong = |message: String| Error::option(format!("study {name}: {message}"));
+        let study: Study = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        for claim in &study.claims {
+            for measure in &claim.measures {
+                measure.check(&study).map_err(|message| wrong(format!("claim '{}': {message}", claim.says)))?;
+            }
+        }
+        Ok(study)
+    }
+
+    /// The claims with what the runs that were made say of them.
+    pub fn judge(&self, made: &BTreeMap<String, Made>) -> Vec<Judged> {
+        self.claims.iter().map(|claim| self.judge_claim(claim, made)).collect()
+    }
+
+    fn judge_claim(&self, claim: &Claim, made: &BTreeMap<String, Made>) -> Judged {
+        let all_made = claim.measures.iter().all(|measure| measure.runs(self).all(|run| made.contains_key(run)));
+        let measured: Vec<Measured> = match all_made {
+            true => claim.measures.iter().map(|measure| measure.take(self, made)).collect(),
+            false => Vec::new(),
+        };
+        Judged {
+            says: claim.says.clone(),
+            place: claim.place.clone(),
+            verdict: claim.verdict,
+            because: claim.because.clone(),
+            agrees: all_made.then(|| measured.iter().all(|measured| measured.agrees)),
+            measured,
+        }
+    }
+}
+
+/// The summary of a stored run, by a path of keys.
+fn look_up<'v>(summary: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    path.iter().try_fold(summary, |value, key| value.get(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Problem, RunOptions, Settings, StepSize, prepare};
+
+    const STUDY: &str = r#"
+        title = "An oscillator"
+        paper = "none"
+        run.coarse.command = "oscillator.holo"
+        run.fine.command = "oscillator.holo"
+        run.damped.command = "oscillator.holo"
+        run.refused.command = "oscillator.holo"
+        run.later.command = "oscillator.holo"
+        state.exact = { q = [0.5403023058681398], p = [-0.8414709848078965] }
+
+        [[claim]]
+        says = "it is of second order"
+        place = "here"
+        verdict = "holds"
+        measures = [
+          { measure = { what = "order", runs = ["coarse", "fine"], from = "exact" }, is = 2.0, within = 0.01 },
+          { measure = { what = "error", run = "coarse", from = "exact" }, over = { what = "error", run = "fine", from = "exact" }, is = 4.0, within = 0.01 },
+          { measure = { what = "growth", of = ["drift.H"], run = "damped" }, above = 1.5 },
+          { measure = { what = "drift", of = ["H"], run = "fine" }, below = 1e-4 },
+          { measure = { what = "last", of = ["q"], run = "fine" }, is = 0.5403023, within = 1e-4 },
+          { measure = { what = "reached", run = "refused" }, below = 0.1 },
+        ]
+
+        [[claim]]
+        says = "it is exact"
+        place = "here"
+        verdict = "holds"
+        measures = [{ measure = { what = "error", run = "fine", from = "exact" }, below = 1e-12 }]
+
+        [[claim]]
+        says = "what was refused is right"
+        place = "here"
+        verdict = "holds"
+        measures = [{ measure = { what = "error", run = "refused", from = "exact" }, below = 1.0 }]
+
+        [[claim]]
+        says = "what was not run"
+        place = "here"
+        verdict = "holds"
+        measures = [{ measure = { what = "error", run = "fine", from = "later" }, below = 1.0 }]
+    "#;
+
+    fn made(folder: &Path, method: &str, step: f64) -> Made {
+        let text = "coordinate q : R = 1\nmomentum p of q = 0\nhamiltonian (p^2 + q^2)/2";
+        let problem = Problem::from_text("oscillator", text, &Default::default(), &Settings::default()).unwrap();
+        let options = RunOptions {
+            method: method.parse().unwrap(),
+            step: StepSize::Fixed(step),
+            until: 1.0,
+            out: Some(folder.to_path_buf()),
+            ..RunOptions::default()
+        };
+        prepare(problem, options).unwrap().run(&mut |_| crate::Control::Continue).unwrap();
+        Made::open(folder).unwrap()
+    }
+
+    #[test]
+    fn claims_are_judged_by_what_was_measured() {
+        let study = Study::parse("oscillator", STUDY).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let runs = [
+            ("coarse", made(&at("coarse"), "stormer-verlet-a", 0.02)),
+            ("fine", made(&at("fine"), "stormer-verlet-a", 0.01)),
+            ("damped", made(&at("damped"), "euler", 0.01)),
+            ("refused", Made::Refused("no such method".to_string())),
+        ];
+        let runs = runs.into_iter().map(|(name, made)| (name.to_string(), made)).collect();
+        let judged = study.judge(&runs);
+        let agree: Vec<Option<bool>> = judged.iter().map(|claim| claim.agrees).collect();
+        assert_eq!(agree, [Some(true), Some(false), Some(false), None], "{judged:#?}");
+        let refused = judged[2].measured[0].failed.as_deref();
+        assert_eq!(refused, Some("refused was refused: no such method"));
+        assert_eq!(judged[1].measured[0].name, "error by fine");
+    }
+
+    #[test]
+    fn a_study_that_cannot_be_measured_is_no_study() {
+        let change = |from: &str, to: &str| {
+            assert!(STUDY.contains(from));
+            Study::parse("oscillator", &STUDY.replacen(from, to, 1)).unwrap_err().to_string()
+        };
+        for (from, to, said) in [
+            ("run = \"refused\" }, below", "run = \"gone\" }, below", "there is no run 'gone'"),
+            ("from = \"later\"", "from = \"never\"", "there is no run or state 'never'"),
+            ("below = 1e-12", "beneath = 1e-12", "unknown field `beneath`"),
+            ("is = 2.0, within = 0.01", "is = 2.0", "say what it `is` and `within`"),
+            ("of = [\"q\"], ", "", "'last' is measured `of` one name"),
+            ("runs = [\"coarse\", \"fine\"]", "run = \"fine\"", "'order' is measured of `runs`, two or more"),
+        ] {
+            let message = change(from, to);
+            assert!(message.starts_with("study oscillator: ") && message.contains(said), "{message}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let all = [0.0, 2.0, 0.539, -0.8, 1.06e-6, 1e-14, 194.382, 12345.0, 0.001];
+        let texts = ["0", "2", "0.539", "-0.8", "1.06e-6", "1e-14", "194.38", "1.23e4", "0.001"];
+        assert_eq!(all.map(short), texts);
+    }
+}

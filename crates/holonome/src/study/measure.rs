@@ -1,0 +1,375 @@
+//! What is measured of the runs of a study.
+
+use super::{Made, Measured, Study, look_up};
+use crate::arrays::Array;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A quantity and what it has to be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// The quantity.
+    pub measure: Quantity,
+    /// Another one, by which it is divided.
+    #[serde(default)]
+    pub over: Option<Quantity>,
+    /// What it is,
+    #[serde(default)]
+    pub is: Option<f64>,
+    /// within this part of it.
+    #[serde(default)]
+    pub within: Option<f64>,
+    /// What it is below.
+    #[serde(default)]
+    pub below: Option<f64>,
+    /// What it is above.
+    #[serde(default)]
+    pub above: Option<f64>,
+    /// What the paper prints or draws, where that is another number.
+    #[serde(default)]
+    pub printed: Option<f64>,
+}
+
+/// A number that runs come to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantity {
+    /// What is measured.
+    pub what: What,
+    /// Of which run,
+    #[serde(default)]
+    pub run: Option<String>,
+    /// or of which runs together.
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// The run or state that it is compared with.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// The variables or the array, by name.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// Of which component of the array, from 1.
+    #[serde(default)]
+    pub component: Option<usize>,
+    /// Whether a drift is relative to what cancels in it.
+    #[serde(default)]
+    pub relative: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// The distance of the last state from another, in the variables named or all.
+    Error,
+    /// The largest distance of an array from another run's, sample by sample.
+    Distance,
+    /// The largest deviation of an invariant (`H`, `rod`, `rod.hidden`, an integral).
+    Drift,
+    /// The last number of an array.
+    Last,
+    /// The largest number of an array.
+    Largest,
+    /// The least one.
+    Least,
+    /// The mean of an array.
+    Mean,
+    /// The slope of the error with the step over several runs, both by their logarithms.
+    Order,
+    /// The largest size of an array in the second half of a run over that in the first: 1 without a secular trend, 2 of a linear
+    /// one.
+    Growth,
+    /// The part of its time that a run reached; 0 where it was refused.
+    Reached,
+    /// Evaluations of the field or of the force.
+    Work,
+    /// Seconds of the loop.
+    Seconds,
+}
+
+impl What {
+    fn words(self) -> &'static str {
+        match self {
+            What::Error => "error",
+            What::Distance => "largest distance",
+            What::Drift => "largest drift",
+            What::Last => "last",
+            What::Largest => "largest",
+            What::Least => "least",
+            What::Mean => "mean",
+            What::Order => "order",
+            What::Growth => "growth",
+            What::Reached => "part of the time reached",
+            What::Work => "evaluations",
+            What::Seconds => "seconds",
+        }
+    }
+}
+
+impl Quantity {
+    /// The runs that it is measured of.
+    fn named(&self) -> impl Iterator<Item = &String> {
+        self.run.iter().chain(&self.runs)
+    }
+
+    fn describe(&self) -> String {
+        let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of.join(", ")) };
+        let component = self.component.map(|k| format!("[{k}]")).unwrap_or_default();
+        let runs: Vec<&str> = self.named().map(String::as_str).collect();
+        let relative = if self.relative { "relative " } else { "" };
+        format!("{relative}{}{of}{component} by {}", self.what.words(), runs.join(", "))
+    }
+
+    /// What stands against it, if something does.
+    fn check(&self, study: &Study) -> Result<(), String> {
+        if let Some(run) = self.named().find(|run| !study.runs.contains_key(*run)) {
+            return Err(format!("there is no run '{run}'"));
+        }
+        if let Some(from) = &self.from
+            && !study.runs.contains_key(from)
+            && !study.states.contains_key(from)
+        {
+            return Err(format!("there is no run or state '{from}'"));
+        }
+        let several = self.what == What::Order;
+        if several != self.run.is_none() || several != (self.runs.len() > 1) {
+            let wanted = if several { "`runs`, two or more" } else { "one `run`" };
+            return Err(format!("'{}' is measured of {wanted}", self.what.words()));
+        }
+        let compares = matches!(self.what, What::Error | What::Distance | What::Order);
+        if compares != self.from.is_some() {
+            return Err(format!("'{}' takes {} `from`", self.what.words(), if compares { "a" } else { "no" }));
+        }
+        let named = matches!(
+            self.what,
+            What::Distance | What::Drift | What::Last | What::Largest | What::Least | What::Mean | What::Growth
+        );
+        if named && self.of.len() != 1 {
+            return Err(format!("'{}' is measured `of` one name", self.what.words()));
+        }
+        Ok(())
+    }
+
+    /// Its value.
+    fn value(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+        if self.what == What::Order {
+            return self.order(study, made);
+        }
+        let name = self.run.as_ref().ok_or("it names no run")?;
+        let made_run = &made[name];
+        if self.what == What::Reached {
+            return Ok(match made_run {
+                Made::Refused(_) => 0.0,
+                _ if made_run.finished() => 1.0,
+                Made::Stored { run, arrays } => {
+                    let until = option_of(run.attributes(), "until").unwrap_or(f64::INFINITY);
+                    arrays.times().last().copied().unwrap_or(0.0) / until
+                }
+            });
+        }
+        let (run, arrays) = match made_run {
+            Made::Refused(message) => return Err(format!("{name} was refused: {message}")),
+            Made::Stored { .. } if !made_run.finished() => return Err(format!("{name} did not reach its end")),
+            Made::Stored { run, arrays } => (run, arrays),
+        };
+        let number = |path: &[&str]| {
+            let found = look_up(run.summary(), path).and_then(Value::as_f64);
+            found.ok_or_else(|| format!("the summary of {name} has no {}", path.join(".")))
+        };
+        let series = || -> Result<Vec<f64>, String> {
+            let array = arrays.get(&self.of[0]).ok_or_else(|| format!("{name} recorded no '{}'", self.of[0]))?;
+            self.component_of(array)
+        };
+        match self.what {
+            What::Order | What::Reached => unreachable!("measured above"),
+            What::Error => self.error(name, study, made),
+            What::Distance => {
+                let from = self.from.as_ref().ok_or("it is compared with nothing")?;
+                let Some(Made::Stored { arrays: others, .. }) = made.get(from) else {
+                    return Err(format!("{from} was not run"));
+                };
+                let other = others.get(&self.of[0]).ok_or_else(|| format!("{from} recorded no '{}'", self.of[0]))?;
+                let (a, b) = (series()?, self.component_of(other)?);
+                if arrays.times() != others.times() {
+                    return Err(format!("{name} and {from} have samples at other times"));
+                }
+                Ok(a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
+            }
+            What::Drift => {
+                let of = self.of[0].as_str();
+                let drift = look_up(run.summary(), &["drift"]).ok_or("there are no drifts")?;
+                let found = match of {
+                    "H" => look_up(drift, &["hamiltonian"]),
+                    "penalised_hamiltonian" | "modified_energy" => look_up(drift, &[of]),
+                    _ => match of.strip_suffix(".hidden") {
+                        Some(name) => look_up(drift, &["hidden", name]),
+                        None => ["constraints", "integrals"].iter().find_map(|kind| look_up(drift, &[kind, of])),
+                    },
+                };
+                let found = found.ok_or_else(|| format!("{name} has no drift of '{of}'"))?;
+                let path: &[&str] = if self.relative { &["relative", "max"] } else { &["max"] };
+                look_up(found, path).and_then(Value::as_f64).ok_or_else(|| format!("the drift of '{of}' is no number"))
+            }
+            What::Last => series()?.last().copied().ok_or_else(|| "there are no samples".to_string()),
+            What::Largest => Ok(series()?.into_iter().fold(f64::NEG_INFINITY, f64::max)),
+            What::Least => Ok(series()?.into_iter().fold(f64::INFINITY, f64::min)),
+            What::Mean => {
+                let series = series()?;
+                Ok(series.iter().sum::<f64>() / series.len() as f64)
+            }
+            What::Growth => {
+                let series = series()?;
+                let largest = |part: &[f64]| part.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+                let (first, second) = series.split_at(series.len() / 2);
+                Ok(largest(second) / largest(first))
+            }
+            What::Work => Ok(number(&["cost", "field"])? + number(&["cost", "gradient"])?),
+            What::Seconds => number(&["cost", "wall_seconds"]),
+        }
+    }
+
+    /// One number for every sample.
+    fn component_of(&self, array: &Array) -> Result<Vec<f64>, String> {
+        let width = array.row(0).len();
+        let component = match self.component {
+            None if width == 1 => 0,
+            None => return Err(format!("'{}' has {width} components: name one", array.name())),
+            Some(k) if (1..=width).contains(&k) => k - 1,
+            Some(k) => return Err(format!("'{}' has no component {k}", array.name())),
+        };
+        Ok(array.rows().map(|row| row[component]).collect())
+    }
+
+    /// The distance of the last state of a run from what it is compared with.
+    fn error(&self, run: &str, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+        let from = self.from.as_ref().ok_or("it is compared with nothing")?;
+        let own = last_state(made, run)?;
+        let other = match study.states.get(from) {
+            Some(state) => state.clone(),
+            None => last_state(made, from)?,
+        };
+        let names: Vec<&String> = if self.of.is_empty() { other.keys().collect() } else { self.of.iter().collect() };
+        let mut sum = 0.0;
+        for name in names {
+            let both = own.get(name).zip(other.get(name)).filter(|(a, b)| a.len() == b.len());
+            let (a, b) = both.ok_or_else(|| format!("'{name}' does not stand in both states"))?;
+            sum += a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+        }
+        Ok(sum.sqrt())
+    }
+
+    /// The slope of a straight line through the logarithms of steps and errors.
+    fn order(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+        let mut points = Vec::new();
+        for run in &self.runs {
+            let Made::Stored { run: stored, .. } = &made[run] else { return Err(format!("{run} was refused")) };
+            let step = option_of(stored.attributes(), "step").ok_or_else(|| format!("{run} has no fixed step"))?;
+            points.push((step.ln(), self.error(run, study, made)?.ln()));
+        }
+        let count = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+        let both: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+        Ok(both / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>())
+    }
+}
+
+impl Measure {
+    /// The runs that have to be made for it.
+    pub(super) fn runs<'m>(&'m self, study: &'m Study) -> impl Iterator<Item = &'m String> {
+        let quantities = std::iter::once(&self.measure).chain(&self.over);
+        quantities
+            .flat_map(|quantity| quantity.named().chain(&quantity.from))
+            .filter(|name| study.runs.contains_key(*name))
+    }
+
+    /// What stands against it, if something does.
+    pub(super) fn check(&self, study: &Study) -> Result<(), String> {
+        self.measure.check(study)?;
+        self.over.iter().try_for_each(|over| over.check(study))?;
+        match (self.is, self.within, self.below.or(self.above)) {
+            (Some(_), Some(within), None) if within > 0.0 => Ok(()),
+            (None, None, Some(_)) => Ok(()),
+            _ => Err("say what it `is` and `within` which part of it, or what it is `below` or `above`".to_string()),
+        }
+    }
+
+    /// Measures.
+    pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, Made>) -> Measured {
+        let value = self.measure.value(study, made).and_then(|value| match &self.over {
+            None => Ok(value),
+            Some(over) => over.value(study, made).map(|by| value / by),
+        });
+        let mut name = self.measure.describe();
+        if let Some(over) = &self.over {
+            name.push_str(&format!(" over {}", over.describe()));
+        }
+        let agrees = value.as_ref().is_ok_and(|&value| {
+            let near = match (self.is, self.within) {
+                (Some(is), Some(within)) => (value - is).abs() <= within * is.abs(),
+                _ => true,
+            };
+            near && self.below.is_none_or(|most| value < most) && self.above.is_none_or(|least| value > least)
+        });
+        let (value, failed) = match value {
+            Ok(value) => (Some(value), None),
+            Err(message) => (None, Some(message)),
+        };
+        Measured { name, value, wanted: self.wanted(), agrees, failed }
+    }
+
+    fn wanted(&self) -> String {
+        let mut wanted = Vec::new();
+        if let (Some(is), Some(within)) = (self.is, self.within) {
+            wanted.push(match within {
+                0.001.. => format!("{} ± {} %", short(is), short(100.0 * within)),
+                _ => format!("{} ± {}", short(is), short(within * is.abs())),
+            });
+        }
+        wanted.extend(self.above.map(|least| format!("above {}", short(least))));
+        wanted.extend(self.below.map(|most| format!("below {}", short(most))));
+        wanted.extend(self.printed.map(|printed| format!("printed {}", short(printed))));
+        wanted.join(", ")
+    }
+}
+
+/// A number as one reads it best: three digits, with an exponent where there would be many zeros.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if size != 0.0 && !(1e-3..1e4).contains(&size) {
+        let text = format!("{value:.2e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        return format!("{digits}e{exponent}");
+    }
+    let places = if size >= 1.0 || size == 0.0 { 2 } else { 2 - size.log10().floor() as i32 };
+    let text = format!("{value:.*}", usize::try_from(places).unwrap_or(2));
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// An option of a run that is a number.
+fn option_of(attributes: &serde_json::Map<String, Value>, name: &str) -> Option<f64> {
+    attributes.get("options")?.get(name)?.as_f64()
+}
+
+/// The last state of a run, by variables.
+fn last_state(made: &BTreeMap<String, Made>, name: &str) -> Result<BTreeMap<String, Vec<f64>>, String> {
+    let run = match made.get(name) {
+        Some(made @ Made::Stored { run, .. }) if made.finished() => run,
+        Some(Made::Stored { .. }) => return Err(format!("{name} did not reach its end")),
+        Some(Made::Refused(message)) => return Err(format!("{name} was refused: {message}")),
+        None => return Err(format!("{name} was not run")),
+    };
+    let state = look_up(run.summary(), &["state"]).and_then(Value::as_object);
+    let state = state.ok_or_else(|| format!("the summary of {name} has no state"))?;
+    Ok(state.iter().map(|(name, value)| (name.clone(), flat(value))).collect())
+}
+
+fn flat(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(parts) => parts.iter().flat_map(flat).collect(),
+        other => other.as_f64().into_iter().collect(),
+    }
+}
