@@ -215,7 +215,7 @@ fn figures_are_drawn_in_three_formats() {
     folder.pendulum("--until 5 --method euler --step 0.01 --out other/run").ok();
     folder.run("plot run other/run --y drift.H --svg both.svg").ok();
     let both = String::from_utf8(read("both.svg")).unwrap();
-    for text in [">largest |drift of H| so far<", ">run<", ">other/run<", ">round-off<"] {
+    for text in [">largest |drift of H| so far<", ">run<", ">other/run<", ">round-off<", ">0<"] {
         assert_eq!(both.matches(text).count(), 1, "{text} in {both}");
     }
     folder.run("plot run other/run --svg all.svg").ok();
