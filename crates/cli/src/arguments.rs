@@ -85,9 +85,9 @@ pub enum Command {
         after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
     )]
     Report(ReportArguments),
-    /// Draw a figure for a paper: drifts and orbit of a run, work and precision of a comparison, or columns of one's own.
+    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's own.
     #[command(
-        after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 --y drift.H,drift.L --png drift.png"
+        after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
     )]
     Plot(PlotArguments),
     /// Continue an interrupted run, or extend a finished one, bit for bit.
@@ -654,8 +654,9 @@ pub struct ReportArguments {
 #[derive(Args)]
 #[command(group = ArgGroup::new("file").args(["svg", "pdf", "png"]).required(true).multiple(true))]
 pub struct PlotArguments {
-    /// The folder of a run, an ensemble or a comparison
-    pub path: PathBuf,
+    /// The folder of an ensemble or a comparison, or those of runs, which are named after them
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
     /// The column along the horizontal axis, as `q.x`, or of an ensemble what varies [default: t, or what suits]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,

@@ -66,7 +66,8 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
 
 pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
     let files = [(arguments.svg, Format::Svg), (arguments.pdf, Format::Pdf), (arguments.png, Format::Png)];
-    let figure = pages::figure(&arguments.path, &Axes { x: arguments.x, y: arguments.y })?;
+    let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
+    let figure = pages::figure(&paths, &Axes { x: arguments.x, y: arguments.y })?;
     let mut written = Vec::new();
     for (file, format) in files {
         let Some(file) = file else { continue };
@@ -75,7 +76,7 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
         written.push(file.display().to_string());
     }
     if arguments.output.json {
-        print_json(&json!({"path": arguments.path, "out": written}));
+        print_json(&json!({"paths": paths, "out": written}));
     }
     Ok(ExitCode::SUCCESS)
 }

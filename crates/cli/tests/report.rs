@@ -211,8 +211,21 @@ fn figures_are_drawn_in_three_formats() {
     assert!(String::from_utf8(read("phase.svg")).unwrap().contains(">p.y<"));
     folder.run("plot run --y q.w --svg none.svg").refused(&["run has no column 'q.w'", "did you mean"]);
     folder.run("plot run").refused(&["--svg"]);
+    // Of several runs a line for each, named after its folder.
+    folder.pendulum("--until 5 --method euler --step 0.01 --out other/run").ok();
+    folder.run("plot run other/run --y drift.H --svg both.svg").ok();
+    let both = String::from_utf8(read("both.svg")).unwrap();
+    for text in [">largest |drift of H| so far<", ">run<", ">other/run<", ">round-off<", ">0<"] {
+        assert_eq!(both.matches(text).count(), 1, "{text} in {both}");
+    }
+    folder.run("plot run other/run --svg all.svg").ok();
+    assert_eq!(String::from_utf8(read("all.svg")).unwrap().matches("so far<").count(), 4);
+    folder.run("plot run other/run --x q.x --y q.y --svg orbits.svg").ok();
+    assert!(String::from_utf8(read("orbits.svg")).unwrap().contains(">other/run<"));
+    folder.run("plot run other/run --y q.x,q.w --svg none.svg").refused(&["run has no column 'q.w'"]);
     folder.run("compare models/spherical-pendulum.holo --method heun,rk4 --step 0.1,0.05 --until 1 --out cmp").ok();
     folder.run("plot cmp --svg cmp.svg").ok();
     assert!(String::from_utf8(read("cmp.svg")).unwrap().contains(">heun<"));
     folder.run("plot cmp --x t --svg none.svg").refused(&["leave them out"]);
+    folder.run("plot run cmp --svg none.svg").refused(&["cmp is not a run"]);
 }

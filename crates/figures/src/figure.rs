@@ -14,18 +14,15 @@ use std::sync::Arc;
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
 /// Markers and dashes differ too, so that a grey print tells the curves apart.
-const MARKERS: [MarkerShape; 6] = [
-    MarkerShape::Circle,
-    MarkerShape::Square,
-    MarkerShape::Triangle,
-    MarkerShape::Diamond,
-    MarkerShape::TriangleDown,
-    MarkerShape::Cross,
-];
+const MARKERS: [MarkerShape; 5] =
+    [MarkerShape::Circle, MarkerShape::Square, MarkerShape::Triangle, MarkerShape::Diamond, MarkerShape::TriangleDown];
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 2"), Some("8 3 2 3")];
 
 /// Size of a panel, in the units of the file.
 const PANEL: (f64, f64) = (440.0, 340.0);
+
+/// Panels of a figure that has one row.
+const MOST_IN_ROW: usize = 3;
 
 /// Ticks of a logarithmic axis at most.
 const TICKS: f64 = 9.0;
@@ -44,7 +41,7 @@ pub enum Format {
     Png,
 }
 
-/// Charts side by side, with one legend.
+/// Charts beside each other, with one legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
     /// The charts.
@@ -64,8 +61,13 @@ impl Figure {
             }
         }
         let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = self.panels.iter().map(drawn).unzip();
-        let mut panels =
-            Panels::new(1, self.panels.len()).with_plots(plots).with_layouts(layouts).with_cell_size(PANEL.0, PANEL.1);
+        let count = self.panels.len();
+        let columns = if count > MOST_IN_ROW { (count as f64).sqrt().ceil() as usize } else { count };
+        let mut panels = Panels::new(count.div_ceil(columns.max(1)), columns)
+            .with_structure((0..count).map(|k| vec![k]).collect())
+            .with_plots(plots)
+            .with_layouts(layouts)
+            .with_cell_size(PANEL.0, PANEL.1);
         if entries.len() > 1 {
             panels = panels
                 .with_shared_legend_entries(entries)
@@ -123,17 +125,14 @@ fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
             }
             Style::Points => plots.push(dots(1.6, points.clone()).into()),
             Style::Marked => {
-                let bound = |k: usize| curve.bounds.get(k).copied().unwrap_or(false);
-                let of = |open: bool| -> Vec<(f64, f64)> {
-                    let points = curve.x.iter().zip(&curve.y).map(|(x, y)| (*x, *y)).enumerate();
-                    let points = points.filter(|&(k, (x, y))| bound(k) == open && chart.fits(x, y));
-                    points.map(|(_, point)| at(point)).map(|[x, y]| (x, y)).collect()
-                };
+                let all = curve.x.iter().zip(&curve.y).map(|(x, y)| (*x, *y)).zip(&curve.bounds);
+                let bounds = all.filter(|&((x, y), bound)| *bound && chart.fits(x, y));
+                let open = bounds.map(|(point, _)| at(point)).map(|[x, y]| (x, y)).collect::<Vec<_>>();
                 plots.push(line(1.2).into());
-                plots.push(dots(4.0, of(false)).into());
-                let open = of(true);
+                plots.push(dots(4.0, points.clone()).into());
                 if !open.is_empty() {
-                    plots.push(dots(4.0, open).with_marker_opacity(0.0).with_marker_stroke_width(1.2).into());
+                    // kuva makes only some of its markers transparent.
+                    plots.push(dots(2.4, open).with_color("#ffffff").into());
                 }
             }
         }
@@ -151,6 +150,12 @@ fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
     }
     if let Some((low, high, step)) = decades(chart, &chart.y, |point| point.1) {
         layout = layout.with_y_axis_min(low).with_y_axis_max(high).with_y_tick_step(step).with_y_tick_format(powers());
+    }
+    if chart.x.time {
+        // From the start, also if nothing has drifted by then.
+        let times = || chart.curves.iter().flat_map(|curve| curve.x.iter().copied()).filter(|t| t.is_finite());
+        layout =
+            layout.with_x_axis_min(times().fold(f64::MAX, f64::min)).with_x_axis_max(times().fold(f64::MIN, f64::max));
     }
     if chart.equal {
         layout = layout.with_equal_aspect();
@@ -176,6 +181,7 @@ fn decades(chart: &Chart, axis: &Axis, of: impl Fn((f64, f64)) -> f64) -> Option
     // Whole decades, as the numbers at the ticks are powers of ten.
     let (low, high) = ((low - 0.05).floor(), (high + 0.05).ceil());
     let step = ((high - low) / TICKS).ceil().max(1.0);
+    let low = step * (low / step).floor();
     Some((low, low + step * ((high - low) / step).ceil(), step))
 }
 
@@ -200,15 +206,34 @@ mod tests {
     fn what_is_far_below_one_is_drawn() {
         let curve = Curve { name: "H".into(), x: vec![0.0, 1.0, 2.0], y: vec![0.0, 2e-16, 8e-14], ..Curve::default() };
         let other = Curve { name: "J".into(), colour: 1, ..curve.clone() };
-        let chart =
-            Chart { x: Axis::linear("t"), y: Axis::log("drift"), curves: vec![curve, other], ..Chart::default() };
+        let chart = Chart { x: Axis::time(), y: Axis::log("drift"), curves: vec![curve, other], ..Chart::default() };
         assert_eq!(decades(&chart, &chart.y, |point| point.1), Some((-16.0, -13.0, 1.0)));
         let figure = Figure { panels: vec![chart] };
         let svg = String::from_utf8(figure.to_file(Format::Svg).unwrap()).unwrap();
-        for text in ["10⁻¹⁶", "10⁻¹³", ">H<", ">J<", "stroke-dasharray"] {
+        for text in ["10⁻¹⁶", "10⁻¹³", ">H<", ">J<", ">0<", ">2<", "stroke-dasharray"] {
             assert!(svg.contains(text), "no {text} in {svg}");
         }
         assert!(figure.to_file(Format::Pdf).unwrap().starts_with(b"%PDF"));
         assert!(figure.to_file(Format::Png).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn bounds_are_open_with_every_marker() {
+        for colour in 0..MARKERS.len() {
+            let (x, y) = (vec![1.0, 10.0, 100.0], vec![1e-3, 1e-6, 1e-9]);
+            let bounds = vec![false, false, true];
+            let curve = Curve { name: "a".into(), colour, x, y, style: Style::Marked, bounds };
+            let chart = Chart { x: Axis::log("x"), y: Axis::log("error"), curves: vec![curve], ..Chart::default() };
+            let svg = String::from_utf8(Figure { panels: vec![chart] }.to_file(Format::Svg).unwrap()).unwrap();
+            assert_eq!(svg.matches("fill=\"#ffffff\"").count(), 1, "{svg}");
+            assert_eq!(svg.matches(&format!("fill=\"{}\"", COLOURS[colour])).count(), 3, "{svg}");
+        }
+    }
+
+    #[test]
+    fn ticks_are_at_both_ends_of_a_long_axis() {
+        let curve = Curve { x: vec![1.0, 2.0], y: vec![2e-15, 0.5], ..Curve::default() };
+        let chart = Chart { y: Axis::log("drift"), curves: vec![curve], ..Chart::default() };
+        assert_eq!(decades(&chart, &chart.y, |point| point.1), Some((-16.0, 0.0, 2.0)));
     }
 }

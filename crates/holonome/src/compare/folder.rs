@@ -2,7 +2,9 @@
 
 use super::Comparison;
 use crate::error::Error;
+use crate::report::{work_precision_figure, write_figure};
 use crate::store::StoreError;
+use holonome_figures::Format;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,11 +58,12 @@ impl Folder {
     /// When a file cannot be written.
     pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
         self.made.clear();
-        let json = format!("{:#}\n", comparison.to_json(&self.path));
-        let files = [("compare.json", Some(json)), ("compare.csv", Some(comparison.to_csv()))];
-        for (name, text) in files.into_iter().chain([("work-precision.svg", comparison.to_svg())]) {
-            let Some(text) = text else { continue };
+        let json = comparison.to_json(&self.path);
+        for (name, text) in [("compare.json", format!("{json:#}\n")), ("compare.csv", comparison.to_csv())] {
             crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
+        }
+        if let Some(figure) = work_precision_figure(&json) {
+            write_figure(&figure, Format::Svg, &self.path.join("work-precision.svg"))?;
         }
         Ok(())
     }

@@ -21,7 +21,6 @@ mod budget;
 mod cases;
 mod errors;
 mod extrapolation;
-mod figure;
 mod folder;
 mod reference;
 mod table;

@@ -2,8 +2,9 @@
 
 use super::invariants::invariants;
 use super::section;
+use crate::compare::COUNTED;
 use holonome_figures::numbers::{count, exact, number, small};
-use holonome_figures::{Axis, Chart, Curve, Level, Page, Panel, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Style, Table};
 use serde_json::Value;
 
 /// What is known of a row that reached its end.
@@ -63,7 +64,13 @@ fn chart(rows: &[Row], title: &str, work: (&str, &str), label: &str, of: Quantit
 const CLOCK: (&str, &str) = ("wall_seconds", "time in seconds");
 const WORK: (&str, &str) = ("budget", "work in gradients");
 
-/// Error over work and over time, by name; over the drift of the energy (or of the first invariant) where no error is
+/// The figure of a comparison: the object in its `compare.json`. `None` if there is nothing to draw.
+pub(crate) fn work_precision_figure(comparison: &Value) -> Option<Figure> {
+    let panels: Vec<Chart> = work_precision(comparison).into_iter().map(|(_, chart)| chart).collect();
+    (!panels.is_empty()).then_some(Figure { panels })
+}
+
+/// Error over time and over work, by name; over the drift of the energy (or of the first invariant) where no error is
 /// known. Empty where there is neither.
 pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     let rows = rows(comparison);
@@ -88,8 +95,7 @@ pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     for (_, chart) in &mut charts {
         chart.levels.extend(floor.map(|y| Level { name: "error of the reference".to_string(), y, colour: None }));
         let open = chart.curves.iter().any(|curve| !curve.bounds.is_empty());
-        chart.note =
-            "Work: 4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration.".to_string();
+        chart.note = format!("Work: {COUNTED}.");
         if open {
             chart.note.push_str(" Open markers: at most.");
         }

@@ -158,7 +158,8 @@ fn draw(
             steps.1.push(largest);
             largest = drift;
         }
-        if grows || k + 1 == x.len() {
+        // The ends also tell how long the run is.
+        if grows || k == 0 || k + 1 == x.len() {
             steps.0.push(t);
             steps.1.push(largest);
         }

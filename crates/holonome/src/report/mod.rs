@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
+pub(crate) use comparison::work_precision_figure;
 pub use holonome_figures as figures;
 pub use plot::{Axes, figure};
 

@@ -1,7 +1,7 @@
 //! Figures for papers: what `holonome plot` draws.
 
 use super::comparison::work_precision;
-use super::invariants::{Source, charts, invariants};
+use super::invariants::{Invariant, Source, charts, invariants};
 use super::{Stored, sampled, sweep};
 use crate::error::Error;
 use crate::store::{ArrayLayout, StoredRun};
@@ -23,44 +23,116 @@ pub struct Axes {
     pub y: Vec<String>,
 }
 
-/// A figure of what a folder holds: of a run the drifts over time, beside the orbit where it is one in the plane or in
-/// space; of a comparison error over time and over work; of an ensemble its first result over what varies.
+impl Axes {
+    fn are_chosen(&self) -> bool {
+        self.x.is_some() || !self.y.is_empty()
+    }
+}
+
+/// A figure of what folders hold: of a run the drifts over time, beside the orbit where it is one in the plane or in
+/// space; of several runs each drift with a line for each run; of a comparison error over time and over work; of an
+/// ensemble its first result over what varies.
 ///
 /// # Errors
-/// When the folder holds no result or is damaged, or has nothing of that name.
-pub fn figure(path: &Path, axes: &Axes) -> Result<Figure, Error> {
-    let chosen = axes.x.is_some() || !axes.y.is_empty();
-    let panels = match Stored::open(path)? {
-        Stored::Comparison(_) if chosen => {
+/// When a folder holds no result or is damaged, or has nothing of that name, or several are not all runs.
+pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
+    let stored = paths.iter().map(|path| Stored::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let shown = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let panels = match &stored[..] {
+        [Stored::Comparison(_)] if axes.are_chosen() => {
             return Err(Error::option(format!(
                 "{} and {} choose among a run's columns, but {} is a comparison: leave them out",
                 option("x"),
                 option("y"),
-                path.display()
+                shown()
             )));
         }
-        Stored::Comparison(value) => work_precision(&value).into_iter().map(|(_, chart)| chart).collect(),
-        Stored::Run(run) if chosen => vec![of_columns(&run, axes)?],
-        Stored::Run(run) => {
-            let invariants = invariants(&run.summary()["drift"]);
-            let times = run.times().map_err(Error::store)?;
-            let source = Source { name: "", run: &run, times: &times, invariants: &invariants };
-            let mut panels: Vec<Chart> = orbit(&run)?.into_iter().collect();
-            let drifts = charts(&[source])?.into_iter().next();
-            panels.extend(drifts.map(|(_, mut chart)| {
-                // In print the samples would hide their largest.
-                chart.curves.retain(|curve| curve.style != Style::Faint);
-                chart.y.label = "largest |drift| so far".to_string();
-                chart
-            }));
-            panels
+        [Stored::Comparison(value)] => work_precision(value).into_iter().map(|(_, chart)| chart).collect(),
+        [Stored::Sweep(run)] => vec![sweep::chart(run, axes)?],
+        all => {
+            let runs = all.iter().zip(paths).map(|(one, path)| match one {
+                Stored::Run(run) => Ok(run),
+                _ => Err(Error::option(format!(
+                    "only runs are drawn in one figure, and {} is not a run: draw it by itself",
+                    path.display()
+                ))),
+            });
+            of_runs(&runs.collect::<Result<Vec<_>, _>>()?, axes)?
         }
-        Stored::Sweep(run) => vec![sweep::chart(&run, axes)?],
     };
     match panels.iter().any(|chart| !chart.is_empty()) {
         true => Ok(Figure { panels }),
-        false => Err(Error::option(format!("{} has nothing to draw: name columns by {}", path.display(), option("y")))),
+        false => Err(Error::option(format!("{} has nothing to draw: name columns by {}", shown(), option("y")))),
     }
+}
+
+/// Largest drifts so far of runs, or their chosen columns.
+fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
+    let names = names(runs);
+    let times = runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
+    let mut drifting: Vec<Vec<Invariant>> = runs.iter().map(|run| invariants(&run.summary()["drift"])).collect();
+    if axes.are_chosen() {
+        let is_drift = |name: &String| {
+            let recorded = runs.iter().all(|run| run.arrays().iter().any(|array| array.name == *name));
+            recorded && drifting.iter().all(|all| all.iter().any(|invariant| invariant.array == *name))
+        };
+        let over_time = axes.x.as_deref().is_none_or(|x| x == "t");
+        if !over_time || axes.y.is_empty() || !axes.y.iter().all(is_drift) {
+            return Ok(vec![columns_of_runs(runs, &names, axes)?]);
+        }
+        drifting.iter_mut().for_each(|all| all.retain(|invariant| axes.y.contains(&invariant.array)));
+    }
+    let sources: Vec<Source> = (0..runs.len())
+        .map(|k| Source { name: &names[k], run: runs[k], times: &times[k], invariants: &drifting[k] })
+        .collect();
+    let mut drifts = charts(&sources)?;
+    let mut panels: Vec<Chart> = Vec::new();
+    if let [run] = runs {
+        // The second has the same over the terms that cancel.
+        drifts.truncate(1);
+        panels.extend(if axes.are_chosen() { None } else { orbit(run)? });
+    }
+    panels.extend(drifts.into_iter().map(|(key, mut chart)| {
+        // In print the samples would hide their largest.
+        chart.curves.retain(|curve| curve.style != Style::Faint);
+        let of = match (runs, &chart.curves[..]) {
+            ([_], [curve]) => format!(" of {}", curve.name),
+            ([_], _) => String::new(),
+            _ => format!(" of {key}"),
+        };
+        chart.y.label = format!("largest |drift{of}| so far");
+        chart
+    }));
+    Ok(panels)
+}
+
+/// The names of the runs' folders, or their paths where two of them have the same name.
+fn names(runs: &[&StoredRun]) -> Vec<String> {
+    let path = |run: &&StoredRun| run.path().display().to_string();
+    let short =
+        |run: &&StoredRun| run.path().file_name().map_or_else(|| path(run), |n| n.to_string_lossy().into_owned());
+    let names: Vec<String> = runs.iter().map(short).collect();
+    let distinct = names.iter().enumerate().all(|(k, name)| !names[..k].contains(name));
+    if distinct { names } else { runs.iter().map(path).collect() }
+}
+
+/// Columns of runs over another.
+fn columns_of_runs(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result<Chart, Error> {
+    let mut all = Chart::default();
+    let mut curves = Vec::new();
+    for (run, name) in runs.iter().zip(names) {
+        all = of_columns(run, axes)?;
+        for mut curve in all.curves.drain(..) {
+            curve.colour = curves.len();
+            match (runs, &axes.y[..]) {
+                ([_], _) => {}
+                (_, [_]) => curve.name.clone_from(name),
+                _ => curve.name = format!("{name}: {}", curve.name),
+            }
+            curves.push(curve);
+        }
+    }
+    Ok(Chart { curves, ..all })
 }
 
 /// Columns of a run over another.
