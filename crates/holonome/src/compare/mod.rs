@@ -36,6 +36,7 @@ use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::simulation::Simulation;
+pub use crate::summary::{COUNTED, budget_of};
 use crate::summary::{Cost, Drift, Summary};
 use holonome_integrate::method::Method;
 use holonome_integrate::observer::Control;
@@ -161,28 +162,6 @@ impl Measured {
         let at = self.drift.iter().position(|drift| drift.name == name && drift.kind == kind)?;
         Some((&self.drift[at], self.trend[at]))
     }
-}
-
-/// A field evaluation in units of a gradient (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
-/// consists of four gradients).
-const GRADIENTS_OF_A_FIELD: u64 = 4;
-
-/// Second derivatives, and a linear system with its matrix, in units of a gradient. The paper does not count them; on the
-/// small models of this repository a solve takes 4 to 5 times as long as a gradient, second derivatives more.
-const GRADIENTS_OF_A_HESSIAN: u64 = 4;
-const GRADIENTS_OF_A_SOLVE: u64 = 4;
-
-/// How a cost is counted, in words.
-pub const COUNTED: &str = "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
-
-/// What a cost is in the units of the 2022 paper, gradients, with what it leaves out: Hessians, linear solves, Newton
-/// iterations.
-pub fn budget_of(cost: &Cost) -> u64 {
-    GRADIENTS_OF_A_FIELD * cost.field
-        + GRADIENTS_OF_A_HESSIAN * cost.hessian
-        + GRADIENTS_OF_A_SOLVE * cost.linear_solves
-        + cost.gradient
-        + cost.newton_iterations
 }
 
 /// Outputs of each run unless asked otherwise; fewer where they would take too much memory.

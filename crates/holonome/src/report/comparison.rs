@@ -2,7 +2,7 @@
 
 use super::invariants::invariants;
 use super::section;
-use crate::compare::COUNTED;
+use crate::summary::COUNTED;
 use holonome_figures::numbers::{count, exact, number, small};
 use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Style, Table};
 use serde_json::Value;
