@@ -183,14 +183,9 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     let recipe = format!("{}\n{}\n{text}", env!("CARGO_PKG_VERSION"), job.planned.command);
     let recipe_at = out.join(study).join(format!("{}.{RECIPE}", job.name));
     let io = |path: &Path, error: std::io::Error| Error::option(format!("--out: {}: {error}", path.display()));
-    if std::fs::read_to_string(&recipe_at).is_ok_and(|known| known == recipe)
-        && folder.exists()
-        && let Ok(Resumed::Finished { .. }) = Simulation::resume(&folder)
-    {
-        return Made::open(&folder).map(Outcome::Made);
-    }
     let known = std::fs::read_to_string(&recipe_at).is_ok_and(|known| known == recipe);
     let simulation = match known.then(|| Simulation::resume(&folder)) {
+        Some(Ok(Resumed::Finished { .. })) => return Made::open(&folder).map(Outcome::Made),
         Some(Ok(Resumed::Continues(simulation))) => Ok(*simulation),
         _ => {
             if folder.exists() {
