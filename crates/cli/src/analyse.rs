@@ -1,9 +1,10 @@
 //! `analyse`: averages of a stored run, as tables.
 
 use crate::arguments::AnalyseArguments;
+use crate::measures::tables;
 use crate::output::{print_json, show_result, warn};
-use crate::table::{columns, count, exact, number, small};
-use holonome::{Analysis, Error, Measure, Table, analyse as measured};
+use crate::table::{count, exact};
+use holonome::{Analysis, Error, Measure, analyse as measured};
 use std::process::ExitCode;
 
 pub fn analyse(arguments: AnalyseArguments) -> Result<ExitCode, Error> {
@@ -28,39 +29,11 @@ fn text(analysis: &Analysis) -> String {
         trajectories => format!(" of {} trajectories", count(trajectories as u64)),
     };
     let samples = count(analysis.samples as u64);
-    let mut out = format!("{samples} samples{of}, t = {} to {}\n", exact(from), exact(until));
-    // Means stand in one table.
-    let is_mean = |table: &&Table| !table.labels.is_empty();
-    let means: Vec<&Table> = analysis.tables.iter().filter(is_mean).collect();
-    if let Some(first) = means.first() {
-        let mut rows = vec![heading("", first)];
-        rows.extend(means.iter().flat_map(|table| {
-            table.rows.iter().zip(&table.labels).map(|(row, label)| {
-                let cells = row.iter().enumerate().map(|(k, &value)| cell(table.columns[k], value));
-                [label.clone()].into_iter().chain(cells).collect()
-            })
-        }));
-        out.push_str(&columns(&rows));
-    }
-    for table in analysis.tables.iter().filter(|table| !is_mean(table)) {
-        let mut rows = vec![heading(&table.measure, table)[1..].to_vec()];
-        rows.extend(table.rows.iter().map(|row| {
-            row.iter().enumerate().map(|(k, &value)| cell(table.columns[k], value)).collect::<Vec<String>>()
-        }));
-        out.push_str(&format!("{}\n{}", table.measure, columns(&rows)));
-    }
-    out
-}
-
-fn heading(first: &str, table: &Table) -> Vec<String> {
-    [first].iter().chain(&table.columns).map(|name| name.to_string()).collect()
-}
-
-fn cell(column: &str, value: f64) -> String {
-    match column {
-        _ if value.is_nan() => "-".to_string(),
-        "error" => small(value),
-        "independent" => count(value.round() as u64),
-        _ => number(value),
-    }
+    // A run's own measures say their samples themselves.
+    let own = analysis.tables.iter().any(|table| table.name.is_some());
+    let head = match own {
+        true => String::new(),
+        false => format!("{samples} samples{of}, t = {} to {}\n", exact(from), exact(until)),
+    };
+    format!("{head}{}", tables(&analysis.tables))
 }

@@ -14,6 +14,7 @@ mod check;
 mod closing;
 mod compare;
 mod interrupt;
+mod measures;
 mod methods;
 mod output;
 mod progress;

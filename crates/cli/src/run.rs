@@ -3,6 +3,7 @@
 use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::measures::lines;
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::report;
@@ -191,6 +192,7 @@ fn describe(summary: &Summary) -> String {
         None if summary.heated => String::new(),
         None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n".to_string(),
     });
+    out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
     if let Some((max, mean)) = summary.stability {
         out.push_str(&format!(

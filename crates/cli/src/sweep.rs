@@ -3,6 +3,7 @@
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::measures::lines;
 use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::table::{count, exact};
@@ -110,6 +111,7 @@ fn describe(summary: &SweepSummary) -> String {
         0 => out.push_str("  no drifts: they are those of trajectories that reach the end\n"),
         _ => out.push_str(&drift_table(&summary.drift, summary.heated)),
     }
+    out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
     out.push_str(&stored_in(summary.out.as_deref()));
     out

@@ -48,6 +48,13 @@ pub fn model(model: &Model) -> String {
             functional(w, &format!("{word} {}", quantity(q)), &q.functional);
         }
     }
+    for measure in &model.measures {
+        functional(
+            w,
+            &format!("measure {} = {}", measure.quantity.name, measure.statistic.of(&quantity(&measure.quantity))),
+            &measure.quantity.functional,
+        );
+    }
     out
 }
 

@@ -108,6 +108,7 @@ pub fn integrate_while(
         heated: false,
         hamiltonian: invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian),
         drift,
+        measures: Vec::new(),
         cost: state.cost.clone(),
         wall_seconds,
         out: None,

@@ -37,6 +37,7 @@ mod hold;
 mod includes;
 mod integrate;
 mod interpolant;
+mod measure;
 mod options;
 pub mod orbit;
 mod output;
@@ -84,7 +85,9 @@ pub use summary::Summary;
 pub use watched::Watched;
 
 // Averages.
-pub use analysis::{Analysis, Mean, Measure, Table, analyse};
+pub use analysis::{Analysis, analyse};
+pub use holonome_model::elaborate::statistic::Statistic;
+pub use measure::{Measure, Table};
 
 // Ensembles and comparisons.
 pub use backend::set_threads;

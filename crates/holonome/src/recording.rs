@@ -1,6 +1,9 @@
 //! What a run records and how: samples into the store, checkpoints, progress.
 
 mod batch;
+mod measuring;
+
+pub(crate) use measuring::{Measuring, RunMeasure, Scratch};
 
 use crate::compiled::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::error::Error;
@@ -11,6 +14,7 @@ use crate::pieces::Pieces;
 use crate::policy::FEWEST_IN_LANES;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
+use holonome_integrate::averages::Averages;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
@@ -350,23 +354,7 @@ impl Recorded {
         for q in &model.observables {
             add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape);
         }
-        let kernel: Box<dyn Quantities> = match field {
-            Some(field) => {
-                let mut field = field.clone();
-                field.dimension += multiplier_count;
-                let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
-                Box::new(Bound::of(&field, &nodes, &model.parameter_values))
-            }
-            None => {
-                let (mut pieces, mut first) = (Vec::new(), 0);
-                for functional in functionals {
-                    pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));
-                    first += functional.outputs;
-                }
-                let program = RowProgram::new(model.dimension() + multiplier_count, outputs, pieces);
-                Box::new(compile_rows(&program, &model.parameter_values))
-            }
-        };
+        let kernel = quantities(model, field, multiplier_count, &functionals, outputs);
         let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
         for (constraint, first) in multipliers(constraints, model.dimension()) {
             let name = format!("lambda.{}", constraint.name);
@@ -409,10 +397,32 @@ impl Recorded {
         }
         wanted.check()?;
         let depends = |observable: &Quantity| observable.depends & MULTIPLIER != 0;
-        let uses_multipliers =
-            arrays.iter().any(|array| array.role == "multiplier") || model.observables.iter().any(depends);
+        let uses_multipliers = arrays.iter().any(|array| array.role == "multiplier") || model.observed().any(depends);
         Ok(Recorded { arrays, kernel, outputs, multipliers: multiplier_count, uses_multipliers })
     }
+}
+
+/// A kernel for functionals with so many `outputs` in all; by rows where a model has no `field` that is written out.
+fn quantities(
+    model: &Model,
+    field: Option<&Field>,
+    multiplier_count: usize,
+    functionals: &[&Functional],
+    outputs: usize,
+) -> Box<dyn Quantities> {
+    let Some(field) = field else {
+        let (mut pieces, mut first) = (Vec::new(), 0);
+        for functional in functionals {
+            pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));
+            first += functional.outputs;
+        }
+        let program = RowProgram::new(model.dimension() + multiplier_count, outputs, pieces);
+        return Box::new(compile_rows(&program, &model.parameter_values));
+    };
+    let mut field = field.clone();
+    field.dimension += multiplier_count;
+    let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
+    Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 
 /// The members of a quantity that is recorded as `name`.
@@ -521,6 +531,8 @@ pub(crate) enum Lanes {
 /// Writes samples, stores checkpoints, shows progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
+    pub(crate) measuring: Option<&'a Measuring>,
+    pub(crate) scratch: Scratch,
     /// Those of a penalised run, which the samples do not bring along.
     pub(crate) multipliers: Option<&'a MeanMultipliers>,
     /// A sample with them.
@@ -550,7 +562,10 @@ pub(crate) struct Recorder<'a> {
 impl Observer for Recorder<'_> {
     type Error = StoreError;
 
-    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+    fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        if self.measuring.is_some_and(|measuring| measuring.outputs.sample(index).is_none()) {
+            return Ok(());
+        }
         if self.recorded.arrays.iter().any(|array| array.place == Place::Deviations) {
             self.deviations.find(t, x);
         }
@@ -573,7 +588,7 @@ impl Observer for Recorder<'_> {
 
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
         let width = x.len() / t.len();
-        if matches!(self.lanes, Lanes::Unknown) && t.len() >= FEWEST_IN_LANES {
+        if matches!(self.lanes, Lanes::Unknown) && self.measuring.is_none() && t.len() >= FEWEST_IN_LANES {
             let batch = Batch::new(self.recorded, (self.system, &self.deviations.target), width, self.multipliers);
             self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
         }
@@ -593,6 +608,13 @@ impl Observer for Recorder<'_> {
         self.output.append_many(t.len(), rows)
     }
 
+    fn accumulate(&mut self, index: usize, t: f64, x: &[f64], averages: &mut Vec<Averages>) {
+        if let Some(measuring) = self.measuring.filter(|measuring| measuring.outputs.is_measured(index)) {
+            let x = with_multipliers(self.multipliers, t, x, &mut self.extended);
+            measuring.take(&*measuring.kernel, (index, t, x), averages, &mut self.scratch);
+        }
+    }
+
     fn wants_pieces(&self) -> bool {
         self.pieces.is_some()
     }
@@ -608,7 +630,9 @@ impl Observer for Recorder<'_> {
         if let Some(pieces) = &mut self.pieces {
             pieces.rewind(state.t);
         }
-        self.output.rewind(state.next_sample, state)
+        let before = |measuring: &Measuring| measuring.outputs.samples_before(state.next_sample);
+        let rows = self.measuring.map_or(state.next_sample, before);
+        self.output.rewind(rows, state)
     }
 
     fn wants_multipliers(&self) -> bool {

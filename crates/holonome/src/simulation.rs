@@ -23,7 +23,7 @@ use crate::compiled::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::Recorded;
+use crate::recording::{Measuring, Recorded};
 use crate::store::Store;
 use crate::structured::Program;
 use crate::summary::Initial;
@@ -63,6 +63,8 @@ pub struct Simulation {
     pub(crate) program: Option<Program>,
     state: StepState,
     pub(crate) recorded: Recorded,
+    /// What the run measures of itself.
+    pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
     pub(crate) initial: Vec<Option<Initial>>,
@@ -108,6 +110,18 @@ impl Simulation {
     pub(crate) fn recorded_means(&self) -> Option<&MeanMultipliers> {
         let means = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
         means.filter(|_| self.recorded.uses_multipliers)
+    }
+
+    /// The plan with the outputs that measures want, which is what runs.
+    pub(crate) fn run_plan(&self) -> &Plan {
+        self.measuring.as_ref().map_or(&self.plan, |measuring| &measuring.outputs.plan)
+    }
+
+    /// How many samples a run in `state` has stored.
+    pub(crate) fn samples_of(&self, state: &StepState) -> usize {
+        self.measuring
+            .as_ref()
+            .map_or(state.next_sample, |measuring| measuring.outputs.samples_before(state.next_sample))
     }
 
     /// How many targets F₀ stand among the parameters of a step.

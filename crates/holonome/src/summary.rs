@@ -1,5 +1,6 @@
 //! What a run came to: the drift of every invariant, the cost, where it is stored.
 
+use crate::measure::Table;
 use crate::orbit::OrbitError;
 pub use crate::recording::Initial;
 use crate::recording::{Nested, VariableLayout};
@@ -182,6 +183,8 @@ pub struct Summary {
     pub heated: bool,
     /// The drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
+    /// What the model's measures came to.
+    pub measures: Vec<Table>,
     /// Evaluations.
     pub cost: Cost,
     /// Time in the stepping loop.
@@ -349,6 +352,9 @@ impl Serialize for Summary {
             map.serialize_entry("out", &out.display().to_string())?;
         }
         // What not every run has comes last.
+        if !self.measures.is_empty() {
+            map.serialize_entry("measures", &self.measures)?;
+        }
         if let Some(gain) = &self.gain {
             map.serialize_entry("gain", gain)?;
         }

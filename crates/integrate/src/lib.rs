@@ -24,6 +24,7 @@
 
 #![allow(clippy::too_many_arguments)] // numerical kernels take their vectors and scratch one by one
 
+pub mod averages;
 pub mod controller;
 pub mod cost;
 pub mod dirac;

@@ -1,5 +1,6 @@
 //! Who watches a run: writes its samples, stores its state, stops it.
 
+use crate::averages::Averages;
 use crate::state::StepState;
 
 /// Whether a run goes on.
@@ -37,6 +38,9 @@ pub trait Observer {
         }
         Ok(())
     }
+
+    /// Output `index`, which has been taken, for averages that the state carries: whoever resumes the run has them.
+    fn accumulate(&mut self, _index: usize, _t: f64, _x: &[f64], _averages: &mut Vec<Averages>) {}
 
     /// Whether samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
     fn wants_multipliers(&self) -> bool {

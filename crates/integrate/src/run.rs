@@ -453,7 +453,7 @@ impl<'a> Engine<'a> {
             }
             return Err(Failure::Observer(error));
         }
-        self.measure_outputs(fixed);
+        self.measure_outputs(fixed, observer);
         self.state.cost.add(&self.outputs.cost);
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::averages::Averages;
 pub use crate::controller::pi::ControllerMemory;
 pub use crate::cost::Cost;
 use crate::exact;
@@ -64,6 +65,9 @@ pub struct StepState {
     pub next_sample: usize,
     /// The feedback term's stability along the run.
     pub stability: StabilityMemory,
+    /// What the observer accumulates of outputs.
+    #[serde(default)]
+    pub averages: Vec<Averages>,
     /// What the map carries from step to step: what rounding lost, the last multipliers.
     #[serde(with = "exact::list")]
     pub memory: Vec<f64>,
@@ -201,6 +205,7 @@ impl StepState {
             cost: Cost::default(),
             next_sample: 0,
             stability: StabilityMemory::default(),
+            averages: Vec::new(),
             memory: Vec::new(),
             before_end: None,
         }
@@ -258,6 +263,7 @@ impl StepState {
             tested: _,
             next_sample,
             stability,
+            averages,
             memory,
             before_end: _,
         } = other;
@@ -279,6 +285,7 @@ impl StepState {
         (self.stability.count, self.stability.max, self.stability.sum) =
             (stability.count, stability.max, stability.sum);
         self.stability.direction.clone_from(&stability.direction);
+        self.averages.clone_from(averages);
         self.memory.clone_from(memory);
     }
 

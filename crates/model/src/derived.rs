@@ -47,12 +47,12 @@ impl Derived {
         Derived { model: Arc::new(model), parts: Arc::default() }
     }
 
-    /// The model without its observables, of which nothing is derived.
+    /// The model without its observables and measures, of which nothing is derived.
     pub fn without_observables(&self) -> Derived {
-        if self.model.observables.is_empty() {
+        if self.model.observed().next().is_none() {
             return self.clone();
         }
-        let model = Model { observables: Vec::new(), ..Model::clone(&self.model) };
+        let model = Model { observables: Vec::new(), measures: Vec::new(), ..Model::clone(&self.model) };
         Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
     }
 

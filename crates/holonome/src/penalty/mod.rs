@@ -151,7 +151,7 @@ impl Open {
             )));
         }
         examined.leave_out_unverified();
-        let uses = model.observables.iter().any(|q| q.depends & MULTIPLIER != 0);
+        let uses = model.observed().any(|q| q.depends & MULTIPLIER != 0);
         let form = match (&examined.field, &examined.rows) {
             (Some((field, _)), _) => Some(Ok(&**field)),
             (None, Some(rows)) => uses.then_some(Err(rows)),

@@ -6,6 +6,7 @@
 mod command;
 mod comparison;
 mod invariants;
+mod measures;
 mod plot;
 mod run;
 mod sampled;

@@ -2,6 +2,7 @@
 
 use super::command::command;
 use super::invariants::{self, Invariant, Source, charts, cost_rows, drift_table};
+use super::measures;
 use super::sampled;
 use super::scene::Scene;
 use super::section;
@@ -94,6 +95,7 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
         let presets = presets(&runs[0]);
         first.push(Panel::Explorer(samples, presets));
     }
+    first.extend(runs.iter().flat_map(|run| measures::panels(run.run.summary())));
     for run in runs {
         let title = if runs.len() > 1 { format!("Multipliers of {}", run.name) } else { "Multipliers".to_string() };
         first.extend(multipliers(run, title).map(|chart| Panel::Charts(vec![(String::new(), chart)])));

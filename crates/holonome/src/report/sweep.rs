@@ -67,7 +67,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     }
     page.warnings
         .extend(summary["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
-    let mut panels = Vec::new();
+    let mut panels = super::measures::panels(summary);
     let varied = varied(run);
     for drift in [false, true] {
         // What was chosen needs no histogram. Final states first.

@@ -11,7 +11,7 @@ use crate::interpolant::Interpolant;
 use crate::options::RunOptions;
 use crate::output::Output;
 use crate::pieces::Pieces;
-use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, look_every};
+use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, Scratch, look_every};
 use crate::solution::Solution;
 use crate::store::{Status, Store};
 use crate::summary::{Summary, large_drifts};
@@ -82,6 +82,7 @@ impl Simulation {
         }
         let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
         // What a run changes is put back, so that the next one begins where this one did.
+        let outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
         let before = (self.state.clone(), self.plan.clone(), self.options.clone());
         let mut pieces = self.options.interpolant.then(|| Pieces::new(&self.plan, &self.state.x));
         let outcome = self.run_into(&mut output, pieces.as_mut(), watch);
@@ -93,6 +94,9 @@ impl Simulation {
             _ => None,
         };
         (self.state, self.plan, self.options) = before;
+        if let Some((measuring, outputs)) = self.measuring.as_mut().zip(outputs) {
+            measuring.outputs = outputs;
+        }
         let arrays = output.into_parts().1.expect("the output is memory");
         match outcome {
             Ok(summary) => Ok(Solution { summary, arrays, interpolant: interpolant.transpose()? }),
@@ -112,6 +116,8 @@ impl Simulation {
         let started = Instant::now();
         let mut recorder = Recorder {
             recorded: &self.recorded,
+            measuring: self.measuring.as_ref(),
+            scratch: Scratch::default(),
             multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
             extended: Vec::new(),
             output,
@@ -139,7 +145,8 @@ impl Simulation {
             step: &self.step,
             system: &self.system,
         };
-        let outcome = running.run(&self.plan, &mut self.state, &mut recorder);
+        let plan = self.measuring.as_ref().map_or(&self.plan, |measuring| &measuring.outputs.plan);
+        let outcome = running.run(plan, &mut self.state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
         let path = output.path().map(Path::to_path_buf);
@@ -150,6 +157,10 @@ impl Simulation {
             summary
                 .warnings
                 .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
+        }
+        for table in summary.measures.iter().filter(|table| table.is_undefined()) {
+            let name = table.name.as_deref().unwrap_or(&table.measure);
+            summary.warnings.push(format!("measure '{name}' met something that is not a finite number"));
         }
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
@@ -202,7 +213,9 @@ impl Simulation {
         let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
         let all = self.plan.sample_count();
         let rows = rows_of_fewer(&self.plan, &plan);
-        let renumber = |state: &mut StepState| state.next_sample = rows.partition_point(|&row| row < state.next_sample);
+        let mut outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
+        let kept = outputs.as_mut().map_or_else(|| rows.clone(), |outputs| outputs.thin(&rows));
+        let renumber = |state: &mut StepState| state.next_sample = kept.partition_point(|&row| row < state.next_sample);
         let mut state = self.state.clone();
         renumber(&mut state);
         state.before_end.as_deref_mut().map(renumber);
@@ -212,6 +225,9 @@ impl Simulation {
         match output.thin(&self.layout(), &rows, &state) {
             Ok(()) => {
                 self.state = state;
+                if let Some((measuring, outputs)) = self.measuring.as_mut().zip(outputs) {
+                    measuring.outputs = outputs;
+                }
                 None
             }
             Err(error) => {

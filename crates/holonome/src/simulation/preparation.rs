@@ -12,7 +12,7 @@ use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
-use crate::recording::{Recorded, RecordedArray, initial_values};
+use crate::recording::{Measuring, Recorded, RecordedArray, initial_values};
 use crate::structured::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
@@ -195,6 +195,7 @@ impl Simulation {
         });
         let initial = initial_values(&problem.model, &groups, &state.initial, modified);
         let field = form.into_field();
+        let measuring = Measuring::new(&problem.model, field.as_deref(), multipliers, &plan, &options)?;
         problem.model.forget();
         Ok(Simulation {
             problem,
@@ -213,6 +214,7 @@ impl Simulation {
             program,
             state,
             recorded,
+            measuring,
             gain_text,
             penalty,
             initial,
@@ -314,7 +316,7 @@ fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
 
 /// Refuses observables that use multipliers, for a method that has none.
 fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
-    let Some(observable) = problem.model.observables.iter().find(|q| q.depends & MULTIPLIER != 0) else {
+    let Some(observable) = problem.model.observed().find(|q| q.depends & MULTIPLIER != 0) else {
         return Ok(());
     };
     let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);

@@ -68,8 +68,9 @@ impl Simulation {
             )));
         }
         let sampled_until = match options.every {
-            Some(_) => None,
-            None => Some(options.sampled_until.unwrap_or(old_end)),
+            // Measures that say nothing else look as often as before.
+            Some(_) if problem.model.measures.iter().all(|measure| measure.every.is_some()) => None,
+            _ => Some(options.sampled_until.unwrap_or(old_end)),
         };
         let longer = RunOptions { until, sampled_until, ..options.clone() };
         let before = prepare(problem.clone(), options)?;
@@ -87,7 +88,7 @@ impl Simulation {
         let rows = match state.map(StepState::without_end) {
             Some(state) => {
                 simulation.state = state;
-                simulation.state.next_sample
+                simulation.samples_of(&simulation.state)
             }
             None if run.status() == Status::Finished => {
                 return Err(Error::option(format!(

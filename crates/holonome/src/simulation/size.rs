@@ -47,7 +47,7 @@ fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 27;
     const OF_A_ROW: usize = 8;
     let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
-    let quantities = [&model.constraints, &model.integrals, &model.observables].into_iter().flatten();
+    let quantities = model.constraints.iter().chain(&model.integrals).chain(model.observed());
     let functionals = quantities.map(|quantity| &quantity.functional).chain([dynamics]);
     let rows: usize = functionals.flat_map(|functional| &functional.terms).map(Term::rows).sum();
     OF_THE_STATE * model.dimension() + OF_A_ROW * rows

@@ -128,7 +128,7 @@ impl Running<'_> {
         // The model as it was read: a penalty is put into it anew.
         let Problem { name, source, tables, settings, model, .. } = self.problem;
         let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
-        if model.observables.is_empty() {
+        if model.observed().next().is_none() {
             problem.model = problem.model.without_observables();
         }
         Simulation::without(problem, self.options.clone(), &failed_names(self.groups, state))

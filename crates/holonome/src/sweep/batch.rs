@@ -5,10 +5,11 @@ use super::lanes::{LaneSteps, SweepLanes, TakesUp};
 use crate::compiled::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::error::StartError;
 use crate::penalty::MeanMultipliers;
-use crate::recording::{Place, with_multipliers};
+use crate::recording::{Measuring, Place, Scratch, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::structured::Start;
 use crate::summary::{Relative, size_of_terms};
+use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
@@ -101,6 +102,8 @@ struct Outcome<'a> {
     innovation: (f64, f64),
     /// The smallest pivot of the constraints, and its time.
     pivot: (f64, f64),
+    /// What was measured.
+    averages: &'a [Averages],
     failure: Option<String>,
 }
 
@@ -118,6 +121,9 @@ struct Collector<'a> {
     extended: Vec<f64>,
     values: Vec<f64>,
     work: Vec<f64>,
+    /// What is measured, for the same trajectory.
+    measured: Option<Box<dyn Quantities>>,
+    scratch: Scratch,
 }
 
 impl<'a> Collector<'a> {
@@ -148,6 +154,8 @@ impl<'a> Collector<'a> {
             recorded_for: None,
             multipliers: multipliers.map(MeanMultipliers::copy),
             extended: Vec::new(),
+            measured: simulation.measuring.as_ref().map(|measuring| measuring.kernel.boxed(base)),
+            scratch: Scratch::default(),
         }
     }
 
@@ -163,30 +171,42 @@ impl<'a> Collector<'a> {
         &self.parameters[number * len..(number + 1) * len]
     }
 
-    /// Writes a sample into the rows.
-    fn sample(&mut self, number: usize, sample: usize, x: &[f64]) {
-        if self.recorded_for != Some(number) {
-            let len = self.simulation.problem.model.parameter_values.len();
-            let parameters = &self.parameters[number * len..(number + 1) * len];
-            self.recorded.rebind(parameters);
-            if let Some(multipliers) = &mut self.multipliers {
-                multipliers.rebind(0, parameters);
-            }
-            self.recorded_for = Some(number);
+    /// Gives everything that looks at a trajectory its parameters.
+    fn look_at(&mut self, number: usize) {
+        if self.recorded_for == Some(number) {
+            return;
         }
-        let plan = &self.simulation.plan;
-        let t = plan.sample_time(sample);
-        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
-        let x = match x.len() < width && self.multipliers.is_none() {
-            true => {
-                // Multipliers that nothing reads.
-                self.extended.clear();
-                self.extended.extend_from_slice(x);
-                self.extended.resize(width, 0.0);
-                &self.extended[..]
-            }
-            false => with_multipliers(self.multipliers.as_ref(), t, x, &mut self.extended),
+        let len = self.simulation.problem.model.parameter_values.len();
+        let parameters = &self.parameters[number * len..(number + 1) * len];
+        self.recorded.rebind(parameters);
+        if let Some(multipliers) = &mut self.multipliers {
+            multipliers.rebind(0, parameters);
+        }
+        if let Some(measured) = &mut self.measured {
+            measured.rebind(parameters);
+        }
+        self.recorded_for = Some(number);
+    }
+
+    /// Adds an output to the averages of a trajectory.
+    fn accumulate(&mut self, number: usize, (output, t, x): (usize, f64, &[f64]), averages: &mut Vec<Averages>) {
+        self.look_at(number);
+        let Some((measuring, kernel)) = self.simulation.measuring.as_ref().zip(self.measured.as_deref()) else {
+            return;
         };
+        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
+        let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
+        measuring.take(kernel, (output, t, x), averages, &mut self.scratch);
+    }
+
+    /// Writes an output into the rows, if it is a sample.
+    fn sample(&mut self, number: usize, output: usize, t: f64, x: &[f64]) {
+        let outputs = self.simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
+        let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else { return };
+        self.look_at(number);
+        let plan = &self.simulation.plan;
+        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
+        let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
         self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
         for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
@@ -210,8 +230,18 @@ impl<'a> Collector<'a> {
         }
         let numbers = [outcome.t, outcome.steps as f64, outcome.cost.field as f64];
         let failed = f64::from(u8::from(outcome.failure.is_some()));
-        for (rows, value) in once.zip(outcome.largest.iter().copied().chain(numbers).chain([failed])) {
+        let values = outcome.largest.iter().copied().chain(numbers).chain([failed]);
+        for (value, rows) in values.zip(&mut once) {
             rows[number] = value;
+        }
+        let measures = self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures);
+        for (measure, averages) in measures.zip(outcome.averages).filter(|_| outcome.failure.is_none()) {
+            let (len, means) = (measure.applied.results(), measure.applied.means(&[averages]));
+            for of in [|mean: &Mean| mean.value, |mean: &Mean| mean.error] {
+                if let Some(rows) = once.next() {
+                    rows[number * len..][..len].iter_mut().zip(&means).for_each(|(row, mean)| *row = of(mean));
+                }
+            }
         }
         let expected = largest_innovation(self.simulation.vectors.vectors.count());
         let span = self.simulation.plan.span();
@@ -274,7 +304,7 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
 /// A trajectory as a run of its own.
 fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &mut [f64]) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
-    let plan = Plan { gain: None, ..simulation.plan.clone() };
+    let plan = Plan { gain: None, ..simulation.run_plan().clone() };
     let mut x = simulation.problem.model.initial.clone();
     let index = collector.range.start + number as u64;
     let parameters = collector.parameters_of(number);
@@ -326,10 +356,28 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
             failed_claims: &state.failed_claims,
             innovation: (state.innovation, state.innovation_at),
             pivot: (state.singularity.pivot, state.singularity.t),
+            averages: &state.averages,
             failure,
         },
     );
     Ok(())
+}
+
+/// A state with as many numbers behind it as kernels may read: its multipliers, or what nothing reads.
+fn complete<'x>(
+    multipliers: Option<&MeanMultipliers>,
+    t: f64,
+    x: &'x [f64],
+    width: usize,
+    extended: &'x mut Vec<f64>,
+) -> &'x [f64] {
+    if x.len() == width || multipliers.is_some() {
+        return with_multipliers(multipliers, t, x, extended);
+    }
+    extended.clear();
+    extended.extend_from_slice(x);
+    extended.resize(width, 0.0);
+    extended
 }
 
 fn describe(failure: &Failure<Infallible>) -> String {
@@ -344,9 +392,13 @@ struct Single<'c, 'a> {
 impl Observer for Single<'_, '_> {
     type Error = Infallible;
 
-    fn sample(&mut self, index: usize, _t: f64, x: &[f64]) -> Result<(), Infallible> {
-        self.collector.sample(self.number, index, x);
+    fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
+        self.collector.sample(self.number, index, t, x);
         Ok(())
+    }
+
+    fn accumulate(&mut self, index: usize, t: f64, x: &[f64], averages: &mut Vec<Averages>) {
+        self.collector.accumulate(self.number, (index, t, x), averages);
     }
 
     fn wants_multipliers(&self) -> bool {
@@ -355,11 +407,11 @@ impl Observer for Single<'_, '_> {
 }
 
 /// Several trajectories at a time.
-fn in_lanes<L: TakesUp>(
-    sweep: &Sweep,
+fn in_lanes<'a, L: TakesUp>(
+    sweep: &'a Sweep,
     lanes: &L,
-    SweepLanes { recorded, means, rates: wide_rates, .. }: &SweepLanes,
-    collector: &mut Collector,
+    SweepLanes { recorded, measured, means, rates: wide_rates, .. }: &SweepLanes,
+    collector: &mut Collector<'a>,
 ) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
     let mut all = simulation.problem.model.parameter_values.clone();
@@ -391,6 +443,14 @@ fn in_lanes<L: TakesUp>(
             x: vec![0.0; width * k],
             means: means.as_ref().map(MeanMultipliers::copy),
         },
+        measuring: measured.clone().zip(simulation.measuring.as_ref()).map(|(kernel, measuring)| MeasuringLanes {
+            work: vec![0.0; kernel.work_len()],
+            values: vec![0.0; measuring.numbers * k],
+            of_lane: vec![0.0; measuring.numbers],
+            averages: vec![Vec::new(); count],
+            kernel,
+            measuring,
+        }),
         looking: Looking {
             motion: vec![0.0; system.dim() * k],
             jacobian: vec![0.0; system.invariants().nonzeros() * k],
@@ -408,7 +468,7 @@ fn in_lanes<L: TakesUp>(
     if feed.follows() {
         feed.systems = (0..k).map(|_| system.rebound(&feed.all)).collect();
     }
-    lanes.run(&simulation.plan, &mut bound, &mut feed);
+    lanes.run(simulation.run_plan(), &mut bound, &mut feed);
     if let Some(error) = feed.error {
         return Err(error);
     }
@@ -440,6 +500,18 @@ struct Recording {
     means: Option<MeanMultipliers>,
     values: Vec<f64>,
     work: Vec<f64>,
+}
+
+/// Measures in lanes.
+struct MeasuringLanes<'a> {
+    measuring: &'a Measuring,
+    kernel: WideBound,
+    values: Vec<f64>,
+    /// The numbers of one lane.
+    of_lane: Vec<f64>,
+    work: Vec<f64>,
+    /// Of every trajectory of the batch.
+    averages: Vec<Vec<Averages>>,
 }
 
 /// Looks at claims in lanes.
@@ -475,6 +547,7 @@ struct Feed<'f, 'a, L> {
     /// The lanes that have taken up a trajectory.
     taken_up: Vec<bool>,
     recording: Recording,
+    measuring: Option<MeasuringLanes<'a>>,
     /// The smallest pivot of the constraints of every trajectory of the batch, and its time.
     pivots: Vec<(f64, f64)>,
     /// Trajectories that are to be run by themselves, as a claim fails or may fail.
@@ -513,6 +586,9 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         if rebinds {
             self.values.rebind_invariants(&self.all);
             self.recording.kernel.rebind(lane, parameters);
+            if let Some(measuring) = &mut self.measuring {
+                measuring.kernel.rebind(lane, parameters);
+            }
         }
         let t0 = simulation.plan.t0;
         let at = sweep.reference.as_deref().unwrap_or(x);
@@ -546,7 +622,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
 
     fn samples(&mut self, sample: usize, of: &[(usize, usize)], x: &[f64]) {
         let (simulation, lanes) = (self.collector.simulation, self.lanes.lanes());
-        let (t, recording) = (simulation.plan.sample_time(sample), &mut self.recording);
+        let (t, recording) = (simulation.run_plan().sample_time(sample), &mut self.recording);
         recording.t.fill(t);
         recording.x[..x.len()].copy_from_slice(x);
         if let Some(means) = &mut recording.means {
@@ -557,6 +633,18 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             means.put(&recording.t, x, |lane| of.iter().any(|&(of, _)| of == lane), lambda);
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
+        let mut stored = Some(sample);
+        if let Some(MeasuringLanes { measuring, kernel, values, of_lane, work, averages }) = &mut self.measuring {
+            stored = measuring.outputs.sample(sample);
+            if measuring.outputs.is_measured(sample) {
+                kernel.run(t, x, values, work);
+                for &(lane, number) in of {
+                    gather(values, lanes, lane, of_lane);
+                    measuring.accumulate(sample, of_lane, &mut averages[number], &mut self.collector.scratch);
+                }
+            }
+        }
+        let Some(sample) = stored else { return };
         kernel.run(t, x, values, work);
         let samples = simulation.plan.sample_count();
         for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.batch.rows) {
@@ -652,6 +740,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             failed_claims: &[],
             innovation: (end.innovation, end.innovation_at),
             pivot: self.pivots[number],
+            averages: self.measuring.as_ref().map_or(&[], |measuring| &measuring.averages[number]),
             failure,
         };
         self.collector.end(number, outcome);

@@ -13,6 +13,8 @@ pub(super) struct SweepLanes {
     pub steps: LaneSteps,
     /// What is recorded.
     pub recorded: WideBound,
+    /// What is measured.
+    pub measured: Option<WideBound>,
     /// The multipliers of a penalised ensemble that records them.
     pub means: Option<MeanMultipliers>,
     /// For looking at what is claimed.
@@ -86,7 +88,7 @@ impl SweepLanes {
     /// So many lanes of an ensemble, where its plan and its model allow them.
     pub fn new(sweep: &Sweep, lanes: usize) -> Option<SweepLanes> {
         let simulation = &sweep.simulation;
-        let plan = &simulation.plan;
+        let plan = simulation.run_plan();
         let treatment = plan.method.treatment;
         let aims_elsewhere = sweep.reference.is_some() && treatment == Treatment::Corrected;
         // A term of feedback that is no formula is solved for, one trajectory at a time.
@@ -110,11 +112,15 @@ impl SweepLanes {
             }
         };
         let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
+        let measured = match &simulation.measuring {
+            Some(measuring) => Some(measuring.kernel.in_lanes(lanes)?),
+            None => None,
+        };
         let means = match simulation.recorded_means() {
             Some(means) => Some(means.in_lanes(lanes)?),
             None => None,
         };
-        Some(SweepLanes { steps, recorded, means, rates: simulation.system.wide_rates(lanes)? })
+        Some(SweepLanes { steps, recorded, measured, means, rates: simulation.system.wide_rates(lanes)? })
     }
 
     /// How many trajectories they compute at a time.

@@ -2,6 +2,7 @@
 
 use super::{Sweep, SweepSummary, Tally};
 use crate::error::Error;
+use crate::output::Output;
 use crate::store::{RowReader, Status, Store, StoredRun};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,9 @@ fn join(
         wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
     }
     store.checkpoint(&sweep.tally).map_err(Error::store)?;
-    let summary = sweep.summary(Some(out), wall_seconds, false);
-    store.finish(Status::Finished, summary.to_json()).map_err(Error::store)?;
+    let mut output = Output::Folder(Box::new(store));
+    let mut summary = sweep.summary(Some(out), wall_seconds, false);
+    summary.measures = sweep.measured(&output).map_err(Error::store)?;
+    output.finish(Status::Finished, &summary.to_json()).map_err(Error::store)?;
     Ok(summary)
 }

@@ -18,21 +18,25 @@ use crate::backend;
 use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::hold;
+use crate::measure::Table;
 use crate::options::{RunOptions, Settings};
 use crate::output::Output;
 use crate::problem::Problem;
-use crate::recording::Place;
+use crate::recording::{Place, RunMeasure};
 use crate::simulation::{Resumed, Simulation, failed_names, open_run, prepare, reference_state};
 use crate::starts::Starts;
-use crate::store::{ArrayLayout, Layout, Resumed as Reopened, Status, Store, StoreError};
+use crate::store::{ArrayLayout, Dimension, Layout, Resumed as Reopened, Status, Store, StoreError};
 use crate::structured::Start;
 use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{Batch, Met, Seen, compute};
+use holonome_integrate::averages::{Blocks, Mean};
 use holonome_integrate::exact;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
+use holonome_model::elaborate::model::Measured;
+use holonome_model::functional::Source;
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_words::option;
@@ -134,6 +138,8 @@ pub struct SweepSummary {
     pub heated: bool,
     /// The largest drift of every invariant.
     pub drift: Vec<Drift>,
+    /// What the model's measures came to, in the mean over trajectories.
+    pub measures: Vec<Table>,
     /// Evaluations of all of them.
     pub cost: Cost,
     /// Time in the loop, storing included.
@@ -294,6 +300,16 @@ impl Sweep {
             .map(|p| p.first..p.first + p.family.len())
             .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
             .collect();
+        let changes = |source, slot: u32| source == Source::Parameter && starts.varies_parameter(slot as usize);
+        let measures = &simulation.problem.model.measures;
+        let is_varied = |measure: &&Measured| measure.given.iter().any(|f| f.reads_marked(changes).contains(&true));
+        if let Some(measure) = measures.iter().find(is_varied) {
+            return Err(Error::option(format!(
+                "measure '{}': its numbers and times are those of all trajectories, and {} changes them",
+                measure.quantity.name,
+                option("vary")
+            )));
+        }
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }
@@ -450,7 +466,32 @@ impl Sweep {
         let samples = self.simulation.plan.sample_count();
         let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
         let varied = self.varied.iter().map(Range::len);
-        timed.chain(varied).chain(std::iter::repeat_n(1, self.simulation.groups.len() + 4)).collect()
+        let single = std::iter::repeat_n(1, self.simulation.groups.len() + 4);
+        let measured = self.measures().flat_map(|measure| [measure.applied.results(); 2]);
+        timed.chain(varied).chain(single).chain(measured).collect()
+    }
+
+    /// What is measured of every trajectory.
+    fn measures(&self) -> impl Iterator<Item = &RunMeasure> {
+        self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures)
+    }
+
+    /// Averages over the trajectories that `output` holds, in their order, with the standard errors between them.
+    fn measured(&self, output: &Output) -> Result<Vec<Table>, StoreError> {
+        let arrays = self.layout().arrays;
+        let first = arrays.len() - 2 * self.measures().count();
+        let table = |(k, measure): (usize, &RunMeasure)| {
+            let (mut rows, mut blocks) = (output.rows(&arrays[first + 2 * k].name)?, Blocks::default());
+            for trajectory in 0..self.tally.done {
+                let row = rows.row(trajectory as usize)?;
+                if row.iter().all(|number| number.is_finite()) {
+                    blocks.push(&mut row.to_vec());
+                }
+            }
+            let means: Vec<Mean> = (0..measure.applied.results()).map(|k| blocks.mean_of_independent(k)).collect();
+            Ok(measure.table(0, &means))
+        };
+        self.measures().enumerate().map(table).collect()
     }
 
     fn layout(&self) -> Layout {
@@ -480,6 +521,12 @@ impl Sweep {
         once("steps".into(), "accepted steps".into(), Vec::new());
         once("field_evaluations".into(), "evaluations of the field".into(), Vec::new());
         once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
+        for measure in self.measures() {
+            let (name, written) = (&measure.name, &measure.written);
+            once(name.clone(), format!("{written} along the trajectory"), Vec::new());
+            once(format!("{name}_error"), format!("standard error of {written}"), Vec::new());
+        }
+        self.dimensions_of_measures(&mut layout);
         self.dimensions_of_varied(&mut layout);
         let fixed = simulation.parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.attributes.insert("parameters".to_string(), fixed);
@@ -492,8 +539,22 @@ impl Sweep {
         let first = self.simulation.recorded.arrays.len();
         for (k, slots) in self.varied.iter().enumerate() {
             if slots.len() > 1 {
-                let dimension = layout.dimension(crate::store::Dimension::component(slots.len()));
+                let dimension = layout.dimension(Dimension::component(slots.len()));
                 layout.arrays[first + k].dimensions = vec![dimension];
+            }
+        }
+    }
+
+    /// Measures that come to several numbers have a dimension for them.
+    fn dimensions_of_measures(&self, layout: &mut Layout) {
+        let first = layout.arrays.len() - 2 * self.measures().count();
+        for (k, measure) in self.measures().enumerate() {
+            let results = measure.applied.results();
+            if results > 1 {
+                let values = 1..=results as i64;
+                let dimension = layout.dimension(Dimension::index(&format!("{}_number", measure.name), values));
+                layout.arrays[first + 2 * k].dimensions = vec![dimension.clone()];
+                layout.arrays[first + 2 * k + 1].dimensions = vec![dimension];
             }
         }
     }
@@ -542,12 +603,13 @@ impl Sweep {
         let started = Instant::now();
         let outcome = self.compute_all(output, watch);
         let stopped = matches!(outcome, Ok(Control::Stop));
-        let summary = self.summary(output.path().map(Path::to_path_buf), started.elapsed().as_secs_f64(), stopped);
+        let mut summary = self.summary(output.path().map(Path::to_path_buf), started.elapsed().as_secs_f64(), stopped);
         let unstored = |source| Error::store(source);
         match outcome {
             Ok(control) => {
                 let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
                 output.checkpoint(&self.tally).map_err(unstored)?;
+                summary.measures = self.measured(output).map_err(unstored)?;
                 output.finish(status, &summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
@@ -654,6 +716,7 @@ impl Sweep {
             hamiltonian: simulation.problem.model.is_hamiltonian(),
             heated: simulation.problem.model.heat_bath.is_some(),
             drift,
+            measures: Vec::new(),
             cost: self.tally.cost.clone(),
             wall_seconds,
             failed: self.tally.failed,
@@ -733,6 +796,9 @@ impl SweepSummary {
         let object = all.as_object_mut().expect("an object was written");
         if let Some(out) = &self.out {
             object.insert("out".to_string(), json!(out.display().to_string()));
+        }
+        if !self.measures.is_empty() {
+            object.insert("measures".to_string(), json!(self.measures));
         }
         if !self.failures.is_empty() {
             let list: Vec<Value> =

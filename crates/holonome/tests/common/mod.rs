@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use holonome::store::StoredRun;
-use holonome::{Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, prepare};
+use holonome::{
+    Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, Thermostat, prepare,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,6 +85,10 @@ pub fn options(text: &str) -> RunOptions {
             "--rtol" => options.step = StepSize::Adaptive { rtol: number(), atol: atol(&options) },
             "--atol" => options.step = StepSize::Adaptive { rtol: rtol(&options), atol: number() },
             "--samples" => options.samples = Some(value.parse().unwrap()),
+            "--every" => options.every = Some(number()),
+            "--thermostat" => options.thermostat = (value == "gla").then_some(Thermostat::Gla),
+            "--friction" => options.friction = Some(number()),
+            "--inverse-temperature" => options.inverse_temperature = Some(number()),
             "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
             "--beta" => options.beta = Some(number()),
             "--penalty" => options.penalty = Some(PenaltyStrength::Omega(number())),

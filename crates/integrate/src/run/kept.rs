@@ -181,11 +181,15 @@ impl Engine<'_> {
             .map_err(|(taken, error)| (skipped + taken, error))
     }
 
-    /// Measures the terms of the invariants at the outputs of a block where that is due, and counts these outputs.
-    pub(super) fn measure_outputs(&mut self, fixed: &FixedSteps) {
+    /// Lets the observer accumulate the outputs of a block, measures the terms of the invariants where that is due, and
+    /// counts these outputs.
+    pub(super) fn measure_outputs<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
         let KeptOutputs { t, x, .. } = &self.outputs;
         let width = x.len() / t.len().max(1);
+        for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
+            observer.accumulate(first + k, t, x, &mut self.state.averages);
+        }
         for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first) {
             self.terms.raise(self.system, t[k], &x[k * width..][..n], &mut self.state.terms, &mut self.work);
         }

@@ -24,6 +24,7 @@ impl Engine<'_> {
                 if adaptive.samples.first().is_some_and(|&t| t <= self.state.t) {
                     observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
                     let state = &mut *self.state;
+                    observer.accumulate(0, state.t, &state.x, &mut state.averages);
                     self.terms.raise(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
                     self.state.next_sample = 1;
                 }
@@ -52,6 +53,7 @@ impl Engine<'_> {
                 0 => observer.sample(index, t1, sample).map_err(Failure::Observer)?,
                 known => self.outputs.known = known - 1,
             }
+            observer.accumulate(index, t1, sample, &mut self.state.averages);
             if is_measured(index, fixed.samples.len()) {
                 let largest = &mut self.state.terms;
                 self.terms.raise(self.system, t1, &self.x1, largest, &mut self.work);
@@ -97,6 +99,7 @@ impl Engine<'_> {
                 &self.sample
             };
             observer.sample(index, t, sample).map_err(Failure::Observer)?;
+            observer.accumulate(index, t, sample, &mut self.state.averages);
             if is_measured(index, adaptive.samples.len()) {
                 self.terms.raise(self.system, t, sample, &mut self.state.terms, &mut self.work);
             }

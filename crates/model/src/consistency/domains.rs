@@ -24,20 +24,28 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
             );
         }
     }
-    let lists =
-        [(&model.constraints, "constraint"), (&model.integrals, "integral"), (&model.observables, "observable")];
+    let measured: Vec<&Quantity> = model.measures.iter().map(|measure| &measure.quantity).collect();
+    fn list(quantities: &[Quantity]) -> Vec<&Quantity> {
+        quantities.iter().collect()
+    }
+    let lists = [
+        (list(&model.constraints), "constraint"),
+        (list(&model.integrals), "integral"),
+        (list(&model.observables), "observable"),
+        (measured, "measure"),
+    ];
     for (list, what) in lists {
         // Multipliers are known where a method has found them.
-        for quantity in list.iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
+        for quantity in list.into_iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
             let values = evaluated(&quantity.functional);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());
                 let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
                 // An observable is only recorded: a gap in it stops nobody.
-                let diagnostic = if what == "observable" {
-                    Diagnostic::warning(message, quantity.span, "recorded as NaN there")
-                } else {
-                    Diagnostic::error(message, quantity.span, "cannot be evaluated there")
+                let diagnostic = match what {
+                    "observable" => Diagnostic::warning(message, quantity.span, "recorded as NaN there"),
+                    "measure" => Diagnostic::warning(message, quantity.span, "spoils averages from there on"),
+                    _ => Diagnostic::error(message, quantity.span, "cannot be evaluated there"),
                 };
                 out.push(related_initial(model, quantity, at, diagnostic));
             }

@@ -10,6 +10,7 @@ mod resolve;
 pub mod shape;
 pub mod start;
 mod statements;
+pub mod statistic;
 pub mod velocity;
 
 use crate::syntax::ast::{self, StatementKind};
@@ -252,6 +253,7 @@ fn kind_name(kind: &StatementKind) -> Option<&ast::Name> {
         | Derivative { name, .. }
         | Let { name, .. }
         | Observe { name, .. }
+        | Measure { name, .. }
         | Table { name, .. } => Some(name),
         Hamiltonian { .. } | Include { .. } => None,
     }

@@ -3,6 +3,7 @@
 use super::expression::{Depends, MOMENTUM, TIME};
 use super::shape::Shape;
 use super::start::Start;
+use super::statistic::Statistic;
 use crate::functional::Functional;
 use crate::syntax::span::Span;
 use std::cmp::Ordering;
@@ -134,6 +135,21 @@ pub struct Quantity {
     pub depends: Depends,
 }
 
+/// A `measure`.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What is measured, under the measure's name; of `temperature()` a place for p·∂H/∂p.
+    pub quantity: Quantity,
+    /// What is made of it.
+    pub statistic: Statistic,
+    /// Time between two samples; `None` if a run chooses it.
+    pub every: Option<f64>,
+    /// Time of the first sample; `None` if that is the start.
+    pub from: Option<f64>,
+    /// Formulas of the numbers and times.
+    pub given: Vec<Functional>,
+}
+
 impl Quantity {
     /// The member's name with its indices, `link[3]`.
     pub fn member_name(&self, member: usize) -> String {
@@ -258,6 +274,8 @@ pub struct Model {
     pub integrals: Vec<Quantity>,
     /// What is recorded besides.
     pub observables: Vec<Quantity>,
+    /// What is averaged along a run.
+    pub measures: Vec<Measured>,
     /// Sizes, for reports.
     pub sizes: Vec<(String, i64)>,
     /// Whether H depends on t.
@@ -292,11 +310,16 @@ impl Model {
         self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
     }
 
-    /// Everything that is a formula: the right-hand side, constraints, integrals, observables.
+    /// What is looked at along a run and moves nothing: observables, and what measures are of.
+    pub fn observed(&self) -> impl Iterator<Item = &Quantity> {
+        self.observables.iter().chain(self.measures.iter().map(|measure| &measure.quantity))
+    }
+
+    /// Everything that is a formula: the right-hand side, constraints, integrals, what is observed.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
         let watched = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
-        let quantities = self.constraints.iter().chain(&self.integrals).chain(&self.observables).chain(watched);
+        let quantities = self.constraints.iter().chain(&self.integrals).chain(self.observed()).chain(watched);
         std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
     }
 

@@ -22,6 +22,8 @@ pub enum Symbol {
     Table(usize),
     /// A `constraint`: the statement.
     Constraint(usize),
+    /// A `measure`.
+    Measure,
 }
 
 /// A declared name.

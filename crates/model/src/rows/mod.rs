@@ -202,6 +202,36 @@ impl RowProgram {
         pieces
     }
 
+    /// The functional p·∂H/∂p of a Hamiltonian with so many positions: twice the kinetic energy, where that is quadratic.
+    pub fn momentum_work(hamiltonian: &Functional, degrees: usize) -> Functional {
+        let mut terms = Vec::new();
+        for term in &hamiltonian.terms {
+            let (mut graph, gradients) = term.gradients();
+            // A slot may be a coordinate in one row and a momentum in another.
+            let is_momentum = |row: usize, slot: u32| term.row(row)[slot as usize] as usize >= degrees;
+            let groups =
+                alike(term, |row, key| key.extend(gradients[0].iter().map(|&(slot, _)| is_momentum(row, slot))));
+            for (momenta, rows) in groups {
+                let mut work = None;
+                for (&(slot, d), _) in gradients[0].iter().zip(&momenta).filter(|(_, momentum)| **momentum) {
+                    let p = graph.input(Input::Slot(slot));
+                    let part = graph.mul(p, d);
+                    work = Some(work.map_or(part, |sum| graph.add(sum, part)));
+                }
+                let Some(work) = work else { continue };
+                terms.push(Term {
+                    roots: vec![work],
+                    graph: graph.clone(),
+                    slots: term.slots.clone(),
+                    table: rows.iter().flat_map(|&row| term.row(row as usize)).copied().collect(),
+                    first_output: vec![0; rows.len()],
+                    numbers: term.numbers.clone(),
+                });
+            }
+        }
+        Functional { outputs: 1, terms }
+    }
+
     /// Puts pieces together.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];

@@ -55,6 +55,8 @@ pub enum StatementKind {
     Let { name: Name, family: Ranges, parameters: Vec<Name>, value: Expr },
     /// `observe NAME[family] = EXPR`
     Observe { name: Name, family: Ranges, value: Expr },
+    /// `measure NAME = STATISTIC(over : values[0], values[1], …) every EXPR from EXPR`
+    Measure { name: Name, statistic: Name, over: Ranges, values: Vec<Expr>, every: Option<Expr>, from: Option<Expr> },
     /// `table NAME = "file.csv"`; `path` is the text between the quotes.
     Table { name: Name, path: Name },
     /// `include "file.holo"`; the statements of that file stand here.

@@ -117,7 +117,7 @@ fn half_differences(a: &[char], b: &[char]) -> usize {
 }
 
 /// The text as a message can show it: long ones are cut, line breaks become spaces.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut short: String = text.chars().take(LONGEST).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {

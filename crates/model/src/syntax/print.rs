@@ -57,6 +57,14 @@ fn dump_statement(statement: &Statement, text: &mut String) {
             (declared("let", name, family) + &parameters, vec![("= ", value)])
         }
         Observe { name, family, value } => (declared("observe", name, family), vec![("= ", value)]),
+        Measure { name, statistic, over, values, every, from } => {
+            let over = if over.ranges.is_empty() { String::new() } else { format!(" [{}]", ranges(over)) };
+            let values = values.iter().map(|value| ("", value));
+            let every = every.iter().map(|value| ("every ", value));
+            let from = from.iter().map(|value| ("from ", value));
+            let head = format!("measure {} = {}{over}", name.text, statistic.text);
+            (head, values.chain(every).chain(from).collect())
+        }
         Table { name, path } => (format!("table {} = \"{}\"", name.text, path.text), vec![]),
         Include { path } => (format!("include \"{}\"", path.text), vec![]),
     };

@@ -1,7 +1,7 @@
 //! The words that mean something by themselves and cannot be declared.
 
 /// The words that begin a statement.
-pub const STATEMENT_WORDS: [&str; 13] = [
+pub const STATEMENT_WORDS: [&str; 14] = [
     "parameter",
     "size",
     "coordinate",
@@ -13,6 +13,7 @@ pub const STATEMENT_WORDS: [&str; 13] = [
     "state",
     "let",
     "observe",
+    "measure",
     "table",
     "include",
 ];
@@ -60,6 +61,7 @@ pub(super) fn form(word: &str) -> &'static str {
         "state" => "state NAME : SHAPE = EXPR",
         "let" => "let NAME = EXPR",
         "observe" => "observe NAME = EXPR",
+        "measure" => "measure NAME = mean(EXPR)",
         "table" => "table NAME = \"file.csv\"",
         "include" => "include \"file.holo\"",
         _ => "NAME' = EXPR",
@@ -79,6 +81,7 @@ pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
         "invariant" | "conserved" | "conserve" | "first_integral" => "integral",
         "def" | "define" | "fn" | "func" | "function" | "where" => "let",
         "output" | "record" | "monitor" | "print" => "observe",
+        "average" | "statistic" | "accumulate" => "measure",
         "data" | "load" | "read" => "table",
         "import" | "use" | "using" | "require" => "include",
         _ => return None,

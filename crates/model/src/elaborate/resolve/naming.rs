@@ -103,6 +103,14 @@ impl Elaborator<'_> {
                     .related(declared.span, "declared here"),
                 )
             }
+            Symbol::Measure => self.refuse(
+                Diagnostic::error(
+                    format!("'{name}' is a measure, known when the run is over"),
+                    span,
+                    "not a value along the motion",
+                )
+                .related(declared.span, "declared here"),
+            ),
             Symbol::Constraint(_) => self.refuse(
                 Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
                     .related(declared.span, "declared here"),

@@ -1,11 +1,14 @@
 //! Checked formulas to the model: places in the state, parameter and initial values, lowered formulas.
 
-use super::Formulas;
+use super::{CheckedMeasure, Formulas};
 use crate::elaborate::expression::{self, Draw, Ex, Ranges};
 use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS};
-use crate::elaborate::model::{self, Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
+use crate::elaborate::model::{
+    self, Component, Dynamics, Family, Measured, Model, Parameter, Quantity, Role, Table, Variable,
+};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::start::{Start, Target};
+use crate::elaborate::statistic::{FORMS, Statistic};
 use crate::elaborate::velocity::{self, Velocity};
 use crate::elaborate::{Checked, Elaborator, VariableRole};
 use crate::functional::Functional;
@@ -50,6 +53,49 @@ impl Lowering<'_> {
             .map(|c| self.lower_fixed(&c.ranges, &c.value).map(|lowered| quantity(c, lowered, &self.context)))
             .collect();
         lowered.into_iter().collect()
+    }
+
+    /// Lowers a measure, whose numbers are constants.
+    fn measure(&mut self, measure: &CheckedMeasure, parameters: &[f64]) -> Option<Measured> {
+        let CheckedMeasure { quantity: checked, statistic: word, numbers, every, from } = measure;
+        let lowered = self.lower_fixed(&checked.ranges, &checked.value)?;
+        let mut given = Vec::new();
+        let mut constant = |e: &Ex| -> Option<f64> {
+            let functional = self.lower_fixed(&Ranges::default(), e)?.functional;
+            let number = functional.evaluate(0.0, &[], parameters)[0];
+            given.push(functional);
+            Some(number)
+        };
+        let numbers = numbers.iter().map(&mut constant).collect::<Option<Vec<f64>>>()?;
+        let mut time = |e: &Option<Ex>| e.as_ref().map(&mut constant);
+        let (every, from) = (time(every), time(from));
+        let mut refuse = |message: String, span: Span, label: &str, help: &str| {
+            self.findings.push(Diagnostic::error(message, span, label).help(help));
+            None
+        };
+        let late = |time: &Option<Ex>| time.as_ref().map_or(word.span, |e| e.span);
+        if let Some(Some(time)) = every.filter(|time| time.is_none_or(|time| !(time > 0.0 && time.is_finite()))) {
+            let message = format!("the time between two samples is {time}");
+            return refuse(message, late(&measure.every), "not positive", "write every 0.1, for instance");
+        }
+        if let Some(Some(time)) = from.filter(|time| time.is_none_or(|time| !time.is_finite())) {
+            return refuse(format!("a measure begins at {time}"), late(&measure.from), "not a time", "write from 100");
+        }
+        let statistic = match Statistic::new(&word.text, &numbers) {
+            Ok(statistic) => statistic,
+            Err(reason) => return refuse(reason, word.span, "these numbers", &format!("write {FORMS}")),
+        };
+        let quantity = quantity(checked, lowered, &self.context);
+        if quantity.functional.outputs == 0 {
+            let message = format!("measure '{}' is of nothing: its ranges are empty", quantity.name);
+            return refuse(message, quantity.span, "no member", "check the ranges");
+        }
+        if matches!(statistic, Statistic::Distances { .. }) && quantity.members < 2 {
+            let help = "write rdf(a in 1..N : r[a], b, bins)";
+            let message = "distances are between members of a family".to_string();
+            return refuse(message, word.span, "one member", help);
+        }
+        Some(Measured { quantity, statistic, every: every.flatten(), from: from.flatten(), given })
     }
 }
 
@@ -111,6 +157,8 @@ impl Elaborator<'_> {
             Lowering { context: Context { multipliers, ..lowering.context }, findings: lowering.findings };
         let known = |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
         let observables = lowering.quantities(formulas.observables.iter().filter(known));
+        let measures: Vec<Option<Measured>> =
+            formulas.measures.iter().map(|measure| lowering.measure(measure, &first.values)).collect();
         let findings = lowering.findings;
         self.diagnostics.append(&mut first.findings);
         self.diagnostics.extend(findings);
@@ -125,6 +173,7 @@ impl Elaborator<'_> {
             constraints: constraints?,
             integrals: integrals?,
             observables: observables?,
+            measures: measures.into_iter().collect::<Option<_>>()?,
             sizes: self.sizes.iter().filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v))).collect(),
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(|h| h.depends & expression::TIME != 0),
             penalty: None,

@@ -65,6 +65,7 @@ impl Elaborator<'_> {
                 State { .. } => self.new_variable(number, name, VariableRole::State, expression::STATE),
                 Constraint { .. } => Symbol::Constraint(number),
                 Integral { .. } | Let { .. } | Observe { .. } => Symbol::Definition(number),
+                Measure { .. } => Symbol::Measure,
                 Table { .. } => {
                     let table = model::Table { name: name.text.clone(), columns: Vec::new(), rows: 0 };
                     self.tables.push(TableEntry { table, failed: true });

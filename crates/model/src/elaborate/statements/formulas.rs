@@ -1,11 +1,13 @@
 //! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables, unused definitions.
 
+use super::CheckedMeasure;
 use crate::elaborate::expression::{self, Ex, Expression, Kind, Ranges};
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::shape::Shape;
+use crate::elaborate::statistic::{FORMS, STATISTICS};
 use crate::elaborate::{Checked, Elaborator, VariableRole};
 use crate::syntax::ast::{self, StatementKind};
-use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::diagnostic::{Diagnostic, did_you_mean, shorten};
 use crate::syntax::span::Span;
 use std::sync::Arc;
 
@@ -232,6 +234,55 @@ impl Elaborator<'_> {
             return None;
         }
         Some(Checked { name: name.clone(), ranges: ranges?, value })
+    }
+
+    pub(super) fn measure(&mut self, statement: usize) -> Option<CheckedMeasure> {
+        let StatementKind::Measure { name, statistic, over, values, every, from } =
+            &self.file.statements[statement].kind
+        else {
+            unreachable!("asked for measures only")
+        };
+        if !STATISTICS.contains(&statistic.text.as_str()) {
+            let message = format!("unknown statistic '{}'", shorten(&statistic.text));
+            let meant = did_you_mean(&statistic.text, STATISTICS);
+            let help = meant.map_or(format!("write {FORMS}"), |meant| format!("did you mean '{meant}'?"));
+            return self.refuse(Diagnostic::error(message, statistic.span, "not known").help(help));
+        }
+        let of_momenta = statistic.text == "temperature";
+        let fixed = Scope::new(expression::PARAMETER | expression::TABLE, "the numbers of a measure");
+        let (value, numbers) = match (values.split_first(), of_momenta) {
+            (Some((value, numbers)), false) => (Some(value), numbers),
+            (None, true) if self.hamiltonian.is_some() => (None, &values[..]),
+            (_, true) => {
+                let (reason, help) = match self.hamiltonian {
+                    Some(_) => ("the temperature is that of all momenta", "write temperature()"),
+                    None => ("the temperature is that of momenta", "average an expression: mean(EXPR)"),
+                };
+                return self.refuse(Diagnostic::error(reason, statistic.span, "not known here").help(help));
+            }
+            (None, false) => {
+                let message = format!("'{}' is of an expression", statistic.text);
+                return self.refuse(
+                    Diagnostic::error(message, statistic.span, "nothing is measured").help(format!("write {FORMS}")),
+                );
+            }
+        };
+        let mut scope = Scope::new(expression::FORMULA | expression::MULTIPLIER, "a measure");
+        let ranges = self.ranges(over, &mut scope);
+        let value = match value {
+            Some(value) => self.value_of(statement, value, &mut scope),
+            None => Some(Expression::number(0.0, statistic.span)),
+        };
+        let numbers: Vec<Option<Ex>> =
+            numbers.iter().map(|e| self.scalar(e, &mut fixed.clone(), "a number of a measure")).collect();
+        let mut time = |e: &Option<ast::Expr>| match e {
+            Some(e) => self.scalar(e, &mut fixed.clone(), "a time").map(Some),
+            None => Some(None),
+        };
+        let (every, from) = (time(every), time(from));
+        let quantity = Checked { name: name.clone(), ranges: ranges?, value: value? };
+        let numbers = numbers.into_iter().collect::<Option<_>>()?;
+        Some(CheckedMeasure { quantity, statistic: statistic.clone(), numbers, every: every?, from: from? })
     }
 
     pub(super) fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {

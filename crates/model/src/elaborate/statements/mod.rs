@@ -13,7 +13,7 @@ use crate::elaborate::expression::Draw;
 use crate::elaborate::expression::{Ex, Ranges};
 use crate::elaborate::model::Model;
 use crate::elaborate::{Checked, Elaborator};
-use crate::syntax::ast::StatementKind;
+use crate::syntax::ast::{Name, StatementKind};
 use crate::syntax::diagnostic::Severity;
 
 /// Checked formulas of a file.
@@ -28,6 +28,18 @@ struct Formulas {
     constraints: Vec<Checked>,
     integrals: Vec<Checked>,
     observables: Vec<Checked>,
+    measures: Vec<CheckedMeasure>,
+}
+
+/// A `measure` that has been checked but not lowered.
+struct CheckedMeasure {
+    /// What is measured; a number of which nothing is known where the statistic takes none.
+    quantity: Checked,
+    statistic: Name,
+    /// The numbers behind the quantity.
+    numbers: Vec<Ex>,
+    every: Option<Ex>,
+    from: Option<Ex>,
 }
 
 impl Elaborator<'_> {
@@ -54,6 +66,7 @@ impl Elaborator<'_> {
             constraints: Vec::new(),
             integrals: Vec::new(),
             observables: Vec::new(),
+            measures: Vec::new(),
         };
         self.quantities(&mut formulas);
         self.completeness();
@@ -64,7 +77,7 @@ impl Elaborator<'_> {
         self.assemble(&formulas, draw)
     }
 
-    /// Reads constraints, integrals, observables, and definitions that nothing has used.
+    /// Reads constraints, integrals, observables, measures, and definitions that nothing has used.
     fn quantities(&mut self, formulas: &mut Formulas) {
         for statement in 0..self.file.statements.len() {
             match &self.file.statements[statement].kind {
@@ -77,6 +90,7 @@ impl Elaborator<'_> {
                 StatementKind::Observe { name, family, value } => {
                     formulas.observables.extend(self.quantity(name, family, value, formulas::OBSERVABLE))
                 }
+                StatementKind::Measure { .. } => formulas.measures.extend(self.measure(statement)),
                 // Read even where it is not used, so that its mistakes are found.
                 StatementKind::Let { name, family, parameters, value }
                     if parameters.is_empty() && self.declares(name) =>

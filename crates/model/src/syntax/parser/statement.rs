@@ -1,10 +1,11 @@
 //! Statements: one function for each form.
 
-use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, ShapeExpr, Statement, StatementKind};
+use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Ranges, ShapeExpr, Statement, StatementKind};
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
 use super::super::span::Span;
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, STATEMENT_WORDS, form, reserved, statement_meant_by};
+use super::range::Owner;
 use super::{Parsed, Parser, Reported};
 
 impl Parser<'_> {
@@ -24,6 +25,7 @@ impl Parser<'_> {
             "state" => self.state()?,
             "let" => self.definition()?,
             "observe" => self.observe()?,
+            "measure" => self.measure()?,
             "table" => self.table()?,
             "include" => StatementKind::Include { path: self.path("include")? },
             _ => self.derivative()?,
@@ -218,6 +220,52 @@ impl Parser<'_> {
         let family = self.family(&name.text)?;
         let value = self.value("observe")?;
         Ok(StatementKind::Observe { name, family, value })
+    }
+
+    /// `measure NAME = STATISTIC(ranges : EXPR, EXPR, …) every EXPR from EXPR`
+    fn measure(&mut self) -> Parsed<StatementKind> {
+        let name = self.declare("measure")?;
+        self.equals("measure")?;
+        if self.kind() == TokenKind::End {
+            return self.nothing_after("measure");
+        }
+        if self.kind() != TokenKind::Name || self.kind_after(1) != TokenKind::OpenRound {
+            let (span, text) = (self.span(), shorten(&name.text));
+            return self.fail(|| {
+                Diagnostic::error("a measure says what is averaged, and how", span, "expected mean(, histogram(, …")
+                    .help(format!("write measure {text} = mean(EXPR)"))
+            });
+        }
+        let statistic = self.take_name();
+        self.open_bracket();
+        let (mut over, mut values) = (Ranges::default(), Vec::new());
+        if self.kind() != TokenKind::CloseRound {
+            if self.at_range() || self.at_several_indices() {
+                over = self.ranges(Owner::Sum)?.0;
+                self.sum_separator()?;
+            }
+            values.push(self.expression()?);
+            while self.eat(TokenKind::Comma).is_some() {
+                values.push(self.expression()?);
+            }
+        }
+        self.close_bracket("',' or ')'")?;
+        let (mut every, mut from) = (None, None);
+        // Words in this place only: elsewhere they are names like any other.
+        loop {
+            let said = match self.word() {
+                "every" if every.is_none() => &mut every,
+                "from" if from.is_none() => &mut from,
+                _ => break,
+            };
+            self.advance();
+            // A name behind a number may be the other of these words.
+            self.in_bound = true;
+            let time = self.expression();
+            self.in_bound = false;
+            *said = Some(time?);
+        }
+        Ok(StatementKind::Measure { name, statistic, over, values, every, from })
     }
 
     /// `let NAME = EXPR`, `let NAME[ranges] = EXPR`, `let NAME(parameters) = EXPR`

@@ -1,0 +1,319 @@
+//! What a run measures of itself: the outputs at which it looks, and what it accumulates of them.
+
+use super::quantities;
+use crate::compiled::Quantities;
+use crate::error::Error;
+use crate::measure::{Applied, Table, shown};
+use crate::options::RunOptions;
+use holonome_integrate::averages::{Averages, Mean};
+use holonome_integrate::plan::{Plan, Stepping};
+use holonome_model::elaborate::expression::MOMENTUM;
+use holonome_model::elaborate::model::{Measured, Model};
+use holonome_model::elaborate::shape::Shape;
+use holonome_model::elaborate::statistic::Statistic;
+use holonome_model::functional::Functional;
+use holonome_model::rows::RowProgram;
+use holonome_model::treatment::Field;
+use holonome_words::option;
+use std::borrow::Cow;
+
+/// Samples of a measure that does not say how often it looks, at most.
+const MOST_BY_DEFAULT: u64 = 10_000;
+
+/// The measures of a run, and where they look.
+pub(crate) struct Measuring {
+    pub outputs: Outputs,
+    pub measures: Vec<RunMeasure>,
+    /// What they are of.
+    pub kernel: Box<dyn Quantities>,
+    pub numbers: usize,
+}
+
+/// Outputs of a run, for samples and for measures.
+#[derive(Clone)]
+pub(crate) struct Outputs {
+    /// The run's plan with all of them.
+    pub plan: Plan,
+    /// Those of them that are samples.
+    stored: Vec<usize>,
+    /// Those at which each measure looks.
+    measured: Vec<Vec<usize>>,
+}
+
+/// A measure of a run.
+pub(crate) struct RunMeasure {
+    pub name: String,
+    pub written: String,
+    pub applied: Applied,
+    /// Its place among the numbers of the kernel.
+    first: usize,
+    len: usize,
+    /// What its numbers are divided by.
+    divisor: f64,
+}
+
+/// Scratch of whoever accumulates.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    values: Vec<f64>,
+    work: Vec<f64>,
+    numbers: Vec<f64>,
+}
+
+impl Measuring {
+    /// What the measures of a model take in a run with this plan; `None` if there are none. See
+    /// [`Recorded::new`](super::Recorded::new).
+    ///
+    /// # Errors
+    /// When a measure has no sample, or its samples do not fall on steps.
+    pub fn new(
+        model: &Model,
+        field: Option<&Field>,
+        multiplier_count: usize,
+        plan: &Plan,
+        options: &RunOptions,
+    ) -> Result<Option<Measuring>, Error> {
+        if model.measures.is_empty() {
+            return Ok(None);
+        }
+        let refused = |measure: &Measured, reason: String| {
+            Error::option(format!("measure '{}': {reason}", measure.quantity.name))
+        };
+        let of_one = |measure: &Measured| looks(measure, plan, options).map_err(|reason| refused(measure, reason));
+        let looks = model.measures.iter().map(of_one).collect::<Result<Vec<Plan>, Error>>()?;
+        let outputs = Outputs::new(plan, &looks);
+        let mut functionals: Vec<Cow<Functional>> = Vec::new();
+        let (mut measures, mut numbers) = (Vec::new(), 0);
+        for (measure, look) in model.measures.iter().zip(&looks) {
+            let (name, statistic) = (measure.quantity.name.clone(), measure.statistic);
+            let mut divisor = 1.0;
+            functionals.push(match statistic {
+                Statistic::Temperature => {
+                    let (work, degrees) = kinetic(model).map_err(|reason| refused(measure, reason))?;
+                    divisor = degrees as f64;
+                    Cow::Owned(work)
+                }
+                _ => Cow::Borrowed(&measure.quantity.functional),
+            });
+            let samples = look.sample_count();
+            let len = functionals.last().map_or(0, |functional| functional.outputs);
+            let applied = Applied {
+                statistic,
+                width: measure.quantity.shape.len(),
+                labels: labels(measure),
+                samples,
+                span: (look.sample_time(0), look.sample_time(samples - 1)),
+            };
+            let of = if statistic == Statistic::Temperature { "" } else { &name };
+            measures.push(RunMeasure { written: statistic.of(of), name, applied, first: numbers, len, divisor });
+            numbers += len;
+        }
+        let functionals: Vec<&Functional> = functionals.iter().map(|functional| &**functional).collect();
+        let kernel = quantities(model, field, multiplier_count, &functionals, numbers);
+        Ok(Some(Measuring { outputs, measures, kernel, numbers }))
+    }
+
+    /// Takes an output: the state there, with as many multipliers as the kernel reads. `kernel` is this one's, perhaps with
+    /// other parameters.
+    pub fn take(
+        &self,
+        kernel: &dyn Quantities,
+        (output, t, x): (usize, f64, &[f64]),
+        averages: &mut Vec<Averages>,
+        scratch: &mut Scratch,
+    ) {
+        if !self.outputs.is_measured(output) {
+            return;
+        }
+        let mut values = std::mem::take(&mut scratch.values);
+        values.resize(self.numbers, 0.0);
+        scratch.work.resize(kernel.work_len(), 0.0);
+        kernel.run(t, x, &mut values, &mut scratch.work);
+        self.accumulate(output, &mut values, averages, scratch);
+        scratch.values = values;
+    }
+
+    /// Adds the kernel's numbers at an output.
+    pub fn accumulate(
+        &self,
+        output: usize,
+        values: &mut [f64],
+        averages: &mut Vec<Averages>,
+        Scratch { numbers, .. }: &mut Scratch,
+    ) {
+        averages.resize_with(self.measures.len(), Averages::default);
+        for ((measure, averages), outputs) in self.measures.iter().zip(averages).zip(&self.outputs.measured) {
+            if outputs.binary_search(&output).is_err() {
+                continue;
+            }
+            let values = &mut values[measure.first..measure.first + measure.len];
+            if measure.divisor != 1.0 {
+                values.iter_mut().for_each(|value| *value /= measure.divisor);
+            }
+            measure.applied.push(values, averages, numbers);
+        }
+    }
+
+    /// Tables of a run with these averages.
+    pub fn tables(&self, averages: &[Averages]) -> Vec<Table> {
+        let table = |(measure, averages): (&RunMeasure, &Averages)| {
+            let taken = averages.blocks.count() as usize;
+            measure.table(taken, &measure.applied.means(&[averages]))
+        };
+        self.measures.iter().zip(averages).map(table).collect()
+    }
+}
+
+impl RunMeasure {
+    /// The table of these means, over so many samples.
+    pub fn table(&self, taken: usize, means: &[Mean]) -> Table {
+        let mut applied = self.applied.clone();
+        if taken > 0 && taken < applied.samples {
+            // Of a run that was stopped.
+            applied.span.1 = applied.span.0 + (taken - 1) as f64 * self.applied.spacing();
+            applied.samples = taken;
+        }
+        applied.table((Some(self.name.clone()), self.written.clone()), means)
+    }
+}
+
+/// The plan whose samples are those of a measure.
+fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, String> {
+    let spacing = match (measure.every, &plan.stepping) {
+        (Some(every), _) => every,
+        (None, stepping) => {
+            // As often as a run that was not made longer.
+            let span = options.sampled_until.unwrap_or(plan.t_end()) - plan.t0;
+            match stepping {
+                Stepping::Fixed(fixed) => fixed.h * (span / fixed.h / MOST_BY_DEFAULT as f64).ceil().max(1.0),
+                Stepping::Adaptive(_) => span / MOST_BY_DEFAULT as f64,
+            }
+        }
+    };
+    let mut looks = plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
+    let from = measure.from.unwrap_or(f64::NEG_INFINITY);
+    // A time that is meant to be a multiple of the spacing may miss it by its roundings.
+    let first = (0..looks.sample_count()).take_while(|&k| looks.sample_time(k) < from - 1e-9 * spacing).count();
+    match &mut looks.stepping {
+        Stepping::Fixed(fixed) => drop(fixed.samples.drain(..first)),
+        Stepping::Adaptive(adaptive) => drop(adaptive.samples.drain(..first)),
+    }
+    match looks.sample_count() {
+        0 => Err(format!(
+            "it begins at t = {from}, after the run's end at t = {}; take a later {}, or another time with {}",
+            plan.t_end(),
+            option("until"),
+            option("set")
+        )),
+        _ => Ok(looks),
+    }
+}
+
+impl Outputs {
+    /// Those of a plan, which are samples, and those of measures.
+    fn new(plan: &Plan, looks: &[Plan]) -> Outputs {
+        let mut whole = plan.clone();
+        let mut places = match &mut whole.stepping {
+            Stepping::Fixed(whole) => {
+                let samples = |plan: &Plan| match &plan.stepping {
+                    Stepping::Fixed(fixed) => fixed.samples.clone(),
+                    Stepping::Adaptive(_) => Vec::new(),
+                };
+                let lists: Vec<Vec<u64>> = std::iter::once(plan).chain(looks).map(samples).collect();
+                whole.samples = lists.concat();
+                whole.samples.sort_unstable();
+                places_in(&mut whole.samples, &lists)
+            }
+            Stepping::Adaptive(whole) => {
+                let samples = |plan: &Plan| match &plan.stepping {
+                    Stepping::Adaptive(adaptive) => adaptive.samples.clone(),
+                    Stepping::Fixed(_) => Vec::new(),
+                };
+                let lists: Vec<Vec<f64>> = std::iter::once(plan).chain(looks).map(samples).collect();
+                whole.samples = lists.concat();
+                whole.samples.sort_unstable_by(f64::total_cmp);
+                places_in(&mut whole.samples, &lists)
+            }
+        };
+        let measured = places.split_off(1);
+        Outputs { plan: whole, stored: places.remove(0), measured }
+    }
+
+    /// The sample that an output is, if it is one.
+    pub fn sample(&self, output: usize) -> Option<usize> {
+        self.stored.binary_search(&output).ok()
+    }
+
+    /// How many samples come before an output.
+    pub fn samples_before(&self, output: usize) -> usize {
+        self.stored.partition_point(|&stored| stored < output)
+    }
+
+    /// Whether a measure looks at an output.
+    pub fn is_measured(&self, output: usize) -> bool {
+        self.measured.iter().any(|outputs| outputs.binary_search(&output).is_ok())
+    }
+
+    /// Leaves out samples but for those with the numbers `rows`; the result are the outputs that stay.
+    pub fn thin(&mut self, rows: &[usize]) -> Vec<usize> {
+        self.stored = rows.iter().map(|&row| self.stored[row]).collect();
+        let stays = |output: &usize| self.sample(*output).is_some() || self.is_measured(*output);
+        let kept: Vec<usize> = (0..self.plan.sample_count()).filter(stays).collect();
+        match &mut self.plan.stepping {
+            Stepping::Fixed(fixed) => fixed.samples = kept.iter().map(|&output| fixed.samples[output]).collect(),
+            Stepping::Adaptive(adaptive) => {
+                adaptive.samples = kept.iter().map(|&output| adaptive.samples[output]).collect();
+            }
+        }
+        for list in std::iter::once(&mut self.stored).chain(&mut self.measured) {
+            *list = places_of(&kept, list);
+        }
+        kept
+    }
+}
+
+/// Makes the members of an ascending list different, and says where those of others are in it.
+fn places_in<T: PartialEq>(whole: &mut Vec<T>, lists: &[Vec<T>]) -> Vec<Vec<usize>> {
+    whole.dedup();
+    lists.iter().map(|list| places_of(whole, list)).collect()
+}
+
+/// The places of a part of an ascending list.
+fn places_of<T: PartialEq>(whole: &[T], part: &[T]) -> Vec<usize> {
+    let mut part = part.iter().peekable();
+    (0..whole.len()).filter(|&k| part.next_if(|next| **next == whole[k]).is_some()).collect()
+}
+
+/// p·∂H/∂p of a model, and the degrees of freedom over which it is spread.
+fn kinetic(model: &Model) -> Result<(Functional, usize), String> {
+    if let Some(constraint) = model.constraints.iter().find(|constraint| constraint.depends & MOMENTUM != 0) {
+        return Err(format!("constraint '{}' holds momenta, whose temperature is not defined", constraint.name));
+    }
+    let Some(hamiltonian) = model.own_hamiltonian() else { return Err("there are no momenta".to_string()) };
+    let imposed: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
+    match model.degrees().checked_sub(imposed) {
+        None | Some(0) => Err("the constraints leave nothing free to move".to_string()),
+        Some(degrees) => Ok((RowProgram::momentum_work(hamiltonian, model.degrees()), degrees)),
+    }
+}
+
+/// Names of the numbers of a measure.
+fn labels(measure: &Measured) -> Vec<String> {
+    let quantity = &measure.quantity;
+    let (k, width) = (quantity.indices.len(), quantity.shape.len());
+    let of_member = |member: usize| -> Vec<i64> {
+        quantity.member_indices[member * k..(member + 1) * k].iter().map(|&index| i64::from(index)).collect()
+    };
+    let of_component = |component: usize| -> Vec<i64> {
+        match quantity.shape {
+            Shape::Vector(_) => vec![component as i64 + 1],
+            Shape::Matrix(_, columns) => vec![(component / columns) as i64 + 1, (component % columns) as i64 + 1],
+            Shape::Scalar | Shape::Condition => Vec::new(),
+        }
+    };
+    let name = |member: usize, component: usize| shown(&quantity.name, &of_member(member), &of_component(component));
+    (0..quantity.members)
+        .flat_map(|member| (0..width).map(move |component| (member, component)))
+        .map(|(m, c)| name(m, c))
+        .collect()
+}

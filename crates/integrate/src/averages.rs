@@ -1,0 +1,252 @@
+//! Averages over samples that come one by one, with the standard errors that correlated samples leave.
+//!
+//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes them;
+//! stored samples are averaged by the same code.
+
+use crate::exact;
+use serde::{Deserialize, Serialize};
+
+/// A mean over samples that are correlated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub value: f64,
+    /// Its standard error; NaN where there are too few samples to tell.
+    pub error: f64,
+    /// As many independent samples would have that error.
+    pub independent: f64,
+}
+
+/// Blocks below which their spread says little, and trajectories from which on theirs says enough.
+const FEWEST_BLOCKS: u64 = 32;
+
+/// Samples of several numbers, as far as their means and the errors of these tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Blocks {
+    /// Single samples, means of two, of four and so on.
+    levels: Vec<Level>,
+}
+
+/// Blocks of one length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Level {
+    count: u64,
+    #[serde(with = "exact::list")]
+    mean: Vec<f64>,
+    /// Sums of the squares of deviations from the mean.
+    #[serde(with = "exact::list")]
+    squares: Vec<f64>,
+    /// First block of a pair; empty if the last pair is complete.
+    #[serde(with = "exact::list")]
+    half: Vec<f64>,
+}
+
+impl Level {
+    /// Standard error of mean `k` of independent blocks.
+    fn error(&self, k: usize) -> f64 {
+        let count = self.count as f64;
+        (self.squares[k] / (count * (count - 1.0))).sqrt()
+    }
+}
+
+impl Blocks {
+    /// Takes a sample. What `numbers` holds afterwards is of no meaning.
+    pub fn push(&mut self, numbers: &mut [f64]) {
+        for level in 0.. {
+            if level == self.levels.len() {
+                let zeros = vec![0.0; numbers.len()];
+                self.levels.push(Level { count: 0, mean: zeros.clone(), squares: zeros, half: Vec::new() });
+            }
+            let level = &mut self.levels[level];
+            level.count += 1;
+            let count = level.count as f64;
+            for ((mean, squares), &number) in level.mean.iter_mut().zip(&mut level.squares).zip(&*numbers) {
+                let deviation = number - *mean;
+                *mean += deviation / count;
+                *squares += deviation * (number - *mean);
+            }
+            if level.half.is_empty() {
+                level.half.extend_from_slice(numbers);
+                return;
+            }
+            numbers.iter_mut().zip(&level.half).for_each(|(number, half)| *number = 0.5 * (half + *number));
+            level.half.clear();
+        }
+    }
+
+    /// Samples taken.
+    pub fn count(&self) -> u64 {
+        self.levels.first().map_or(0, |level| level.count)
+    }
+
+    /// Means of the numbers; none where there are no samples.
+    pub fn means(&self) -> &[f64] {
+        self.levels.first().map_or(&[], |level| &level.mean)
+    }
+
+    /// The standard error of mean `k`: that of the shortest blocks which longer ones do not exceed by more than theirs is
+    /// known to (Flyvbjerg, Petersen, J. Chem. Phys. 91 (1989) 461).
+    fn error(&self, k: usize) -> f64 {
+        let mut error = f64::NAN;
+        for level in self.levels.iter().take_while(|level| level.count >= FEWEST_BLOCKS) {
+            let (next, known) = (level.error(k), (2.0 * (level.count as f64 - 1.0)).sqrt().recip());
+            if error.is_nan() || next > error * (1.0 + known) {
+                error = next;
+            }
+        }
+        error
+    }
+
+    /// Mean `k` over the samples of independent trajectories: its error is that of many of them by the spread of their
+    /// means, otherwise by that of blocks of samples.
+    pub fn mean(trajectories: &[&Blocks], k: usize) -> Mean {
+        let mut of_means = Blocks::default();
+        trajectories.iter().for_each(|one| of_means.push(&mut [one.levels[0].mean[k]]));
+        let Some(means) = of_means.levels.first() else {
+            return Mean { value: f64::NAN, error: f64::NAN, independent: f64::NAN };
+        };
+        let (value, count) = (means.mean[0], trajectories.len() as f64);
+        let error = match means.count >= FEWEST_BLOCKS {
+            true => means.error(0),
+            false => trajectories.iter().map(|one| one.error(k).powi(2)).sum::<f64>().sqrt() / count,
+        };
+        let all = || trajectories.iter().map(|one| &one.levels[0]);
+        let squares: f64 =
+            all().map(|level| level.squares[k] + level.count as f64 * (level.mean[k] - value).powi(2)).sum();
+        let variance = squares / all().map(|level| level.count as f64).sum::<f64>();
+        Mean { value, error, independent: variance / (error * error) }
+    }
+
+    /// Mean `k` of independent numbers, each a sample.
+    pub fn mean_of_independent(&self, k: usize) -> Mean {
+        let Some(level) = self.levels.first() else {
+            return Mean { value: f64::NAN, error: f64::NAN, independent: 0.0 };
+        };
+        let error = if level.count > 1 { level.error(k) } else { f64::NAN };
+        Mean { value: level.mean[k], error, independent: level.count as f64 }
+    }
+}
+
+/// Samples per level of a correlation.
+const LAGS: usize = 16;
+
+/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one, 32
+/// to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory grows
+/// with the logarithm of their number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lagged {
+    levels: Vec<LagLevel>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct LagLevel {
+    /// Samples that came to this level.
+    count: u64,
+    /// The last [`LAGS`] of them, as a ring.
+    #[serde(with = "exact::list")]
+    ring: Vec<f64>,
+    /// For each lag.
+    products: Vec<Blocks>,
+}
+
+impl Lagged {
+    /// Takes a sample; `of` is the function of an earlier and a later one.
+    pub fn push(&mut self, sample: &[f64], of: impl Fn(&[f64], &[f64]) -> f64) {
+        for level in 0.. {
+            if level == self.levels.len() {
+                let (ring, products) = (vec![0.0; LAGS * sample.len()], vec![Blocks::default(); LAGS]);
+                self.levels.push(LagLevel { count: 0, ring, products });
+            }
+            let LagLevel { count, ring, products } = &mut self.levels[level];
+            let width = sample.len();
+            let place = |number: u64| (number % LAGS as u64) as usize * width;
+            ring[place(*count)..][..width].copy_from_slice(sample);
+            // Shorter lags are those of the level below.
+            let shortest = if level == 0 { 0 } else { LAGS / 2 };
+            for lag in shortest..LAGS.min(*count as usize + 1) {
+                let earlier = &ring[place(*count - lag as u64)..][..width];
+                products[lag].push(&mut [of(earlier, sample)]);
+            }
+            *count += 1;
+            // Every second one goes up, beginning with the second: so each push ends.
+            if *count % 2 == 1 {
+                return;
+            }
+        }
+    }
+
+    /// Lags at which there is something, in samples, with what was found there.
+    pub fn lags(&self) -> impl Iterator<Item = (u64, &Blocks)> {
+        self.levels.iter().enumerate().flat_map(|(level, of_level)| {
+            let products = of_level.products.iter().enumerate().filter(|(_, products)| products.count() > 0);
+            products.map(move |(lag, products)| ((lag as u64) << level, products))
+        })
+    }
+
+    /// Lags up to half of the number of samples, in samples.
+    pub fn lags_of(samples: u64) -> Vec<u64> {
+        let of_level = |level: u32| {
+            let shortest = if level == 0 { 0 } else { LAGS as u64 / 2 };
+            (shortest..LAGS as u64).map(move |lag| lag << level)
+        };
+        (0..64 - LAGS.ilog2()).flat_map(of_level).take_while(|lag| *lag <= samples / 2).collect()
+    }
+}
+
+/// What an observer accumulates of one quantity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Averages {
+    /// Means of numbers.
+    pub blocks: Blocks,
+    /// Functions of two samples.
+    pub lagged: Lagged,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+
+    fn blocks(numbers: impl IntoIterator<Item = f64>) -> Blocks {
+        let mut blocks = Blocks::default();
+        numbers.into_iter().for_each(|number| blocks.push(&mut [number]));
+        blocks
+    }
+
+    #[test]
+    fn errors_are_those_of_correlated_samples() {
+        // x' = c x + √(1 − c²) ξ has the variance 1 and a mean whose variance is (1 + c)/(1 − c)/n.
+        let (noise, n) = (Noise::new(3, 0), 1 << 18);
+        for c in [0.0f64, 0.5, 0.9] {
+            let mut x = 0.0;
+            let series = blocks((0..n).map(|k| {
+                x = c * x + (1.0 - c * c).sqrt() * noise.normal(k, 0);
+                x
+            }));
+            let mean = Blocks::mean(&[&series], 0);
+            let expected = ((1.0 + c) / (1.0 - c) / n as f64).sqrt();
+            assert!((mean.error / expected - 1.0).abs() < 0.15, "{c}: {} {expected}", mean.error);
+            assert!(mean.value.abs() < 4.0 * expected);
+            assert!((mean.independent * expected * expected - 1.0).abs() < 0.4, "{}", mean.independent);
+        }
+        // As many trajectories of one number each.
+        let alone: Vec<Blocks> = (0..10_000).map(|k| blocks([noise.normal(k, 1)])).collect();
+        assert!((Blocks::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs() < 0.05);
+        assert!(Blocks::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(), "too few to tell");
+    }
+
+    #[test]
+    fn lags_are_those_of_all_levels_and_as_many_as_counted() {
+        for samples in [1u64, 2, 3, 31, 32, 33, 100, 1000] {
+            let mut lagged = Lagged::default();
+            (0..samples).for_each(|k| lagged.push(&[k as f64], |earlier, later| later[0] - earlier[0]));
+            let kept: Vec<u64> = lagged.lags().map(|(lag, _)| lag).filter(|lag| *lag <= samples / 2).collect();
+            assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "{kept:?}");
+            assert_eq!(kept, Lagged::lags_of(samples), "{samples}");
+            assert!(kept.last().copied().unwrap_or(0) * 8 >= (samples / 2) * 7 || samples < 32, "{samples}: {kept:?}");
+            for (lag, found) in lagged.lags() {
+                assert_eq!(found.means(), [lag as f64], "the difference of two numbers so far apart");
+            }
+        }
+    }
+}
