@@ -17,7 +17,8 @@ pub(super) fn panels(summary: &Value) -> Vec<Panel> {
         rows.extend(table.labels.iter().zip(&table.rows).map(shown));
     }
     let means = (rows.len() > 1).then(|| {
-        Panel::Table(Table { title: "Averages".to_string(), rows, note: "With standard errors.".to_string() })
+        let note = "With standard errors.".to_string();
+        Panel::Table(Table { title: "Averages".to_string(), rows, note, ..Table::default() })
     });
     (!charts.is_empty()).then_some(Panel::Charts(charts)).into_iter().chain(means).collect()
 }
