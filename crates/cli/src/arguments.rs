@@ -115,6 +115,9 @@ pub struct ReproduceArguments {
     /// Folder of models, runs and table, where an interrupted one goes on
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     pub out: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
     #[command(flatten)]
     pub threads: ThreadArguments,
     #[command(flatten)]
@@ -661,7 +664,7 @@ pub struct PlotArguments {
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
     /// Columns along the vertical axis
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    #[arg(long, value_name = "COLUMN,…")]
     pub y: Vec<String>,
     /// The SVG file to write
     #[arg(long, value_name = "FILE")]

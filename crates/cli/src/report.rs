@@ -49,7 +49,7 @@ fn write(paths: &[&Path], out: &Path, live: bool) -> Result<(), Error> {
 }
 
 /// Says where a page is, and opens it if that is wanted.
-fn show(out: &Path, open: bool, output: OutputArguments) {
+pub fn show(out: &Path, open: bool, output: OutputArguments) {
     note(&format!("  report: {}\n", out.display()), output);
     if open && let Err(error) = open::that_detached(out) {
         warn(&format!("{} cannot be opened ({error}): open it in a browser", out.display()), output);
@@ -67,7 +67,8 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
 pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
     let files = [(arguments.svg, Format::Svg), (arguments.pdf, Format::Pdf), (arguments.png, Format::Png)];
     let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
-    let figure = pages::figure(&paths, &Axes { x: arguments.x, y: arguments.y })?;
+    let y = arguments.y.iter().flat_map(|list| columns(list)).collect();
+    let figure = pages::figure(&paths, &Axes { x: arguments.x, y })?;
     let mut written = Vec::new();
     for (file, format) in files {
         let Some(file) = file else { continue };
@@ -79,4 +80,14 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
         print_json(&json!({"paths": paths, "out": written}));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The columns of a list. Commas within brackets are part of a name: `x[1,2].y,t`.
+fn columns(list: &str) -> Vec<String> {
+    let mut depth = 0;
+    let parts = list.split(|c| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && depth == 0
+    });
+    parts.map(str::to_string).collect()
 }

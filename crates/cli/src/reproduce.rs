@@ -3,9 +3,11 @@
 use crate::arguments::{Cli, Command, ReproduceArguments, RunArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
+use crate::report::show as show_page;
 use crate::table::columns;
 use clap::Parser;
-use holonome::report as pages;
+use holonome::report::figures::Format;
+use holonome::report::{self as pages, Reproduced};
 use holonome::study::{Judged, Made, Measured, Planned, Study, short};
 use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
@@ -94,17 +96,15 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
             Outcome::Interrupted => interrupted = true,
         }
     }
-    if !interrupted {
-        let pages = studies.par_iter().zip(&made).map(|(named, made)| {
-            let folder = arguments.out.join(&named.name);
-            let shown = made.iter().filter(|(name, made)| made.is_stored() && !named.study.runs[*name].aside);
-            let runs: Vec<PathBuf> = shown.map(|(name, _)| folder.join(name)).collect();
-            let runs: Vec<&Path> = runs.iter().map(PathBuf::as_path).collect();
-            pages::write(&pages::report(&runs, false)?, &folder.join("report.html"))
-        });
-        pages.collect::<Result<Vec<()>, Error>>()?;
-    }
     let judged: Vec<Vec<Judged>> = studies.iter().zip(&made).map(|(named, made)| named.study.judge(made)).collect();
+    let reproduced: Vec<Reproduced> =
+        studies.iter().zip(&judged).map(|(Named { name, study }, judged)| Reproduced { name, study, judged }).collect();
+    let page = arguments.out.join("report.html");
+    if !interrupted {
+        let pages = reproduced.par_iter().zip(&made).map(|(of, made)| show(of, made, &arguments.out.join(of.name)));
+        pages.collect::<Result<Vec<()>, Error>>()?;
+        pages::write(&pages::index(&reproduced), &page)?;
+    }
     let path = arguments.out.join("claims.md");
     std::fs::write(&path, markdown(&studies, &judged)).map_err(|error| unwritable(&path, error))?;
     let all = || judged.iter().flatten();
@@ -123,7 +123,11 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     let counts = format!("{counts}\n  table: {}\n", path.display());
     show_result(&counts, output);
     if !interrupted {
-        note(&format!("  pages: {}\n", arguments.out.join("STUDY").join("report.html").display()), output);
+        let page = match &reproduced[..] {
+            [of] => arguments.out.join(of.name).join("report.html"),
+            _ => page,
+        };
+        show_page(&page, arguments.open, output);
     }
     if interrupted {
         note("interrupted: the same command goes on\n", output);
@@ -152,6 +156,16 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
         );
     }
     Ok(ExitCode::from(if interrupted { INTERRUPTED } else { u8::from(differ > 0) }))
+}
+
+/// Writes a study's page, and its figures for papers.
+fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result<(), Error> {
+    pages::write(&pages::study(of, made, "../report.html")?, &folder.join("report.html"))?;
+    for (planned, figure) in pages::drawn(of.study, made)? {
+        let words: String = planned.place.to_lowercase().chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
+        pages::write_figure(&figure, Format::Svg, &folder.join(format!("{}.svg", words.replace(' ', "-"))))?;
+    }
+    Ok(())
 }
 
 /// The studies of these names, all where none is given.

@@ -27,8 +27,10 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "README.md",
+    "docs/first.md",
+    "docs/gallery.md",
     "docs/guide.md",
     "docs/langevin.md",
     "docs/language.md",
@@ -175,9 +177,13 @@ fn without_times(value: &Value) -> Value {
 
 /// Runs a page: every block in its order, in one folder.
 fn check_page(page: &str) {
+    check_page_in(&Folder::new(), page);
+}
+
+/// The same in a folder where other pages may have been before.
+fn check_page_in(folder: &Folder, page: &str) {
     let text = read(page);
     let bless = std::env::var_os("HOLONOME_BLESS").is_some();
-    let folder = Folder::new();
     let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     let mut python = Vec::new();
     for block in blocks(page, &text) {
@@ -191,7 +197,7 @@ fn check_page(page: &str) {
         let command = block.label.as_deref().and_then(|label| label.strip_prefix("$ "));
         match (kind, command, block.label.as_deref()) {
             ("json", Some(command), _) => {
-                let printed: Value = serde_json::from_str(&run(&folder, command, code)).unwrap();
+                let printed: Value = serde_json::from_str(&run(folder, command, code)).unwrap();
                 let shown: Value = serde_json::from_str(&block.text).unwrap_or_default();
                 if without_times(&shown) != without_times(&printed) {
                     assert!(bless, "{place}: `{command}` printed\n{}", pretty(&printed, 2, 0));
@@ -199,7 +205,7 @@ fn check_page(page: &str) {
                 }
             }
             (_, Some(command), _) => {
-                let printed = run(&folder, command, code);
+                let printed = run(folder, command, code);
                 if !shows(&block.text, &printed) {
                     assert!(bless, "{place}: `{command}` printed\n{printed}");
                     replaced.push((block.lines, printed));
@@ -211,7 +217,7 @@ fn check_page(page: &str) {
                     assert_eq!(block.text, read(name), "{place}: not the text of {name}");
                 }
                 folder.write(name, &block.text);
-                let printed = run(&folder, &format!("holonome check {name}"), code);
+                let printed = run(folder, &format!("holonome check {name}"), code);
                 assert!(fails || !printed.contains("warning"), "{place}:\n{printed}");
             }
             ("console", None, None) => {
@@ -230,7 +236,7 @@ fn check_page(page: &str) {
                         all.push_str(&format!("{line}\n"));
                         continue;
                     }
-                    let printed = run(&folder, command, code);
+                    let printed = run(folder, command, code);
                     let good = shows(&expected, &printed);
                     assert!(good || bless, "{place}: `{command}` printed\n{printed}");
                     all.push_str(&format!("{line}\n{}", if good { &expected } else { &printed }));
@@ -243,7 +249,7 @@ fn check_page(page: &str) {
                 for line in block.text.lines() {
                     let program = line.split(' ').next().unwrap_or_default();
                     match arguments(line) {
-                        Some(_) => drop(run(&folder, line, code)),
+                        Some(_) => drop(run(folder, line, code)),
                         None if program.contains('/') => {
                             assert!(repository().join(program).exists(), "{place}: {program}")
                         }
@@ -286,8 +292,15 @@ fn the_readme_is_true() {
 }
 
 #[test]
-fn the_guide_is_true() {
-    check_page("docs/guide.md");
+fn the_gallery_is_true() {
+    check_page("docs/gallery.md");
+}
+
+#[test]
+fn the_guide_goes_on_where_the_first_page_ends() {
+    let folder = Folder::new();
+    check_page_in(&folder, "docs/first.md");
+    check_page_in(&folder, "docs/guide.md");
 }
 
 #[test]
@@ -385,6 +398,55 @@ fn the_methods_page_lists_every_method() {
     }
 }
 
+/// The checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their number.
+fn cksum(bytes: &[u8]) -> u32 {
+    let length = std::iter::successors(Some(bytes.len()), |rest| Some(rest >> 8)).take_while(|rest| *rest > 0);
+    let all = bytes.iter().copied().chain(length.map(|rest| rest as u8));
+    !all.fold(0u32, |mut crc, byte| {
+        crc ^= u32::from(byte) << 24;
+        for _ in 0..8 {
+            crc = (crc << 1) ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 };
+        }
+        crc
+    })
+}
+
+/// Pictures are those that the script draws of the models as they are; `sh docs/figures/draw.sh` draws them anew.
+#[test]
+fn pictures_are_up_to_date() {
+    assert_eq!(cksum(b"123456789"), 930_766_865);
+    let drawn = read("docs/figures/drawn.txt");
+    let mut noted = BTreeSet::new();
+    for line in drawn.lines() {
+        let [sum, size, file] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let bytes = fs::read(repository().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let now = (cksum(&bytes).to_string(), bytes.len().to_string());
+        assert_eq!((sum, size), (now.0.as_str(), now.1.as_str()), "{file} is another: sh docs/figures/draw.sh");
+        noted.insert(file.to_string());
+    }
+    for (folder, ending) in [("models", ".holo"), ("docs/figures", ".svg"), ("docs/figures/gallery", ".svg")] {
+        for entry in fs::read_dir(repository().join(folder)).unwrap() {
+            let file = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
+            assert!(!file.ends_with(ending) || noted.contains(&file), "{file} is not in drawn.txt");
+        }
+    }
+    // Every model is in the gallery with its picture.
+    let gallery = read("docs/gallery.md");
+    for model in noted.iter().filter_map(|file| file.strip_prefix("models/")?.strip_suffix(".holo")) {
+        assert!(gallery.contains(&format!("](figures/gallery/{model}.svg)")), "{model} has no picture");
+    }
+}
+
+/// The book has every page once.
+#[test]
+fn the_book_has_every_page() {
+    let summary = read("docs/SUMMARY.md");
+    for page in PAGES.iter().filter_map(|page| page.strip_prefix("docs/")).chain(["papers.md"]) {
+        assert_eq!(summary.matches(&format!("]({page})")).count(), 1, "{page}");
+    }
+    assert!(read("book.toml").contains("src = \"docs\""));
+}
+
 #[test]
 fn the_readme_and_continuous_integration_run_the_same_tests() {
     let command = "scripts/test";
@@ -395,7 +457,7 @@ fn the_readme_and_continuous_integration_run_the_same_tests() {
 
 #[test]
 fn links_lead_somewhere_and_lines_are_short() {
-    for page in PAGES.into_iter().chain(["ARCHITECTURE.md", "CHANGELOG.md"]) {
+    for page in PAGES.into_iter().chain(["ARCHITECTURE.md", "CHANGELOG.md", "docs/papers.md", "docs/SUMMARY.md"]) {
         let text = read(page);
         let folder = repository().join(page).parent().unwrap().to_path_buf();
         for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {

@@ -33,6 +33,9 @@ const AFTER: &str = r#"<script>
     found.panels = all(".panel h3").map((heading) => heading.textContent);
     found.plots = all(".plot").length;
     found.drawn = all(".plot").filter((plot) => plot.querySelector(".trace path, .trace .point, .points path")).length;
+    // An axis that shows none of its data.
+    const range = (plot) => { const { range, type } = plot._fullLayout.yaxis; return range.map((end) => (type === "log" ? 10 ** end : end)).sort((a, b) => a - b); };
+    found.unseen = all(".plot").filter((plot) => plot.data && !plot.data.some((trace) => [...trace.y].some((y) => y >= range(plot)[0] && y <= range(plot)[1]))).length;
     found.canvases = all("canvas").length;
     found.painted = all("canvas").filter((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0)).length;
     found.clock = [clock()];
@@ -125,6 +128,7 @@ fn check(found: &Value, plots: usize, canvases: usize) {
     assert_eq!(found["ready"], true, "{found:#}");
     assert_eq!((&found["plots"], &found["drawn"]), (&plots.into(), &plots.into()), "{found:#}");
     assert_eq!((&found["canvases"], &found["painted"]), (&canvases.into(), &canvases.into()), "{found:#}");
+    assert_eq!(found["unseen"], 0, "axes show their data: {found:#}");
     assert_eq!(found["fetched"], serde_json::json!([]), "a page asks no network: {found:#}");
     for (key, value) in [("theme_changed", true), ("chosen", true), ("wider_than_window", false)] {
         assert_eq!(found[key], value, "{key}: {found:#}");
@@ -182,6 +186,18 @@ fn a_sweep_and_a_comparison_are_drawn() {
 }
 
 #[test]
+fn a_study_shows_its_claims_and_figures() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    folder.run("reproduce planar-pendulum-2022 --out all").ok();
+    let found = shown(&chromium, &folder, "all/planar-pendulum-2022/report.html", 1280);
+    // Both panels of Fig. 6, and what every page of runs has.
+    check(&found, 5, 3);
+    let panels = found["panels"].to_string();
+    assert!(panels.contains("error over step\",\"error over work in gradients"), "{panels}");
+}
+
+#[test]
 fn a_report_is_made_of_results_only() {
     let folder = Folder::new();
     folder.run("report nowhere").refused(&["nowhere is not a stored run", "there is no such folder"]);
@@ -209,6 +225,10 @@ fn figures_are_drawn_in_three_formats() {
     assert!(read("run.pdf").starts_with(b"%PDF") && read("run.png").starts_with(b"\x89PNG"));
     folder.run("plot run --x q.x --y p.x,p.y --svg phase.svg").ok();
     assert!(String::from_utf8(read("phase.svg")).unwrap().contains(">p.y<"));
+    // A comma within brackets is part of a name.
+    folder.run("run models/rigid-body.holo --until 1 --out body").ok();
+    folder.run("plot body --y R[1,2],R[1,3] --svg body.svg").ok();
+    assert!(String::from_utf8(read("body.svg")).unwrap().contains(">R[1,2]<"));
     folder.run("plot run --y q.w --svg none.svg").refused(&["run has no column 'q.w'", "did you mean"]);
     folder.run("plot run").refused(&["--svg"]);
     // Of several runs a line for each, named after its folder.

@@ -20,7 +20,18 @@ fn claims_are_as_recorded() {
     }
     let table = std::fs::read_to_string(folder.path("all/claims.md")).unwrap();
     assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), claims.len() + 2 * studies.len());
-    assert!(folder.path("all/planar-pendulum-2022/report.html").is_file());
+    // One page for all leads to a page for each, and the figures are there for papers, too.
+    let read = |name: &str| std::fs::read_to_string(folder.path("all").join(name)).unwrap();
+    let all = read("report.html");
+    for study in studies {
+        let page = format!("{}/report.html", study["name"].as_str().unwrap());
+        assert!(all.contains(&page) && read(&page).contains("What the paper claims"), "{page}");
+    }
+    let figure = read("planar-pendulum-2022/fig-6.svg");
+    for text in [">step<", ">work in gradients<", ">rattle<", ">feedback-dop853<", ">10⁻¹²<"] {
+        assert!(figure.contains(text), "no {text} in {figure}");
+    }
+    assert!(read("timings-2016/report.html").contains("section 4.2: chain of ten pendula"));
 
     // Seconds would be others.
     let second = folder.run("reproduce rigid-body-2016 --out all --json").ok().json();

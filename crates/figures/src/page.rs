@@ -40,6 +40,8 @@ pub struct Page {
 pub struct Section {
     /// The title; none for what needs none.
     pub title: String,
+    /// The page that the title leads to, if it leads to one.
+    pub link: Option<String>,
     /// The panels, side by side where there is room.
     pub panels: Vec<Panel>,
 }
@@ -99,6 +101,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// What else is to be known.
     pub note: String,
+    /// Whether its cells are sentences, which are broken, and not numbers.
+    pub words: bool,
 }
 
 impl Page {
@@ -136,7 +140,7 @@ impl Page {
 
 fn section_json(section: &Section, blob: &mut Blob) -> Value {
     let panels: Vec<Value> = section.panels.iter().map(|panel| panel_json(panel, blob)).collect();
-    json!({"title": section.title, "panels": panels})
+    json!({"title": section.title, "link": section.link, "panels": panels})
 }
 
 fn panel_json(panel: &Panel, blob: &mut Blob) -> Value {
@@ -161,7 +165,7 @@ fn panel_json(panel: &Panel, blob: &mut Blob) -> Value {
             "bodies": motion.bodies, "rotations": blob.places(&motion.rotations),
         }),
         Panel::Table(table) => {
-            json!({"kind": "table", "title": table.title, "rows": table.rows, "note": table.note})
+            json!({"kind": "table", "title": table.title, "rows": table.rows, "note": table.note, "words": table.words})
         }
         Panel::Text { title, text } => json!({"kind": "text", "title": title, "text": text}),
     }
@@ -226,6 +230,7 @@ mod tests {
             title: text.clone(),
             sections: vec![Section {
                 title: text.clone(),
+                link: None,
                 panels: vec![Panel::Text { title: text.clone(), text: text.clone() }],
             }],
             ..Page::default()

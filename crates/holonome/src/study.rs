@@ -3,8 +3,10 @@
 //! A study is a text in TOML. Its claims say what was found when the engine was built; [`Study::judge`] says whether runs
 //! made now agree with that.
 
+mod figure;
 mod measure;
 
+pub use figure::{Columns, Figure, Panel, Points, Timing};
 pub use measure::{Measure, Quantity, What, short};
 
 use crate::arrays::Arrays;
@@ -32,6 +34,15 @@ pub struct Study {
     /// What the paper says.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
+    /// Its figures, drawn anew.
+    #[serde(rename = "figure", default)]
+    pub figures: Vec<Figure>,
+    /// Its times, ours beside the printed ones.
+    #[serde(rename = "timing", default)]
+    pub timings: Vec<Timing>,
+    /// Members of the runs with several values, by the name that they share.
+    #[serde(skip)]
+    families: BTreeMap<String, Vec<String>>,
 }
 
 /// A run of a study.
@@ -43,9 +54,12 @@ pub struct Planned {
     /// Whether it takes too long for every day.
     #[serde(default)]
     pub long: bool,
-    /// Whether the study's page leaves it out: it is there for a number.
+    /// Whether the study's page leaves it out: it is there for a number or a figure.
     #[serde(default)]
     pub aside: bool,
+    /// Values for the `{}` of the command: a run for each, called `NAME-1`, `NAME-2`, and by `NAME` all of them.
+    #[serde(default)]
+    pub each: Vec<String>,
 }
 
 /// A claim of a paper, and how it fares.
@@ -162,13 +176,43 @@ impl Study {
     /// When the text is no study, or names a run or a state that it does not have.
     pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
         let wrong = |message: String| Error::option(format!("study {name}: {message}"));
-        let study: Study = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let mut study: Study = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        study.expand();
+        let checks = study.figures.iter().map(|figure| ("figure", &figure.place, figure.check(&study)));
+        let timings = study.timings.iter().map(|timing| ("timing", &timing.place, timing.check(&study)));
+        for (what, place, check) in checks.chain(timings) {
+            check.map_err(|message| wrong(format!("{what} '{place}': {message}")))?;
+        }
         for claim in &study.claims {
             for measure in &claim.measures {
                 measure.check(&study).map_err(|message| wrong(format!("claim '{}': {message}", claim.says)))?;
             }
         }
         Ok(study)
+    }
+
+    /// Puts the members of every family in its place.
+    fn expand(&mut self) {
+        for (name, planned) in std::mem::take(&mut self.runs) {
+            if planned.each.is_empty() {
+                self.runs.insert(name, planned);
+                continue;
+            }
+            let members: Vec<String> = (1..=planned.each.len()).map(|k| format!("{name}-{k}")).collect();
+            for (member, value) in members.iter().zip(&planned.each) {
+                let command = planned.command.replace("{}", value);
+                self.runs.insert(member.clone(), Planned { command, each: Vec::new(), ..planned.clone() });
+            }
+            self.families.insert(name, members);
+        }
+    }
+
+    /// The runs of this name: one, or the members of a family; none where there is neither.
+    pub fn members<'s>(&'s self, name: &'s String) -> &'s [String] {
+        match self.runs.contains_key(name) {
+            true => std::slice::from_ref(name),
+            false => self.families.get(name).map_or(&[], Vec::as_slice),
+        }
     }
 
     /// The claims with what the runs that were made say of them.
@@ -211,6 +255,7 @@ mod tests {
         run.damped.command = "oscillator.holo"
         run.refused.command = "oscillator.holo"
         run.later.command = "oscillator.holo"
+        run.steps = { command = "oscillator.holo --step {}", each = ["0.1", "0.05"] }
         state.exact = { q = [0.5403023058681398], p = [-0.8414709848078965] }
 
         [[claim]]
@@ -244,6 +289,22 @@ mod tests {
         place = "here"
         verdict = "holds"
         measures = [{ measure = { what = "error", run = "fine", from = "later" }, below = 1.0 }]
+
+        [[figure]]
+        place = "Fig. 1"
+        title = "errors and an orbit"
+        runs = ["fine", "damped", "later"]
+        panels = [
+          { x = { what = "work" }, y = { what = "error", from = "exact" }, runs = ["steps"] },
+          { x = "q", y = ["p"] },
+          { y = ["q"] },
+        ]
+
+        [[timing]]
+        place = "Table 1"
+        title = "an oscillator"
+        runs = ["fine"]
+        printed = [2.0]
     "#;
 
     fn made(folder: &Path, method: &str, step: f64) -> Made {
@@ -293,6 +354,19 @@ mod tests {
             ("is = 2.0, within = 0.01", "is = 2.0", "say what it `is` and `within`"),
             ("of = [\"q\"], ", "", "'last' is measured `of` one name"),
             ("runs = [\"coarse\", \"fine\"]", "run = \"fine\"", "'order' is measured of `runs`, two or more"),
+            ("runs = [\"steps\"]", "runs = [\"paces\"]", "figure 'Fig. 1': there is no run 'paces'"),
+            (
+                "x = { what = \"work\" }",
+                "x = { what = \"drift\" }",
+                "figure 'Fig. 1': 'largest drift' is measured `of` one",
+            ),
+            ("y = [\"q\"] }", "y = [\"q\"], from = \"gone\" }", "figure 'Fig. 1': there is no run 'gone'"),
+            (
+                "y = [\"q\"] }",
+                "y = [\"q\"], runs = [\"steps\"] }",
+                "'steps' is a family, of which only points are drawn",
+            ),
+            ("printed = [2.0]", "printed = [2.0, 1.0]", "timing 'Table 1': it has `printed` seconds for each"),
         ] {
             let message = change(from, to);
             assert!(message.starts_with("study oscillator: ") && message.contains(said), "{message}");

@@ -16,7 +16,9 @@ function axisLayout(axis) {
 
 // Far below round-off there is nothing to be seen: on a logarithmic axis it would take the space of all else.
 function lowest(chart) {
-  const floor = Math.min(...(chart.levels || []).map((level) => level.y)) / 300;
+  const levels = chart.levels || [];
+  if (!levels.length) return undefined;
+  const floor = Math.min(...levels.map((level) => level.y)) / 300;
   return chart.curves.some((curve) => curve.y.some((y) => y > 0 && y < floor)) ? floor : undefined;
 }
 

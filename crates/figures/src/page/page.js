@@ -103,9 +103,10 @@ function motionPanel(motion, buffer, colours) {
   return { made, start: () => { const view = new MotionView(canvas, motion, colours); motions.push(view); } };
 }
 
-function tablePanel({ title, rows, note }) {
+function tablePanel({ title, rows, note, words }) {
   const made = panel(title);
-  if (rows[0].length > 3) made.classList.add("wide");
+  if (rows[0].length > 3 || words) made.classList.add("wide");
+  if (words) made.classList.add("words");
   const cells = (row, name) => row.map((text, k) => element(k === 0 || name === "th" ? "th" : "td", { text, scope: name === "th" ? "col" : k === 0 ? "row" : null }));
   const table = element("table", {}, element("thead", {}, element("tr", {}, ...cells(rows[0], "th"))), element("tbody", {}, ...rows.slice(1).map((row) => element("tr", {}, ...cells(row, "td")))));
   made.append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table));
@@ -208,7 +209,7 @@ async function start() {
   const [plotly, buffer] = await Promise.all([unpack("plotly"), unpack("numbers")]);
   document.head.append(element("script", { text: new TextDecoder().decode(plotly) }));
   let moving = 0;
-  for (const { title, panels } of content.sections) {
+  for (const { title, link, panels } of content.sections) {
     const grid = element("div", { class: "panels" });
     for (const one of panels) {
       const make = { charts: chartsPanel, explorer: explorerPanel, motion: motionPanel, table: tablePanel, text: textPanel }[one.kind];
@@ -216,7 +217,7 @@ async function start() {
       grid.append(made);
       if (start) starts.push(start);
     }
-    if (title) sections.append(element("h2", { text: title }));
+    if (title) sections.append(link ? element("h2", {}, element("a", { href: link, text: title })) : element("h2", { text: title }));
     sections.append(grid);
   }
   document.getElementById("wait").remove();

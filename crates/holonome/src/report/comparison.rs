@@ -195,5 +195,6 @@ fn table(rows: &[Row], keys: &[String]) -> Table {
         title: "Every run".to_string(),
         rows: cells,
         note: "Largest drifts over all accepted steps and samples.".to_string(),
+        words: false,
     }
 }

@@ -213,6 +213,7 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
         rows,
         note: "Largest over all accepted steps and samples; relative: over the size of the terms that cancel."
             .to_string(),
+        words: false,
     })
 }
 

@@ -10,6 +10,7 @@ mod plot;
 mod run;
 mod sampled;
 mod scene;
+mod study;
 mod sweep;
 
 use crate::error::Error;
@@ -23,6 +24,7 @@ use std::path::Path;
 pub(crate) use comparison::work_precision_figure;
 pub use holonome_figures as figures;
 pub use plot::{Axes, figure};
+pub use study::{Reproduced, drawn, index, study};
 
 /// Numbers that the tables of a page hold, all together, and those of its motions: with these it stays below 6 MB.
 const NUMBERS: usize = 200_000;
@@ -149,5 +151,5 @@ fn made_by() -> String {
 
 /// A section without a title of its own.
 fn section(panels: Vec<holonome_figures::Panel>) -> Section {
-    Section { title: String::new(), panels }
+    Section { panels, ..Section::default() }
 }

@@ -2,13 +2,15 @@
 
 use super::comparison::work_precision;
 use super::invariants::{Invariant, Source, charts, invariants};
-use super::{Stored, sampled, sweep};
+use super::sampled::{self, Place};
+use super::{Stored, sweep};
 use crate::error::Error;
 use crate::store::{ArrayLayout, StoredRun};
 use holonome_figures::{Axis, Chart, Curve, Figure, Style};
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_words::option;
 use serde_json::Value;
+use std::f64::consts::PI;
 use std::path::Path;
 
 /// Points of a curve.
@@ -78,7 +80,7 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
         };
         let over_time = axes.x.as_deref().is_none_or(|x| x == "t");
         if !over_time || axes.y.is_empty() || !axes.y.iter().all(is_drift) {
-            return Ok(vec![columns_of_runs(runs, &names, axes)?]);
+            return Ok(vec![columns_of_runs(runs, &names, axes, None)?]);
         }
         drifting.iter_mut().for_each(|all| all.retain(|invariant| axes.y.contains(&invariant.array)));
     }
@@ -116,18 +118,23 @@ fn names(runs: &[&StoredRun]) -> Vec<String> {
     if distinct { names } else { runs.iter().map(path).collect() }
 }
 
-/// Columns of runs over another.
-fn columns_of_runs(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result<Chart, Error> {
+/// Columns of runs over another; with a run `from` which they differ, the differences.
+pub(super) fn columns_of_runs(
+    runs: &[&StoredRun],
+    names: &[String],
+    axes: &Axes,
+    from: Option<&StoredRun>,
+) -> Result<Chart, Error> {
     let mut all = Chart::default();
     let mut curves = Vec::new();
     for (run, name) in runs.iter().zip(names) {
-        all = of_columns(run, axes)?;
+        all = of_columns(run, axes, from)?;
         for mut curve in all.curves.drain(..) {
             curve.colour = curves.len();
-            match (runs, &axes.y[..]) {
-                ([_], _) => {}
-                (_, [_]) => curve.name.clone_from(name),
-                _ => curve.name = format!("{name}: {}", curve.name),
+            match &axes.y[..] {
+                [_] => curve.name.clone_from(name),
+                _ if runs.len() > 1 => curve.name = format!("{name}: {}", curve.name),
+                _ => {}
             }
             curves.push(curve);
         }
@@ -135,8 +142,8 @@ fn columns_of_runs(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result
     Ok(Chart { curves, ..all })
 }
 
-/// Columns of a run over another.
-fn of_columns(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
+/// Columns of a run over another, or their differences from another run's.
+fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<Chart, Error> {
     let x = axes.x.as_deref().unwrap_or("t");
     let names: Vec<&str> = std::iter::once(x).chain(axes.y.iter().map(String::as_str)).collect();
     if names.len() == 1 {
@@ -147,21 +154,48 @@ fn of_columns(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
         )));
     }
     let mut columns = named(run, &names)?;
-    let over = columns.remove(0);
+    if let Some(from) = from {
+        let (times, others) = (run.times().map_err(Error::store)?, from.times().map_err(Error::store)?);
+        let same = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
+        if from.samples() < run.samples() || !times[..run.samples()].iter().zip(&others).all(same) {
+            let (run, from) = (run.path().display(), from.path().display());
+            return Err(Error::option(format!("{run} and {from} differ in the times of their samples")));
+        }
+        for (column, other) in columns.iter_mut().zip(named(from, &names)?).skip(1) {
+            column.iter_mut().zip(other).for_each(|(value, other)| *value -= other);
+        }
+    }
+    let all = columns[0].len();
+    let kept = sampled::drawn(&columns, POINTS * columns.len());
+    let mut columns = columns.iter().map(|column| sampled::at(column, &kept));
+    let over = columns.next().unwrap_or_default();
     let deviations = axes.y.iter().all(|name| name.starts_with("drift.") || name.starts_with("residual."));
-    let curves = columns.into_iter().zip(&axes.y).enumerate();
+    let curves = columns.zip(&axes.y).enumerate();
     let curves = curves.map(|(colour, (values, name))| Curve {
         name: name.clone(),
         colour,
         x: over.clone(),
+        style: match x == "t" || (kept.len() == all && follows(&over, &values)) {
+            true => Style::Line,
+            false => Style::Points,
+        },
         y: if deviations { values.into_iter().map(f64::abs).collect() } else { values },
-        style: Style::Line,
         bounds: Vec::new(),
     });
     let label = axes.y.join(", ");
     let y = if deviations { Axis::log(label) } else { Axis::linear(label) };
-    let equal = x != "t" && !deviations && axes.y.iter().all(|name| stem(name) == stem(x));
-    Ok(Chart { x: Axis::linear(x), y, curves: curves.collect(), equal, ..Chart::default() })
+    let equal = from.is_none() && x != "t" && !deviations && axes.y.iter().all(|name| stem(name) == stem(x));
+    let x = if x == "t" { Axis::time() } else { Axis::linear(x) };
+    Ok(Chart { x, y, curves: curves.collect(), equal, ..Chart::default() })
+}
+
+/// Whether a line through points follows the curve that they lie on: on the average it turns by less than a right angle in
+/// six points. Of fewer samples than that the line would be another curve, and points tell more.
+fn follows(x: &[f64], y: &[f64]) -> bool {
+    let sides: Vec<f64> = x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]).atan2(x[1] - x[0])).collect();
+    let turn = |a: &[f64]| (a[1] - a[0] + PI).rem_euclid(2.0 * PI) - PI;
+    let sum: f64 = sides.windows(2).map(|a| turn(a).abs()).sum();
+    sum <= sides.len() as f64 * PI / 12.0
 }
 
 /// The quantity that a component belongs to.
@@ -181,22 +215,24 @@ fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
         return Ok(None);
     };
     let of = |component: &str| format!("{}.{component}", stem(last));
-    let mut chart = of_columns(run, &Axes { x: Some(of("x")), y: vec![of("y")] })?;
+    let mut chart = of_columns(run, &Axes { x: Some(of("x")), y: vec![of("y")] }, None)?;
     // It is alone in its panel, whose axes name it.
     chart.curves.iter_mut().for_each(|curve| curve.name.clear());
     Ok(Some(chart))
 }
 
-/// Columns of a run by their names, thinned so that no extreme is lost.
+/// Columns of a run by their names.
 fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
+    let arrays = run.arrays();
+    // The times stand in front of the arrays.
     let mut all = vec![("t".to_string(), None)];
-    for array in run.arrays() {
+    for (k, array) in arrays.iter().enumerate() {
         let columns = run.column_names(&array.name).map_err(Error::store)?;
-        all.extend(columns.into_iter().enumerate().map(|(place, name)| (name, Some((array.name.clone(), place)))));
+        all.extend(columns.into_iter().enumerate().map(|(place, name)| (name, Some((k, place)))));
     }
-    let place = |name: &&str| -> Result<Option<(String, usize)>, Error> {
+    let place = |name: &&str| -> Result<Option<Place>, Error> {
         match all.iter().find(|(known, _)| known == name) {
-            Some((_, place)) => Ok(place.clone()),
+            Some((_, place)) => Ok(*place),
             None => {
                 let known = || all.iter().map(|(known, _)| known.as_str());
                 let help = match did_you_mean(name, known()) {
@@ -208,5 +244,9 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
         }
     };
     let places = names.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
-    sampled::named(run, &places, POINTS)
+    let of_arrays: Vec<Place> = places.iter().copied().flatten().collect();
+    let mut columns = sampled::whole(run, &arrays, &of_arrays)?.into_iter();
+    let mut times = run.times().map_err(Error::store)?;
+    times.truncate(run.samples());
+    Ok(places.iter().map(|place| place.and_then(|_| columns.next()).unwrap_or_else(|| times.clone())).collect())
 }

@@ -235,7 +235,7 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
         let mut rows = cost_rows(&summaries);
         if !rows.is_empty() {
             rows.insert(0, vec!["cost".to_string(), String::new()]);
-            tables.push(Table { title: "Cost".to_string(), rows, note: String::new() });
+            tables.push(Table { title: "Cost".to_string(), rows, ..Table::default() });
         }
     } else {
         let head =
@@ -257,7 +257,7 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
                 .collect(),
         );
         rows.extend(cost_rows(&summaries));
-        tables.push(Table { title: "Drifts and costs".to_string(), rows, note: String::new() });
+        tables.push(Table { title: "Drifts and costs".to_string(), rows, ..Table::default() });
     }
     tables.into_iter().map(Panel::Table).collect()
 }
@@ -281,7 +281,7 @@ fn texts(runs: &[Shown]) -> Vec<Section> {
     }
     let commands: Vec<String> = runs.iter().filter_map(|run| command(run.run.attributes())).collect();
     let again = Panel::Text { title: "Made again by".to_string(), text: commands.join("\n") };
-    let mut sections = vec![Section { title: "The model".to_string(), panels }];
+    let mut sections = vec![Section { title: "The model".to_string(), panels, ..Section::default() }];
     if !commands.is_empty() {
         sections.push(section(vec![again]));
     }

@@ -1,7 +1,7 @@
 //! Some columns of a stored run, thinned so that no extreme is lost.
 
 use crate::error::Error;
-use crate::store::{RowReader, StoredRun};
+use crate::store::{ArrayLayout, RowReader, StoredRun};
 use holonome_figures::{Extremes, Samples};
 
 /// Columns of the arrays at most: more would make the page large and its lists long.
@@ -10,11 +10,57 @@ const COLUMNS: usize = 24;
 /// Rows at most, over which a curve can still be drawn quickly.
 const ROWS: usize = 40_000;
 
-/// A column to be read.
-struct Column {
-    name: String,
-    array: usize,
-    place: usize,
+/// Where a column stands: its array, and its place in the rows of that.
+pub(super) type Place = (usize, usize);
+
+/// Rows of some columns of a run's arrays.
+struct Rows<'p> {
+    places: &'p [Place],
+    readers: Vec<RowReader>,
+    row: Vec<f64>,
+}
+
+impl<'p> Rows<'p> {
+    fn new(run: &StoredRun, arrays: &[ArrayLayout], places: &'p [Place]) -> Result<Rows<'p>, Error> {
+        let readers = arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>();
+        Ok(Rows { places, readers: readers.map_err(Error::store)?, row: Vec::new() })
+    }
+
+    fn read(&mut self, row: usize) -> Result<&[f64], Error> {
+        self.row.clear();
+        for &(array, place) in self.places {
+            self.row.push(self.readers[array].row(row).map_err(Error::store)?[place]);
+        }
+        Ok(&self.row)
+    }
+}
+
+/// Columns in full.
+pub(super) fn whole(run: &StoredRun, arrays: &[ArrayLayout], places: &[Place]) -> Result<Vec<Vec<f64>>, Error> {
+    let mut columns: Vec<Vec<f64>> = places.iter().map(|_| Vec::with_capacity(run.samples())).collect();
+    let mut rows = Rows::new(run, arrays, places)?;
+    for row in 0..run.samples() {
+        columns.iter_mut().zip(rows.read(row)?).for_each(|(column, &number)| column.push(number));
+    }
+    Ok(columns)
+}
+
+/// Rows of columns of one length that are drawn if these may be about so many numbers.
+pub(super) fn drawn<C: AsRef<[f64]>>(columns: &[C], numbers: usize) -> Vec<usize> {
+    let all = columns.first().map_or(0, |column| column.as_ref().len());
+    let mut extremes = Extremes::new(all, columns.len(), numbers);
+    let mut row = Vec::new();
+    for k in 0..all {
+        row.clear();
+        row.extend(columns.iter().map(|column| column.as_ref()[k]));
+        extremes.push(&row);
+    }
+    extremes.finish()
+}
+
+/// These rows of a column.
+pub(super) fn at(column: &[f64], rows: &[usize]) -> Vec<f64> {
+    rows.iter().map(|&row| column[row]).collect()
 }
 
 /// Every column of a short array; of a long one some members, evenly spread, the first and the last among them.
@@ -36,83 +82,36 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
     let names = names.map_err(Error::store)?;
     let all: usize = names.iter().map(Vec::len).sum();
     let most = if all <= COLUMNS { COLUMNS } else { (COLUMNS / arrays.len().max(1)).max(3) };
-    let mut columns = Vec::new();
+    let (mut places, mut table) = (Vec::new(), vec![("t".to_string(), Vec::new())]);
     for (array, names) in names.iter().enumerate() {
         let members = run.members(&arrays[array].name).map_err(Error::store)?;
-        let places = chosen(names, members, most);
-        columns.extend(places.into_iter().map(|place| Column { name: names[place].clone(), array, place }));
+        for place in chosen(names, members, most) {
+            places.push((array, place));
+            table.push((names[place].clone(), Vec::new()));
+        }
     }
-    columns.truncate(2 * COLUMNS);
-    let readers = || -> Result<Vec<RowReader>, Error> {
-        arrays.iter().map(|array| run.rows(&array.name).map_err(Error::store)).collect()
-    };
+    places.truncate(2 * COLUMNS);
+    table.truncate(places.len() + 1);
     let rows = run.samples();
-    let numbers = numbers.min(ROWS * columns.len().max(1));
-    let mut extremes = Extremes::new(rows, columns.len(), numbers);
-    let mut row_of = Rows { columns: &columns, readers: readers()?, row: Vec::new() };
+    let mut extremes = Extremes::new(rows, places.len(), numbers.min(ROWS * places.len().max(1)));
+    let mut numbers = Rows::new(run, &arrays, &places)?;
     for row in 0..rows {
-        extremes.push(row_of.read(row)?);
+        extremes.push(numbers.read(row)?);
     }
     let kept = extremes.finish();
-    let times = run.times().map_err(Error::store)?;
-    let mut table: Vec<(String, Vec<f64>)> = vec![("t".to_string(), kept.iter().map(|&row| times[row]).collect())];
-    table.extend(columns.iter().map(|column| (column.name.clone(), Vec::with_capacity(kept.len()))));
-    let mut row_of = Rows { columns: &columns, readers: readers()?, row: Vec::new() };
+    table[0].1 = at(&run.times().map_err(Error::store)?, &kept);
+    let mut numbers = Rows::new(run, &arrays, &places)?;
     for &row in &kept {
-        let numbers = row_of.read(row)?;
-        table[1..].iter_mut().zip(numbers).for_each(|((_, column), &number)| column.push(number));
+        table[1..].iter_mut().zip(numbers.read(row)?).for_each(|((_, column), &number)| column.push(number));
     }
     Ok(Samples { name: name.to_string(), columns: table, of: rows, motion: true })
-}
-
-/// Reads the columns' numbers of a row.
-struct Rows<'c> {
-    columns: &'c [Column],
-    readers: Vec<RowReader>,
-    row: Vec<f64>,
-}
-
-impl Rows<'_> {
-    fn read(&mut self, row: usize) -> Result<&[f64], Error> {
-        self.row.clear();
-        for column in self.columns {
-            let numbers = self.readers[column.array].row(row).map_err(Error::store)?;
-            self.row.push(numbers[column.place]);
-        }
-        Ok(&self.row)
-    }
-}
-
-/// Columns by their array and their place in its rows, the times where there is none, thinned to about so many rows.
-pub(super) fn named(run: &StoredRun, places: &[Option<(String, usize)>], rows: usize) -> Result<Vec<Vec<f64>>, Error> {
-    let times = run.times().map_err(Error::store)?;
-    let mut columns = Vec::new();
-    for place in places {
-        let Some((array, place)) = place else {
-            columns.push(times[..run.samples()].to_vec());
-            continue;
-        };
-        let mut reader = run.rows(array).map_err(Error::store)?;
-        let numbers = (0..run.samples()).map(|row| reader.row(row).map(|numbers| numbers[*place]));
-        columns.push(numbers.collect::<Result<_, _>>().map_err(Error::store)?);
-    }
-    let mut extremes = Extremes::new(run.samples(), columns.len(), rows * columns.len());
-    let mut row = Vec::new();
-    for k in 0..run.samples() {
-        row.clear();
-        row.extend(columns.iter().map(|column| column[k]));
-        extremes.push(&row);
-    }
-    let kept = extremes.finish();
-    Ok(columns.into_iter().map(|column| kept.iter().map(|&k| column[k]).collect()).collect())
 }
 
 /// A single number of each sample, thinned to about `points` of them: times and values.
 pub(super) fn curve(run: &StoredRun, times: &[f64], array: &str, points: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let values = run.read(array).map_err(Error::store)?;
-    let mut extremes = Extremes::new(values.len(), 1, points);
-    values.iter().for_each(|value| extremes.push(&[*value]));
-    Ok(extremes.finish().into_iter().map(|row| (times[row], values[row])).unzip())
+    let kept = drawn(&[&values], points);
+    Ok((at(times, &kept), at(&values, &kept)))
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use super::command::command;
 use super::invariants::{cost_rows, drift_table, invariants};
 use super::plot::Axes;
-use super::section;
+use super::{sampled, section};
 use crate::error::Error;
-use crate::store::{RowReader, Status, StoredRun};
+use crate::store::{Status, StoredRun};
 use holonome_figures::numbers::{count, number};
-use holonome_figures::{Axis, Chart, Curve, Extremes, Page, Panel, Preset, Samples, Section, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Section, Style, Table};
 use serde_json::Value;
 
 /// Bins of a histogram.
@@ -22,10 +22,14 @@ const DOTS: usize = 6000;
 /// One number of each trajectory.
 struct Column {
     name: String,
-    array: usize,
-    place: usize,
     drift: bool,
     values: Vec<f64>,
+}
+
+impl AsRef<[f64]> for Column {
+    fn as_ref(&self) -> &[f64] {
+        &self.values
+    }
 }
 
 /// The page of an ensemble.
@@ -88,12 +92,12 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     page.sections.push(section(panels));
     let mut rows = cost_rows(&[summary]);
     rows.insert(0, vec!["cost of all".to_string(), String::new()]);
-    let cost = Table { title: "Cost".to_string(), rows, note: String::new() };
+    let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
     let tables = drift_table(&invariants(&summary["drift"])).into_iter().chain([cost]);
     page.sections.push(section(tables.map(Panel::Table).collect()));
     let mut texts = vec![Panel::Text { title: format!("{model}.holo"), text: text("source") }];
     texts.extend(command(run.attributes()).map(|text| Panel::Text { title: "Made again by".to_string(), text }));
-    page.sections.push(Section { title: "The model".to_string(), panels: texts });
+    page.sections.push(Section { title: "The model".to_string(), panels: texts, ..Section::default() });
     Ok(page)
 }
 
@@ -101,7 +105,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
 fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
     let arrays = run.arrays();
     let times = run.times().map_err(Error::store)?.len().max(1);
-    let mut columns = Vec::new();
+    let (mut columns, mut places) = (Vec::new(), Vec::new());
     // What each trajectory has once tells more in less space.
     let mut order: Vec<usize> = (0..arrays.len()).collect();
     order.sort_by_key(|&k| !arrays[k].once);
@@ -111,22 +115,19 @@ fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
         let width = names.len();
         for (place, name) in names.into_iter().enumerate().take(COLUMNS / 3) {
             let drift = array.once && array.name.starts_with("drift_");
-            let place = if array.once { place } else { (times - 1) * width + place };
-            let name = if drift { name.trim_start_matches("drift_").to_string() } else { name };
-            let name =
-                if array.once { if drift { format!("drift {name}") } else { name } } else { format!("{name} at T") };
-            columns.push(Column { name, array: k, place, drift, values: Vec::with_capacity(run.samples()) });
+            let name = match (array.once, name.strip_prefix("drift_").filter(|_| drift)) {
+                (false, _) => format!("{name} at T"),
+                (true, Some(of)) => format!("drift {of}"),
+                (true, None) => name,
+            };
+            places.push((k, if array.once { place } else { (times - 1) * width + place }));
+            columns.push(Column { name, drift, values: Vec::new() });
         }
     }
+    places.truncate(COLUMNS);
     columns.truncate(COLUMNS);
-    let mut readers: Vec<RowReader> =
-        arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>().map_err(Error::store)?;
-    for row in 0..run.samples() {
-        for column in &mut columns {
-            let numbers = readers[column.array].row(row).map_err(Error::store)?;
-            column.values.push(numbers[column.place]);
-        }
-    }
+    let values = sampled::whole(run, &arrays, &places)?;
+    columns.iter_mut().zip(values).for_each(|(column, values)| column.values = values);
     columns.retain(|column| column.name != "failed" || column.values.iter().any(|failed| *failed != 0.0));
     Ok(columns)
 }
@@ -211,16 +212,9 @@ fn histogram(column: &Column) -> Option<Chart> {
 /// The trajectories that are drawn one by one.
 fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
     let rows = columns.first().map_or(0, |column| column.values.len());
-    let mut extremes = Extremes::new(rows, columns.len(), numbers.min(DOTS * columns.len().max(1)));
-    let mut row = Vec::new();
-    for k in 0..rows {
-        row.clear();
-        row.extend(columns.iter().map(|column| column.values[k]));
-        extremes.push(&row);
-    }
-    let kept = extremes.finish();
+    let kept = sampled::drawn(columns, numbers.min(DOTS * columns.len().max(1)));
     let mut all = vec![("trajectory".to_string(), kept.iter().map(|&k| first as f64 + k as f64).collect())];
-    all.extend(columns.iter().map(|column| (column.name.clone(), kept.iter().map(|&k| column.values[k]).collect())));
+    all.extend(columns.iter().map(|column| (column.name.clone(), sampled::at(&column.values, &kept))));
     Samples { name: String::new(), columns: all, of: rows, motion: false }
 }
 

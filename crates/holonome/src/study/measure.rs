@@ -2,6 +2,7 @@
 
 use super::{Made, Measured, Study, look_up};
 use crate::arrays::Array;
+use crate::summary::{Cost, budget_of};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -88,8 +89,14 @@ pub enum What {
     Growth,
     /// The part of its time that a run reached; 0 where it was refused.
     Reached,
+    /// A number among the options of the run: its `step`, its `penalty.omega`.
+    Option,
     /// Evaluations of the field or of the force.
     Work,
+    /// The cost in gradients, as comparisons count it.
+    Budget,
+    /// Linear systems solved.
+    Solves,
     /// Seconds of the loop.
     Seconds,
 }
@@ -108,29 +115,60 @@ impl What {
             What::Order => "order",
             What::Growth => "growth",
             What::Reached => "part of the time reached",
+            What::Option => "option",
             What::Work => "evaluations",
+            What::Budget => "work in gradients",
+            What::Solves => "linear solves",
             What::Seconds => "seconds",
         }
     }
 }
 
 impl Quantity {
-    /// The runs that it is measured of.
+    /// This, of no run yet.
+    pub(crate) fn new(what: What) -> Quantity {
+        let (run, from, component, level) = (None, None, None, None);
+        Quantity { what, run, runs: Vec::new(), from, of: Vec::new(), component, relative: false, level }
+    }
+
+    /// The same of a run.
+    pub(crate) fn of_run(&self, run: &str) -> Quantity {
+        Quantity { run: Some(run.to_string()), ..self.clone() }
+    }
+
+    /// The runs and families that it is measured of.
     fn named(&self) -> impl Iterator<Item = &String> {
         self.run.iter().chain(&self.runs)
     }
 
-    fn describe(&self) -> String {
+    /// The runs that these are.
+    fn members<'q>(&'q self, study: &'q Study) -> impl Iterator<Item = &'q String> {
+        self.named().flat_map(|name| study.members(name))
+    }
+
+    /// What it is, without the runs.
+    pub(crate) fn label(&self) -> String {
+        match (self.what, &self.of[..]) {
+            (What::Option, [name]) => name.clone(),
+            _ => self.words(),
+        }
+    }
+
+    fn words(&self) -> String {
         let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of.join(", ")) };
         let component = self.component.map(|k| format!("[{k}]")).unwrap_or_default();
-        let runs: Vec<&str> = self.named().map(String::as_str).collect();
         let relative = if self.relative { "relative " } else { "" };
-        format!("{relative}{}{of}{component} by {}", self.what.words(), runs.join(", "))
+        format!("{relative}{}{of}{component}", self.what.words())
+    }
+
+    fn describe(&self) -> String {
+        let runs: Vec<&str> = self.named().map(String::as_str).collect();
+        format!("{} by {}", self.words(), runs.join(", "))
     }
 
     /// What stands against it, if something does.
-    fn check(&self, study: &Study) -> Result<(), String> {
-        if let Some(run) = self.named().find(|run| !study.runs.contains_key(*run)) {
+    pub(super) fn check(&self, study: &Study) -> Result<(), String> {
+        if let Some(run) = self.named().find(|run| study.members(run).is_empty()) {
             return Err(format!("there is no run '{run}'"));
         }
         if let Some(from) = &self.from
@@ -140,7 +178,7 @@ impl Quantity {
             return Err(format!("there is no run or state '{from}'"));
         }
         let several = self.what == What::Order;
-        if several != self.run.is_none() || several != (self.runs.len() > 1) {
+        if several != self.run.is_none() || several != (self.members(study).count() > 1) {
             let wanted = if several { "`runs`, two or more" } else { "one `run`" };
             return Err(format!("'{}' is measured of {wanted}", self.what.words()));
         }
@@ -151,7 +189,7 @@ impl Quantity {
         if (self.what == What::Passage) != self.level.is_some() {
             return Err("a 'first passage' is that of a `level`, and nothing else has one".to_string());
         }
-        let unnamed = [What::Error, What::Order, What::Reached, What::Work, What::Seconds];
+        let unnamed = [What::Error, What::Order, What::Reached, What::Work, What::Budget, What::Solves, What::Seconds];
         let named = !unnamed.contains(&self.what);
         if named && self.of.len() != 1 {
             return Err(format!("'{}' is measured `of` one name", self.what.words()));
@@ -160,7 +198,10 @@ impl Quantity {
     }
 
     /// Its value.
-    fn value(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+    ///
+    /// # Errors
+    /// Why it cannot be measured.
+    pub(crate) fn value(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         if self.what == What::Order {
             return self.order(study, made);
         }
@@ -238,7 +279,22 @@ impl Quantity {
                 let (first, second) = series.split_at(series.len() / 2);
                 Ok(largest(second) / largest(first))
             }
+            What::Option => option_of(run.attributes(), &self.of[0])
+                .ok_or_else(|| format!("{name} has no number as its option '{}'", self.of[0])),
             What::Work => Ok(number(&["cost", "field"])? + number(&["cost", "gradient"])?),
+            What::Budget => {
+                let count = |key| number(&["cost", key]).map(|count| count as u64);
+                let cost = Cost {
+                    field: count("field")?,
+                    gradient: count("gradient")?,
+                    hessian: count("hessian")?,
+                    linear_solves: count("linear_solves")?,
+                    newton_iterations: count("newton_iterations")?,
+                    ..Cost::default()
+                };
+                Ok(budget_of(&cost) as f64)
+            }
+            What::Solves => number(&["cost", "linear_solves"]),
             What::Seconds => number(&["cost", "wall_seconds"]),
         }
     }
@@ -276,7 +332,7 @@ impl Quantity {
     /// The slope of a straight line through the logarithms of steps and errors.
     fn order(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         let mut points = Vec::new();
-        for run in &self.runs {
+        for run in self.members(study) {
             let Made::Stored { run: stored, .. } = &made[run] else { return Err(format!("{run} was refused")) };
             let step = option_of(stored.attributes(), "step").ok_or_else(|| format!("{run} has no fixed step"))?;
             points.push((step.ln(), self.error(run, study, made)?.ln()));
@@ -294,7 +350,7 @@ impl Measure {
     pub(super) fn runs<'m>(&'m self, study: &'m Study) -> impl Iterator<Item = &'m String> {
         let quantities = std::iter::once(&self.measure).chain(&self.over);
         quantities
-            .flat_map(|quantity| quantity.named().chain(&quantity.from))
+            .flat_map(|quantity| quantity.members(study).chain(&quantity.from))
             .filter(|name| study.runs.contains_key(*name))
     }
 
@@ -362,9 +418,9 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// An option of a run that is a number.
+/// An option of a run that is a number: `step`, `penalty.omega`.
 fn option_of(attributes: &serde_json::Map<String, Value>, name: &str) -> Option<f64> {
-    attributes.get("options")?.get(name)?.as_f64()
+    name.split('.').try_fold(attributes.get("options")?, |value, key| value.get(key))?.as_f64()
 }
 
 /// The last state of a run, by variables.
