@@ -43,7 +43,7 @@ pub struct CompiledStages {
 struct Places {
     /// The stages; behind the step x₁.
     stages: Range<usize>,
-    /// The field at them; behind the step the estimate of its error.
+    /// The field at them, but for what follows from other components; behind the step the estimate of its error.
     field: Range<usize>,
     /// [`Iterated`]: the change, the two before, the first one, their count. Behind the step whether a vector without a scale
     /// has moved.
@@ -113,7 +113,7 @@ impl CompiledStages {
             vectors: vectors.vectors.clone(),
             start: wide(&start(&at, &vectors.vectors, s)),
             iterate: wide(&iteration(&at, field, vectors, (parameters.len(), s))),
-            finish: wide(&finish(&at, &vectors.vectors, s)),
+            finish: wide(&finish(&at, field, &vectors.vectors, (parameters.len(), s))),
             at,
         };
         stages.bind(parameters);
@@ -128,11 +128,11 @@ impl CompiledStages {
     }
 
     fn bind(&mut self, parameters: &[f64]) {
-        let Collocation { nodes, sums, double_sums, .. } = self.collocation;
+        let Collocation { nodes, sums, double_sums, coefficients, .. } = self.collocation;
         for lane in 0..self.collocation.stages {
             self.start.rebind(lane, &[nodes[lane]]);
             self.iterate.rebind(lane, &[parameters, &sums[lane], &double_sums[lane], &[nodes[lane]]].concat());
-            self.finish.rebind(lane, &[&self.collocation.coefficients[lane][..], &[self.most]].concat());
+            self.finish.rebind(lane, &[parameters, &coefficients[lane], &[nodes[lane], self.most]].concat());
         }
     }
 
@@ -486,18 +486,24 @@ fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
 }
 
-/// What the stages come to, as [`Stages::finish`] has it. W takes the first parameters, and the part that the first change of
-/// the iteration may be of the estimate is the one behind them.
-fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
+/// What the stages come to, as [`Stages::finish`] has it. Behind the field's parameters are those that W takes, the node, and
+/// the part that the first change of the iteration may be of the estimate.
+fn finish(at: &Places, field: &Formula, vectors: &Vectors, (parameters, s): (usize, usize)) -> Tape {
     let g = &mut Graph::new();
-    let (x, h) = (singles(g, &at.x), single(g, at.h));
-    let (field, lost, scales) = (states(g, &at.field), states(g, &at.lost), states(g, &at.scales));
+    let (x, [h, t]) = (singles(g, &at.x), [at.h, at.t].map(|k| single(g, k)));
+    let (stages, lost, scales) = (states(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
+    let node = g.parameter(parameters + s);
+    let time = g.fma(node, h, t);
+    // What follows from the other components has not been kept.
+    let (found, kept) = (field.at(g, time, &stages), states(g, &at.field));
+    let slopes = field.independent_roots().into_iter().zip(found.into_iter().zip(kept));
+    let slopes: Vec<Node> = slopes.map(|(later, (found, kept))| if later { found } else { kept }).collect();
     let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     let (zero, one) = (g.zero(), g.one());
     let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut error, mut sizes) = (Vec::new(), Vec::new());
-    for ((&field, &x), &lost) in field.iter().zip(&x).zip(&lost) {
-        let w = sum_of_stages(g, 0, s, field);
+    for ((&slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
+        let w = sum_of_stages(g, parameters, s, slope);
         all_w.push(w);
         // The last two coefficients: one alone vanishes by accident.
         let [last, other] = [s - 1, s - 2].map(|k| {
@@ -518,7 +524,7 @@ fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
     let part = g.div(change, too_far);
     let part = least(g, part, one);
-    let (part, most) = (g.sqrt(part), g.parameter(s));
+    let (part, most) = (g.sqrt(part), g.parameter(parameters + s + 1));
     let wanted = g.mul(most, part);
     let of_error = squares(g, &error, vectors);
     let mut sum = zero;
@@ -544,7 +550,7 @@ fn finish(at: &Places, vectors: &Vectors, s: usize) -> Tape {
         any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
     let rest = states(g, &(at.iterated + 1..at.w.start));
-    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), s + 1)
+    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), parameters + s + 2)
 }
 
 /// What follows an attempt of a loop, from the slots, x₁ and the estimate of its error.
@@ -558,7 +564,7 @@ fn judge(attempts: &AttemptLoop) -> Tape {
 }
 
 /// An iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values: where F is linear
-/// in these, as x + h c F(x) + h² A² F(F), which does not wait for them.
+/// in these, as x + h c F(x) + h² A² F(F), which does not wait for them. What the field is for them is not kept.
 fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, s): (usize, usize)) -> Tape {
     let n = vectors.vectors.dim();
     let (later, linear) = (field.independent_roots(), field.linear_roots());
@@ -571,7 +577,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     let (part, square) = (g.mul(node, h), g.mul(h, h));
     let time = g.fma(node, h, t);
     let mut next = stages.clone();
-    let mut slopes = field.at(g, time, &stages);
+    let slopes = field.at(g, time, &stages);
     for i in (0..n).filter(|&i| !later[i]) {
         let sum = sum_of_stages(g, parameters, s, slopes[i]);
         next[i] = g.fma(h, sum, x[i]);
@@ -579,7 +585,6 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     if later.contains(&true) {
         let [of_next, of_x, of_slopes] = [&next, &x, &slopes].map(|states| field.at(g, time, states));
         for i in (0..n).filter(|&i| later[i]) {
-            slopes[i] = of_next[i];
             next[i] = if linear[i] {
                 let (straight, bent) = (g.fma(part, of_x[i], x[i]), sum_of_stages(g, parameters + s, s, of_slopes[i]));
                 g.fma(square, bent, straight)
@@ -596,6 +601,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
         moved = g.fma(scale, square, moved);
     }
+    let moved = g.unary(Unary::Abs, moved);
     let mut changes: Vec<Node> = (0..s).map(|lane| g.spread(moved, lane as u8)).collect();
     while changes.len() > 1 {
         changes = changes.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
@@ -607,29 +613,30 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     let first = g.select(is_first, change, first);
     let count = g.add(count, one);
     let before = g.largest(last, older);
-    let goes_on = goes_on(g, (count, change, before), stop);
-    let outputs = [&next[..], &slopes, &[change, last, older, first, count]].concat();
+    let goes_on = goes_on(g, (count, change, before, first), stop);
+    let kept = slopes.iter().zip(states(g, &at.field)).zip(&later);
+    let kept: Vec<Node> = kept.map(|((&slope, before), &later)| if later { before } else { slope }).collect();
+    let outputs = [&next[..], &kept, &[change, last, older, first, count]].concat();
     Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1)
 }
 
-/// [`Iterated::goes_on`] as a formula.
+/// [`Iterated::goes_on`] as a formula, but for the most iterations, which the loop counts. Changes that have not been made
+/// yet are infinite, and no change before stays below them; a first one that is too far was the last.
 fn goes_on(
     g: &mut Graph,
-    (count, change, before): (Node, Node, Node),
+    (count, change, before, first): (Node, Node, Node, Node),
     [enough, too_far, contraction]: [Node; 3],
 ) -> Node {
-    let [one, third, settled, most] = [1, 3, SETTLED, MOST_ITERATIONS].map(|count| g.constant(f64::from(count)));
-    let rounding = g.constant(ROUNDING);
+    let (settled, rounding) = (g.constant(f64::from(SETTLED)), g.constant(ROUNDING));
     let part = g.mul(contraction, before);
-    let all = |g: &mut Graph, conditions: &[(Binary, Node, Node)]| {
-        let all: Vec<Node> = conditions.iter().map(|&(op, a, b)| g.binary(op, a, b)).collect();
-        all.into_iter().reduce(|a, b| g.binary(Binary::And, a, b)).expect("there is a condition")
-    };
-    let (less, no_more) = (Binary::Less, Binary::LessEqual);
-    let more = all(g, &[(less, enough, change), (less, count, most)]);
-    let far = all(g, &[(Binary::Equal, count, one), (less, too_far, change)]);
-    let stays = all(g, &[(no_more, third, count), (no_more, before, change), (no_more, change, rounding)]);
-    let grows = all(g, &[(no_more, settled, count), (less, part, change), (less, rounding, change)]);
+    let more = g.binary(Binary::Less, enough, change);
+    let far = g.binary(Binary::Less, too_far, first);
+    let rounds = g.binary(Binary::LessEqual, change, rounding);
+    let stays = g.binary(Binary::LessEqual, before, change);
+    let stays = g.binary(Binary::And, rounds, stays);
+    let (slow, late) = (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
+    let does_not = g.unary(Unary::Not, rounds);
+    let grows = [slow, late].into_iter().fold(does_not, |all, one| g.binary(Binary::And, all, one));
     [far, stays, grows].into_iter().fold(more, |goes_on, ends| {
         let not = g.unary(Unary::Not, ends);
         g.binary(Binary::And, goes_on, not)

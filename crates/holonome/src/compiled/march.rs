@@ -242,13 +242,20 @@ impl AttemptLoop<'_> {
         // The next step, as `Controller` chooses it.
         let error_kept = most_of(g, error, LEAST_ERROR);
         let (alpha, safety) = (g.constant(-controller.alpha), controller.safety);
-        let power = g.rough_power(error_kept, alpha);
-        let factor = times(g, safety, power);
+        let part = g.rough_power(error_kept, alpha);
+        let factor = times(g, safety, part);
         let mut grown = factor;
         if controller.beta != 0.0 {
             let beta = g.constant(controller.beta);
             let power = g.rough_power(last_error, beta);
             grown = g.mul(factor, power);
+        }
+        if controller.foresees {
+            let wished = g.mul(length, part);
+            let asked = g.mul(last_error, before[slots.h_accepted]);
+            let (shorter, ratio) = (g.binary(Binary::Less, wished, asked), g.div(wished, asked));
+            let foreseen = g.mul(factor, ratio);
+            grown = g.select(shorter, foreseen, factor);
         }
         let (shrink, grow) = (g.constant(controller.shrink), g.constant(controller.grow));
         let ceiling = g.select(is_first, grow, one);
@@ -266,7 +273,7 @@ impl AttemptLoop<'_> {
         let factor = g.select(accepted, grown, shrunk);
         let next = g.mul(length, factor);
         let changed = g.binary(Binary::Or, accepted, rejected);
-        let last = most_of(g, error, LEAST_LAST_ERROR);
+        let last = if controller.foresees { g.div(part, grown) } else { most_of(g, error, LEAST_LAST_ERROR) };
 
         let mut after = before.to_vec();
         for (slot, x1) in slots.x.clone().zip(x1_settled) {

@@ -527,7 +527,9 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             self.looking.parameters[lane].clone_from(&self.all);
         }
         if !masses.is_empty() {
-            self.values.rebind_masses(&self.all);
+            if rebinds {
+                self.values.rebind_masses(&self.all);
+            }
             self.values.masses(t0, x, masses, &mut self.work);
         }
         let constraints = simulation.constraints;

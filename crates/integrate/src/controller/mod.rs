@@ -26,6 +26,8 @@ pub struct Control {
     pub grow: f64,
     /// Whether the step finds its own length, and only needs to know how long it may be.
     pub finds_length: bool,
+    /// Whether steps that get shorter are taken to go on doing so.
+    pub foresees: bool,
 }
 
 impl Control {
@@ -39,6 +41,7 @@ impl Control {
             blind: 0.1,
             grow: f64::INFINITY,
             finds_length: false,
+            foresees: false,
         }
     }
 
@@ -54,6 +57,7 @@ impl Control {
             blind: 0.5,
             grow: 2.0,
             finds_length: false,
+            foresees: true,
         }
     }
 
@@ -69,6 +73,7 @@ impl Control {
             blind: 0.5,
             grow: 3.0,
             finds_length: true,
+            foresees: false,
         }
     }
 

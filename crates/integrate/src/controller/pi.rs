@@ -4,6 +4,9 @@
 //!
 //! with q one more than the order of the error estimate and the factor kept within limits. Powers are rough ones
 //! ([`rough_power`]): an estimate of an error is not worth more.
+//!
+//! Where it foresees (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), lengths ℓ_n = h_n err_n^(−α) that errors ask for
+//! and that become shorter are taken to go on doing so: h_new = safety ℓ_n · min(1, ℓ_n/ℓ_{n−1}).
 
 use super::Control;
 use crate::exact;
@@ -15,7 +18,8 @@ pub struct ControllerMemory {
     /// The step to try next; 0 before the first one is chosen.
     #[serde(with = "exact::number")]
     pub h: f64,
-    /// Error of the last accepted step in units of the tolerance, at least 1e-4.
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4. For a controller that foresees, the length
+    /// that it asked for as a part of h.
     #[serde(with = "exact::number")]
     pub last_error: f64,
 }
@@ -37,6 +41,8 @@ pub struct Controller {
     pub blind: f64,
     /// Whether the error says nothing of the step after it.
     pub finds_length: bool,
+    /// Whether steps that get shorter are taken to go on doing so.
+    pub foresees: bool,
 }
 
 /// A zero error must not divide; its step grows by the limit anyway.
@@ -49,7 +55,7 @@ impl Controller {
     /// For steps that are controlled like this. Hairer's constants: β = 0.04 and factors within [0.2, 10],
     /// for high orders β = 0 and [1/3, 6].
     pub fn new(control: &Control) -> Controller {
-        let Control { order, estimate, finds_length, .. } = *control;
+        let Control { order, estimate, finds_length, foresees, .. } = *control;
         let high = order >= 8;
         let beta = if high { 0.0 } else { 0.04 };
         Controller {
@@ -60,6 +66,7 @@ impl Controller {
             shrink: if high { 1.0 / 3.0 } else { 0.2 },
             grow: control.grow.min(if high { 6.0 } else { 10.0 }),
             finds_length,
+            foresees,
         }
     }
 
@@ -67,13 +74,19 @@ impl Controller {
     /// after which the step does not grow.
     pub fn accepted(&self, memory: &mut ControllerMemory, h: f64, error: f64, rejected: bool) {
         let error = error.max(LEAST_ERROR);
-        let mut factor = self.safety * rough_power(error, -self.alpha);
+        let part = rough_power(error, -self.alpha);
+        let mut factor = self.safety * part;
         if self.beta != 0.0 {
             factor *= rough_power(memory.last_error, self.beta);
         }
+        let (wished, before) = (h * part, memory.last_error * memory.h);
+        if self.foresees && wished < before {
+            factor *= wished / before;
+        }
         let most = if rejected { 1.0 } else { self.grow };
-        memory.h = h * if self.finds_length { most } else { factor.clamp(self.shrink, most) };
-        memory.last_error = error.max(LEAST_LAST_ERROR);
+        let factor = if self.finds_length { most } else { factor.clamp(self.shrink, most) };
+        memory.h = h * factor;
+        memory.last_error = if self.foresees { part / factor } else { error.max(LEAST_LAST_ERROR) };
     }
 
     /// The step to try after one of length `h` was rejected.
@@ -146,5 +159,25 @@ mod tests {
         dopri5.accepted(&mut memory, 1.0, 0.0, false);
         assert_eq!(memory.last_error, 1e-4);
         assert!(dopri5.rejected(1.0, 1.001) < 0.9, "a rejected step must shrink");
+    }
+
+    /// Lengths ℓ that errors ask for, of which each is `ratio` times the one before: steps that are 0.8 of the next such
+    /// length, where lengths decrease, and of the last one where they do not.
+    #[test]
+    fn decreasing_lengths_are_foreseen() {
+        let gauss = Controller::new(&Control::of_coefficients(16, 6));
+        for ratio in [0.7, 0.9, 1.0, 1.2] {
+            let (mut memory, mut asked) = (ControllerMemory { h: 1.0, last_error: 1e-4 }, 2.0);
+            for k in 0..10 {
+                let h = memory.h;
+                // err = (h/ℓ)^(1/α), by which h err^(−α) is ℓ.
+                gauss.accepted(&mut memory, h, f64::powf(h / asked, 1.0 / gauss.alpha), false);
+                // Nothing is known before the first step.
+                let foreseen = if k == 0 { 1.0 } else { f64::min(ratio, 1.0) };
+                // Three rough powers.
+                assert!((memory.h / (0.8 * asked * foreseen) - 1.0).abs() < 3.0 * 1.4e-4, "{ratio}: step {k}");
+                asked *= ratio;
+            }
+        }
     }
 }

@@ -63,7 +63,7 @@ pub struct Slots {
     pub h: usize,
     /// The one that was wanted behind the last accepted step.
     pub h_accepted: usize,
-    /// The last accepted error.
+    /// The last accepted error, or what a controller keeps in its place.
     pub last_error: usize,
     /// Rejections of this step.
     pub rejections: usize,

@@ -272,7 +272,18 @@ impl Builder {
     /// |a|
     fn size(&mut self, a: Register) -> Register {
         let rest = self.bits(!SIGN);
-        self.two(Two::And, a, rest)
+        if self.is_size(a, rest) { a } else { self.two(Two::And, a, rest) }
+    }
+
+    /// Whether a number is known to have no sign, where `rest` are the other bits.
+    fn is_size(&self, a: Register, rest: Register) -> bool {
+        match self.code[a as usize] {
+            Instruction::Two(Two::And, _, mask) => mask == rest,
+            // Of integers one of which is not negative.
+            Instruction::Two(Two::LargerInteger, ..) => true,
+            Instruction::One(One::Spread(_), a) => self.is_size(a, rest),
+            _ => false,
+        }
     }
 
     fn binary(&mut self, op: Binary, a: Lowered, b: Lowered) -> Lowered {
