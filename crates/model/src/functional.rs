@@ -6,8 +6,10 @@
 //! ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
 
 mod evened;
+mod near;
 
 pub use evened::Evened;
+pub use near::{Neighbours, Pairs, Side, Which};
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
@@ -41,6 +43,8 @@ pub struct Term {
     pub first_output: Vec<u32>,
     /// Row-dependent numbers.
     pub numbers: Vec<f64>,
+    /// Of a sum over pairs that are near each other, whose rows are those of its members, not of its pairs.
+    pub pairs: Option<Box<Pairs>>,
 }
 
 /// A vector-valued function of (t, x, parameters): each output is a sum of terms.
@@ -63,6 +67,30 @@ impl Term {
         &self.table[row * self.slots.len()..(row + 1) * self.slots.len()]
     }
 
+    /// Calls `f` with the entries of every row and the first output that it adds to; those of every pair.
+    fn each_row(&self, f: &mut dyn FnMut(&[u32], u32)) {
+        let Some(pairs) = &self.pairs else {
+            return (0..self.rows()).for_each(|row| f(self.row(row), self.first_output[row]));
+        };
+        let mut entries = vec![0; self.slots.len()];
+        pairs.which.each(&mut |i, j| {
+            for (k, (entry, side)) in entries.iter_mut().zip(&pairs.sides).enumerate() {
+                *entry = self.row(if *side == Side::Second { j } else { i })[k];
+            }
+            f(&entries, self.first_output[i]);
+        });
+    }
+
+    /// Whose the outputs are, of a sum over pairs.
+    pub(crate) fn output_side(&self) -> Side {
+        if self.first_output.windows(2).all(|both| both[0] == both[1]) { Side::Both } else { Side::First }
+    }
+
+    /// How many rows are computed to evaluate it, at most.
+    pub fn evaluated_rows(&self) -> usize {
+        self.pairs.as_ref().map_or(self.rows(), |pairs| pairs.which.pairs())
+    }
+
     /// Which slots each component reads.
     fn slots_of_roots(&self) -> Vec<Vec<usize>> {
         let slots = |root: &Node| {
@@ -78,7 +106,7 @@ impl Term {
 /// A template compiled: a kernel whose state are the slots.
 pub struct Template {
     kernel: Box<dyn Kernel>,
-    bound: Aligned,
+    parameters: Aligned,
     slots: usize,
 }
 
@@ -92,7 +120,7 @@ impl Template {
         });
         let tape = Tape::new(&g, &roots, slots, 0);
         let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
-        Template { bound: kernel.bind(&[]), kernel, slots }
+        Template { parameters: kernel.bind(&[]), kernel, slots }
     }
 
     /// Scratch needed by [`Template::row`], in numbers.
@@ -110,7 +138,7 @@ impl Template {
         parameters: &[f64],
         work: &'w mut [f64],
     ) -> &'w [f64] {
-        self.row_beside(term, row, t, (x, &[]), parameters, work)
+        self.bound(term, term.row(row), t, (x, &[]), parameters, work)
     }
 
     /// [`Template::row`] of a template with twice the slots of `term`: those behind read what `beside` has in the places
@@ -120,6 +148,18 @@ impl Template {
         term: &Term,
         row: usize,
         t: f64,
+        x: (&[f64], &[f64]),
+        parameters: &[f64],
+        work: &'w mut [f64],
+    ) -> &'w [f64] {
+        self.bound(term, term.row(row), t, x, parameters, work)
+    }
+
+    fn bound<'w>(
+        &self,
+        term: &Term,
+        entries: &[u32],
+        t: f64,
         (x, beside): (&[f64], &[f64]),
         parameters: &[f64],
         work: &'w mut [f64],
@@ -127,17 +167,17 @@ impl Template {
         let (local, work) = work.split_at_mut(self.slots);
         let (value, work) = work.split_at_mut(self.kernel.outputs());
         let (local_x, local_beside) = local.split_at_mut(term.slots.len());
-        for ((local, source), &entry) in local_x.iter_mut().zip(&term.slots).zip(term.row(row)) {
+        for ((local, source), &entry) in local_x.iter_mut().zip(&term.slots).zip(entries) {
             *local = match source {
                 Source::State => x[entry as usize],
                 Source::Parameter => parameters[entry as usize],
                 Source::Number => term.numbers[entry as usize],
             };
         }
-        for ((local, source), &entry) in local_beside.iter_mut().zip(&term.slots).zip(term.row(row)) {
+        for ((local, source), &entry) in local_beside.iter_mut().zip(&term.slots).zip(entries) {
             *local = if *source == Source::State { beside[entry as usize] } else { 0.0 };
         }
-        self.kernel.run(&self.bound, &[t], local, value, work);
+        self.kernel.run(&self.parameters, &[t], local, value, work);
         value
     }
 }
@@ -145,7 +185,7 @@ impl Template {
 impl Functional {
     /// The size of the unrolled graph at most: nodes of every template times its rows.
     pub fn unrolled_size(&self) -> usize {
-        self.terms.iter().map(|t| t.graph.len() * t.rows()).sum()
+        self.terms.iter().map(|t| t.graph.len().saturating_mul(t.evaluated_rows())).fold(0, usize::saturating_add)
     }
 
     /// The functional as nodes of `g`: every template instantiated for each of its rows.
@@ -154,8 +194,7 @@ impl Functional {
         let mut outputs = vec![zero; self.outputs];
         for term in &self.terms {
             let plan = term.graph.reachable(&term.roots);
-            for row in 0..term.rows() {
-                let binding = term.row(row);
+            term.each_row(&mut |binding, first| {
                 let values = g.instantiate_plan(&term.graph, &plan, &term.roots, &mut |g, input| match input {
                     Input::Slot(k) => {
                         let entry = binding[k as usize];
@@ -168,10 +207,10 @@ impl Functional {
                     other => g.input(other),
                 });
                 for (component, value) in values.into_iter().enumerate() {
-                    let output = &mut outputs[term.first_output[row] as usize + component];
+                    let output = &mut outputs[first as usize + component];
                     *output = g.add(*output, value);
                 }
-            }
+            });
         }
         outputs
     }
@@ -206,12 +245,12 @@ impl Functional {
     ) {
         outputs.fill(0.0);
         for (term, template) in self.terms.iter().zip(templates) {
-            for (row, &first) in term.first_output.iter().enumerate() {
-                let value = template.row(term, row, t, x, parameters, work);
+            term.each_row(&mut |entries, first| {
+                let value = template.bound(term, entries, t, (x, &[]), parameters, work);
                 for (output, v) in outputs[first as usize..].iter_mut().zip(value) {
                     *output += v;
                 }
-            }
+            });
         }
     }
 

@@ -127,5 +127,5 @@ fn is_dense(model: &Model) -> bool {
         };
         states.map(|slot| term.rows() / distinct(slot).max(1)).min()
     };
-    functional.terms.iter().filter_map(shared).any(|rows| rows >= DENSE)
+    functional.terms.iter().any(|term| term.pairs.is_some() || shared(term).is_some_and(|rows| rows >= DENSE))
 }

@@ -6,10 +6,11 @@
 //! units come out as they went in.
 
 use crate::elaborate::model::{Dynamics, Model, Role};
-use crate::functional::{Source, Template, Term};
+use crate::functional::{Functional, Source, Template, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
 use crate::graph::{Graph, Input, Node};
+use crate::rows::RowProgram;
 use holonome_linear::gram::Row;
 
 /// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the precision of what a
@@ -18,6 +19,9 @@ const ROUNDED: f64 = 1e-4;
 
 /// Part of a family's size that a member's vector has at least where directions are compared.
 const SMALL_MEMBER: f64 = 1e-3;
+
+/// Step of a difference, as a part of the largest position.
+const DIFFERENCE: f64 = 1e-7;
 
 /// One declared variable with all its members.
 #[derive(Clone, Debug)]
@@ -150,12 +154,32 @@ pub fn in_units(rows: &[Row], units: &[f64]) -> Vec<Row> {
 fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     let n = model.dimension();
     let mut velocity = vec![0.0; n];
+    // Sums over pairs that are near each other are evaluated as a whole, and differentiated by a difference.
+    let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
+    let near: Vec<Term> = dynamics.terms.iter().filter(|term| term.pairs.is_some()).cloned().collect();
+    let near = (!near.is_empty()).then(|| {
+        let near = Functional { outputs: dynamics.outputs, terms: near };
+        let pieces = match &model.dynamics {
+            Dynamics::Hamiltonian(..) => RowProgram::hamiltonian_field(&near, model.degrees()),
+            Dynamics::Field(_) => RowProgram::values(&near, &|output| Some(output as u32)),
+        };
+        RowProgram::new(n, n, pieces)
+    });
+    let of_near = |x: &[f64]| match &near {
+        Some(near) => near.evaluate_by(backend, 0.0, x, &model.parameter_values),
+        None => vec![0.0; n],
+    };
     let derivative = |along: Option<&[f64]>| {
-        let mut sum = vec![0.0; n];
+        let mut sum = of_near(&model.initial);
+        if let Some(along) = along.filter(|_| near.is_some()) {
+            let step = DIFFERENCE * largest(&model.initial) / largest(along);
+            let moved: Vec<f64> = model.initial.iter().zip(along).map(|(x, v)| x + step * v).collect();
+            sum = of_near(&moved).iter().zip(&sum).map(|(there, here)| (there - here) / step).collect();
+        }
         match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => {
                 let degrees = model.degrees();
-                for term in &h.terms {
+                for term in h.terms.iter().filter(|term| term.pairs.is_none()) {
                     let (graph, mut gradients) = term.gradients();
                     let gradient = gradients.swap_remove(0);
                     let roots: Vec<Node> = gradient.iter().map(|&(_, d)| d).collect();
@@ -173,7 +197,7 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
                 }
             }
             Dynamics::Field(f) => {
-                for term in &f.terms {
+                for term in f.terms.iter().filter(|term| term.pairs.is_none()) {
                     let mut add = |row: usize, values: &[f64]| {
                         let first = term.first_output[row] as usize;
                         sum[first..].iter_mut().zip(values).for_each(|(s, v)| *s += v);

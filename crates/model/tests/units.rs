@@ -74,7 +74,7 @@ impl Units {
         }
         let added = std::iter::repeat_n(Source::Number, term.slots.len() + roots.len());
         let slots = term.slots.iter().copied().chain(added).collect();
-        Term { graph, roots, slots, table, first_output: term.first_output.clone(), numbers }
+        Term { graph, roots, slots, table, first_output: term.first_output.clone(), numbers, pairs: None }
     }
 
     fn model(&self, model: &Model) -> Model {

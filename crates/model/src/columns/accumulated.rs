@@ -2,9 +2,9 @@
 
 use super::function::Contribution;
 use super::{Call, Column, Columns, Definition, Function};
-use crate::functional::Source;
+use crate::functional::{Pairs, Side, Source};
 use crate::graph::{Graph, Input, Node};
-use crate::rows::{Piece, Rows};
+use crate::rows::{Near, Piece, Rows};
 use rustc_hash::FxHashMap;
 
 /// Row programs that add up some columns, which are outputs of one call; `place` says where member i of output k goes. What
@@ -107,14 +107,21 @@ impl Targets {
             let own = function.slots(part);
             let clock = own.len() as u32;
             let mut graph = Graph::new();
-            let nodes = graph.instantiate(function.graph(part), &nodes, |g, input| match input {
+            let pairs = function.pairs(part);
+            let roots: Vec<Node> = nodes.into_iter().chain(pairs.iter().flat_map(|pairs| pairs.nodes())).collect();
+            let mut nodes = graph.instantiate(function.graph(part), &roots, |g, input| match input {
                 Input::Time => g.input(Input::Slot(clock)),
                 other => g.input(other),
             });
             let slots = [own, &[Source::State]].concat();
+            let of_pairs = nodes.split_off(formulas.len());
+            let near = pairs.map(|pairs| Near {
+                pairs: Pairs { sides: [&pairs.sides[..], &[Side::Both]].concat(), ..pairs.with_nodes(&of_pairs) },
+                outputs: formulas.iter().map(|&k| function.side(part, k as u32)).collect(),
+            });
             let rows = CallRows { columns, call, function, rows: &group.rows, slots };
             let target = |row: usize, k: usize| group.places[row * formulas.len() + k];
-            Piece::new(&rows, &graph, nodes, &target)
+            Piece::new(&rows, &graph, nodes, &target, near)
         };
         groups.iter().filter_map(piece).collect()
     }

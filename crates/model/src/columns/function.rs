@@ -1,6 +1,6 @@
 //! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
 
-use crate::functional::{Evened, Source, Term};
+use crate::functional::{Evened, Pairs, Side, Source, Term};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::policy::PILE;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -123,7 +123,7 @@ impl Members {
     }
 
     /// Whether one formula adds so often to a member that writing it out for each member is too long.
-    pub fn piles_up(&self) -> bool {
+    fn piles_up(&self) -> bool {
         let most = |contributions: &[Contribution]| {
             let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
             formulas.sort_unstable();
@@ -185,6 +185,8 @@ struct Part {
     /// Those that are values, then their derivatives.
     formulas: Vec<Formula>,
     values: usize,
+    /// Whose they are, of a sum over pairs.
+    sides: Vec<Side>,
     kept: Arc<Term>,
 }
 
@@ -216,7 +218,7 @@ impl Formula {
 
 impl Part {
     /// With formulas for `nodes`, and then for their derivatives, if they are `smooth`.
-    fn new(mut graph: Graph, nodes: &[Node], kept: Arc<Term>, smooth: bool) -> Part {
+    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, kept: Arc<Term>, smooth: bool) -> Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         let differentiated = if smooth { nodes.len() } else { 0 };
         for k in 0..differentiated {
@@ -230,7 +232,7 @@ impl Part {
                 }
             }
         }
-        Part { graph, formulas, values: nodes.len(), kept }
+        Part { graph, formulas, values: nodes.len(), sides, kept }
     }
 }
 
@@ -252,7 +254,8 @@ impl Function {
     fn values(functional: &Evened, smooth: bool) -> Function {
         let mut function = Function::without_parts(functional.kept.outputs);
         for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
-            let part = Part::new(term.graph.clone(), &term.roots, Arc::new(term.clone()), smooth);
+            let sides = vec![term.output_side(); term.roots.len()];
+            let part = Part::new(term.graph.clone(), &term.roots, sides, Arc::new(term.clone()), smooth);
             for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
                 function.add(formula, lengths, &|row: usize| term.first_output[row] + formula as u32);
             }
@@ -271,7 +274,8 @@ impl Function {
             for (formula, &(slot, _)) in gradient.iter().enumerate() {
                 function.add(formula, lengths, &|row: usize| term.row(row)[slot as usize]);
             }
-            function.parts.push(Part::new(graph, &nodes, Arc::new(term.clone()), true));
+            let sides = gradient.iter().map(|&(slot, _)| term.side(slot)).collect();
+            function.parts.push(Part::new(graph, &nodes, sides, Arc::new(term.clone()), true));
         }
         function
     }
@@ -366,6 +370,22 @@ impl Function {
     /// Number of parts.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()
+    }
+
+    /// The pairs of a part that sums over them.
+    pub(super) fn pairs(&self, part: u32) -> Option<&Pairs> {
+        self.parts[part as usize].kept.pairs.as_deref()
+    }
+
+    /// Whose a formula of such a part is.
+    pub(super) fn side(&self, part: u32, formula: u32) -> Side {
+        self.parts[part as usize].sides[formula as usize]
+    }
+
+    /// Whether what adds to some members has to be added up over rows: it would be too long written out for each.
+    pub(super) fn piles_up(&self, members: &Members) -> bool {
+        let over_pairs = |contributions: &[Contribution]| contributions.iter().any(|c| self.pairs(c.part).is_some());
+        members.piles_up() || members.runs().any(|(contributions, _)| over_pairs(contributions))
     }
 
     /// What the slots of a part are bound to.

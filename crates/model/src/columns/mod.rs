@@ -294,11 +294,13 @@ impl Columns {
             self.calls.push(call);
             self.calls.len() - 1
         });
-        let members = self.members(self.calls[number].function, (first, stride, length));
+        let function = self.calls[number].function;
+        let members = self.members(function, (first, stride, length));
+        let accumulated = self.functions[function].piles_up(&members);
         let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
         let facts = &mut self.list[column.0 as usize];
         if facts.members.is_none() {
-            facts.accumulated = members.piles_up();
+            facts.accumulated = accumulated;
             facts.members = Some(members);
         }
         column

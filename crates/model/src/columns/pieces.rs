@@ -165,11 +165,12 @@ impl Group {
         debug_assert_eq!(slots.len() * self.runs.len(), self.leaves.len());
         let rows = GroupRows { group: self, slots: &slots, near: Cell::new(0) };
         let count = roots.len();
-        Piece::new(&rows, &expansion.builder.graph, roots, &|row, k| {
+        let target = |row: usize, k: usize| {
             let (run, offset) = rows.run(row);
             let result = &self.results[run * count + k];
             place(result.column as usize, self.runs[run].member + offset, result.unknown + offset * result.step)
-        })
+        };
+        Piece::new(&rows, &expansion.builder.graph, roots, &target, None)
     }
 }
 

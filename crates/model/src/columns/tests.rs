@@ -23,6 +23,7 @@ fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
         table: rows.concat(),
         first_output,
         numbers: Vec::new(),
+        pairs: None,
     };
     Functional { outputs: count, terms: vec![term] }
 }

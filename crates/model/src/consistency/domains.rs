@@ -5,12 +5,14 @@ use crate::elaborate::expression::MULTIPLIER;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::graph::interpret::Backend;
+use crate::rows::RowProgram;
 use crate::syntax::diagnostic::Diagnostic;
 
 /// Reports the formulas of a model that are not finite at its initial state; for an observable that is a warning.
 pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<Diagnostic>) {
-    let evaluated =
-        |functional: &Functional| functional.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
+    let evaluated = |functional: &Functional| {
+        RowProgram::functional(functional, backend, model.t0, &model.initial, &model.parameter_values)
+    };
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
         let value = evaluated(h)[0];
         if !value.is_finite() {

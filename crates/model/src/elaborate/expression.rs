@@ -142,6 +142,17 @@ impl Expression {
         Expression::new(Kind::Number(value), Shape::Scalar, span)
     }
 
+    /// 0 of a shape.
+    pub fn zero(shape: Shape, span: Span) -> Ex {
+        let zeros = |count: usize| vec![Expression::number(0.0, span); count];
+        let row = |columns: usize| Expression::new(Kind::Stack(zeros(columns)), Shape::Vector(columns), span);
+        match shape {
+            Shape::Vector(count) => row(count),
+            Shape::Matrix(rows, columns) => Expression::new(Kind::Stack(vec![row(columns); rows]), shape, span),
+            Shape::Scalar | Shape::Condition => Expression::number(0.0, span),
+        }
+    }
+
     /// An expression; what it depends on follows from its parts.
     pub fn new(kind: Kind, shape: Shape, span: Span) -> Ex {
         let mut depends = match &kind {

@@ -1,6 +1,7 @@
 //! The functions of linear algebra: one row each with name, documentation, shape rule and lowering.
 
 use super::shape::Shape;
+use crate::graph::op::Unary;
 use crate::graph::{Graph, Node};
 
 /// Largest matrix that `det` and `inverse` accept: they expand by minors, 2^n of them.
@@ -59,6 +60,15 @@ linear! {
     Norm, "norm", "Euclidean norm (Frobenius for a matrix)", "norm(v) of a vector or matrix",
         |s| match s { [Vector(_) | Matrix(..)] => Some(Scalar), _ => None },
         |g, _, a| { let square = g.dot(&a[0], &a[0]); vec![g.sqrt(square)] };
+    Nearest, "nearest", "d − L·round(d/L), the nearest of a distance's periodic images, by components", "nearest(d, L) of a number or vector d, and one length L or one for each component",
+        |s| match s { [d @ (Scalar | Vector(_)), l] if *l == Scalar || l == d => Some(*d), _ => None },
+        |g, _, a| a[0].iter().enumerate().map(|(k, &d)| {
+            let length = a[1][k.min(a[1].len() - 1)];
+            let images = g.div(d, length);
+            let images = g.unary(Unary::Round, images);
+            let away = g.mul(length, images);
+            g.sub(d, away)
+        }).collect();
     Outer, "outer", "outer product a bᵀ", "outer(a, b) of two vectors",
         |s| match s { [Vector(k), Vector(l)] => Some(Matrix(*k, *l)), _ => None },
         |g, _, a| a[0].iter().flat_map(|&x| a[1].iter().map(move |&y| (x, y))).collect::<Vec<_>>().into_iter().map(|(x, y)| g.mul(x, y)).collect();

@@ -34,6 +34,7 @@ impl Evened {
                 table: Vec::new(),
                 first_output: rows().map(|row| term.first_output[row]).collect(),
                 numbers: Vec::new(),
+                pairs: term.pairs.clone(),
             };
             for row in rows() {
                 for (&entry, source) in term.row(row).iter().zip(&term.slots) {

@@ -74,6 +74,7 @@ operations! {
     Exp, "exp", "exponential", |x| Elementary::Exp.evaluate(x, x), |_, (_, y)| [Some(y)];
     Log, "log", "natural logarithm of a positive number", |x| Elementary::Log.evaluate(x, x), |g, (x, _)| { let one = g.one(); [Some(g.div(one, x))] };
     Abs, "abs", "absolute value, differentiated piecewise", |x| x.abs(), |g, (x, _)| { let zero = g.zero(); let c = g.binary(Binary::Less, x, zero); let (minus, one) = (g.constant(-1.0), g.one()); [Some(g.select(c, minus, one))] };
+    Round, "round", "the nearest integer, of two the even one; its derivative is 0", |x| x.round_ties_even(), |_, (_, _)| [None];
     Not, "not", "logical negation", |x| truth(x == 0.0), |_, (_, _)| [None];
 }
 

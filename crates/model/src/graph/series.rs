@@ -314,7 +314,7 @@ impl Graph {
             Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, ..) => return Ok(Vec::new()),
             // What is taken of does not change.
             Expression::Select(c, ..) if !moves(c) => return Ok(Vec::new()),
-            Expression::Unary(op @ Unary::Abs, _) => return Err(op.name()),
+            Expression::Unary(op @ (Unary::Abs | Unary::Round), _) => return Err(op.name()),
             Expression::Binary(op @ (Binary::Min | Binary::Max), ..) => return Err(op.name()),
             Expression::Select(..)
             | Expression::Unary(Unary::Not, _)
@@ -417,7 +417,7 @@ mod tests {
                 Err(name) => refused.push(name),
             }
         }
-        assert_eq!(refused, ["abs", "if", "min", "max", "if", "if", "if", "if", "if"]);
+        assert_eq!(refused, ["abs", "round", "if", "min", "max", "if", "if", "if", "if", "if"]);
         check("if", |g, a, y| {
             let (fixed, one) = (g.parameter(0), g.one());
             let condition = g.binary(Binary::Less, fixed, one);

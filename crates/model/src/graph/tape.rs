@@ -253,6 +253,7 @@ impl Builder {
                 self.two(Two::Xor, a, sign)
             }
             Unary::Abs => self.size(a),
+            Unary::Round => self.rounded(a),
             Unary::Sqrt => self.one(One::Sqrt, a),
             Unary::Not => unreachable!("a condition, handled above"),
             Unary::Sin => Elementary::Sin.expand(self, [a, a]),
@@ -284,6 +285,20 @@ impl Builder {
             Instruction::One(One::Spread(_), a) => self.is_size(a, rest),
             _ => false,
         }
+    }
+
+    /// The nearest integer: where doubles are the integers, a sum is rounded to one.
+    fn rounded(&mut self, a: Register) -> Register {
+        const INTEGERS: f64 = (1u64 << 52) as f64;
+        let size = self.size(a);
+        let integers = self.bits(INTEGERS.to_bits());
+        let moved = self.two(Two::Add, size, integers);
+        let nearest = self.two(Two::Sub, moved, integers);
+        let sign = self.bits(SIGN);
+        let sign = self.two(Two::And, a, sign);
+        let nearest = self.two(Two::Or, nearest, sign);
+        let is_fractional = self.two(Two::Less, size, integers);
+        self.three(Three::Select, is_fractional, nearest, a)
     }
 
     fn binary(&mut self, op: Binary, a: Lowered, b: Lowered) -> Lowered {

@@ -1,8 +1,9 @@
 //! A row program that runs: gather, compute, add.
 
+use super::near::{NearArrays, NearLoop};
 use super::segments::Segments;
 use super::{BLOCK, Piece, Places, RowProgram};
-use crate::functional::Source;
+use crate::functional::{Functional, Source};
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{
     Backend, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, sum_of_lanes,
@@ -56,6 +57,8 @@ enum Code {
     Added(Box<dyn RowLoop>, usize),
     /// Over the segments of a sum over pairs.
     Segments(Box<dyn SegmentLoop>, Segments),
+    /// Over the pairs that are near each other.
+    Near(NearLoop),
 }
 
 impl RowKernel {
@@ -84,6 +87,7 @@ impl RowKernel {
         let bound = runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => kernel.bind(parameters),
             Code::Segments(rows, _) => rows.bind(parameters),
+            Code::Near(near) => near.bind(parameters),
             Code::Rows(rows) | Code::Added(rows, _) => rows.bind(parameters),
         });
         let bound = bound.collect();
@@ -126,6 +130,7 @@ impl RowKernel {
             }
             Code::Rows(rows) => rows.work_len(),
             Code::Added(rows, together) => self.piece(run).outputs.len() * together + rows.work_len(),
+            Code::Near(near) => self.piece(run).near.as_ref().map_or(0, |rows| near.work_len(rows)),
             Code::Segments(rows, segments) => {
                 segments.still.len() + self.piece(run).outputs.len() + segments.order.len() + rows.work_len()
             }
@@ -186,6 +191,13 @@ impl RowKernel {
                         let from = first.min(piece.rows - together);
                         rows.run(from, bound, self.table(piece), RowArrays::Apart(x, results), work);
                         piece.add_results((results, from), *together, first, out);
+                    }
+                }
+                Code::Near(near) => {
+                    let (x, out) = arrays.at(*at);
+                    if let Some(rows) = &piece.near {
+                        let arrays = NearArrays { t, x, parameters: &self.parameters };
+                        near.run(piece, rows, bound, &arrays, out, work);
                     }
                 }
                 Code::Segments(rows, segments) => {
@@ -347,6 +359,10 @@ impl Compiler<'_> {
     fn apart(&self, (part, which): (usize, usize), tape: &Tape) -> Run {
         let program = &self.programs[part];
         let piece = &program.pieces[which];
+        if let Some(near) = &piece.near {
+            let code = Code::Near(NearLoop::new(piece, near, self.parameters, self.backend));
+            return Run { part, piece: which, code };
+        }
         // Columns have room for the last vector.
         let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
         let lanes = suitable_lanes(piece, self.lanes);
@@ -491,6 +507,21 @@ impl RowProgram {
     /// The outputs at (t, x), interpreted: for looking at a model.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
         self.evaluate_by(&Interpreter, t, x, parameters)
+    }
+
+    /// The outputs of a functional of the model, found without looking at every pair where it sums over those that are near.
+    pub fn functional(
+        functional: &Functional,
+        backend: &dyn Backend,
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+    ) -> Vec<f64> {
+        if functional.terms.iter().all(|term| term.pairs.is_none()) {
+            return functional.evaluate_by(backend, t, x, parameters);
+        }
+        let values = RowProgram::values(functional, &|output| Some(output as u32));
+        RowProgram::new(x.len(), functional.outputs, values).evaluate_by(backend, t, x, parameters)
     }
 
     /// The same with another backend, which gives the same bits.

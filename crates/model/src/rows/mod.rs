@@ -14,12 +14,13 @@
 mod kernel;
 mod layout;
 mod line;
+mod near;
 mod segments;
 
 pub use kernel::RowKernel;
 pub use layout::{Family, Layout};
 
-use crate::functional::{Functional, Source, Term};
+use crate::functional::{Functional, Pairs, Side, Source, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::fuse::fuse;
 use crate::graph::interpret::SEGMENT_LANES;
@@ -27,6 +28,7 @@ use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
+use near::NearRows;
 use rustc_hash::FxHashMap;
 use segments::cut;
 use std::sync::Arc;
@@ -73,6 +75,8 @@ pub struct Piece {
     listed: Vec<u32>,
     /// The same where all rows stand evenly.
     line: Option<Line>,
+    /// What stands in the place of blocks in a sum over pairs that are near each other.
+    near: Option<NearRows>,
 }
 
 /// A vector-valued function of (t, x, parameters) as sums over rows.
@@ -117,7 +121,8 @@ impl RowProgram {
                 let outputs = kept.iter().map(|&c| roots[c]).collect();
                 let first = |row: usize| term.first_output[rows[row] as usize] as usize;
                 let at = |row: usize, k: usize| target(first(row) + kept[k]).unwrap_or(0);
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
+                let near = term.near(kept.iter().map(|_| term.output_side()));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
             }
         }
         pieces
@@ -144,7 +149,8 @@ impl RowProgram {
                     let output = target(term.first_output[row] as usize + component).unwrap_or(0);
                     position(output, term.row(row)[slot as usize])
                 };
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
+                let near = term.near(entries.iter().map(|&(_, slot, _)| term.side(slot)));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
             }
         }
         pieces
@@ -167,7 +173,8 @@ impl RowProgram {
                     let entry = term.row(rows[row] as usize)[gradient[k].0 as usize];
                     if coordinates[k] { entry + n } else { entry - n }
                 };
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
+                let near = term.near(gradient.iter().map(|&(slot, _)| term.side(slot)));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
             }
         }
         pieces
@@ -196,7 +203,8 @@ impl RowProgram {
                 }
                 let outputs = kept.iter().map(|&(_, node)| node).collect();
                 let at = |row: usize, k: usize| target(term.row(rows[row] as usize)[kept[k].0 as usize]);
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at));
+                let near = term.near(kept.iter().map(|&(slot, _)| term.side(slot)));
+                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
             }
         }
         pieces
@@ -255,6 +263,16 @@ impl Term {
         first..first + self.roots.len()
     }
 
+    /// Whose the entries of a slot are, of a sum over pairs.
+    pub(crate) fn side(&self, slot: u32) -> Side {
+        self.pairs.as_ref().map_or(Side::Both, |pairs| pairs.sides[slot as usize])
+    }
+
+    /// Its pairs, and whose outputs are.
+    fn near(&self, outputs: impl Iterator<Item = Side>) -> Option<Near> {
+        self.pairs.as_ref().map(|pairs| Near { pairs: Pairs::clone(pairs), outputs: outputs.collect() })
+    }
+
     /// The template with the gradients of its components with respect to the slots that read the state.
     pub(crate) fn gradients(&self) -> (Graph, Vec<Gradient>) {
         let mut graph = self.graph.clone();
@@ -308,6 +326,12 @@ fn even_length(entries: &[u32]) -> usize {
     let step = first_step(entries);
     let uneven = entries.windows(2).position(|pair| i64::from(pair[1]) - i64::from(pair[0]) != step);
     uneven.map_or(entries.len(), |k| k + 1)
+}
+
+/// Pairs that are near each other, with formulas in some graph, and whose the outputs of a piece are.
+pub(crate) struct Near {
+    pub pairs: Pairs,
+    pub outputs: Vec<Side>,
 }
 
 /// Rows of a template: what each of them reads.
@@ -372,12 +396,13 @@ impl Rows for TermRows<'_> {
 
 impl Piece {
     /// `outputs` of a graph over the slots of these rows, output k of a row being added at `target(row, k)`; nothing if
-    /// all outputs are 0.
+    /// all outputs are 0. Of a sum over pairs that are near each other, the rows are all members.
     pub(crate) fn new(
         rows: &dyn Rows,
         graph: &Graph,
         outputs: Vec<Node>,
         target: &dyn Fn(usize, usize) -> u32,
+        near: Option<Near>,
     ) -> Option<Piece> {
         let (count, sources) = (rows.count(), rows.slots());
         if count == 0 {
@@ -387,7 +412,9 @@ impl Piece {
         // computed once for a run.
         let same = |slot: usize| sources[slot] != Source::State && rows.is_same(slot);
         let mut folded = Graph::new();
-        let outputs = folded.instantiate(graph, &outputs, |g, input| match input {
+        let width = outputs.len();
+        let roots = outputs.into_iter().chain(near.iter().flat_map(|near| near.pairs.nodes())).collect::<Vec<_>>();
+        let mut outputs = folded.instantiate(graph, &roots, |g, input| match input {
             Input::Slot(k) if same(k as usize) => match sources[k as usize] {
                 Source::Number => g.constant(rows.number(k as usize)),
                 _ => {
@@ -398,13 +425,14 @@ impl Piece {
             },
             other => g.input(other),
         });
-        let kept: Vec<usize> = (0..outputs.len()).filter(|&k| !folded.is_zero(outputs[k])).collect();
+        let of_pairs = outputs.split_off(width);
+        let kept: Vec<usize> = (0..width).filter(|&k| !folded.is_zero(outputs[k])).collect();
         if kept.is_empty() {
             return None;
         }
-        let outputs: Vec<Node> = kept.iter().map(|&k| outputs[k]).collect();
+        let roots: Vec<Node> = kept.iter().map(|&k| outputs[k]).chain(of_pairs).collect();
         // Formulas that the chain rule has put together repeat themselves.
-        let (folded, outputs) = optimise(&folded, &outputs);
+        let (folded, mut outputs) = optimise(&folded, &roots);
         let mut slots: Vec<(u32, Source)> = folded
             .reachable(&outputs)
             .into_iter()
@@ -414,6 +442,7 @@ impl Piece {
             })
             .collect();
         slots.sort_unstable_by_key(|&(slot, _)| slot);
+        let of_pairs = outputs.split_off(kept.len());
         let mut numbers = Vec::new();
         if slots.iter().any(|(_, source)| *source == Source::Number) {
             numbers = rows.numbers();
@@ -430,8 +459,16 @@ impl Piece {
             places: Vec::new(),
             listed: Vec::new(),
             line: None,
+            near: None,
         };
         let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
+        if let Some(near) = near {
+            debug_assert_eq!(count, near.pairs.which.members(), "rows of pairs are not divided");
+            let sides: Vec<Side> = kept.iter().map(|&k| near.outputs[k]).collect();
+            let pairs = near.pairs.with_nodes(&of_pairs);
+            piece.near = Some(NearRows::new(pairs, rows, &reads, &sides, &|row, k| target(row, kept[k])));
+            return Some(piece);
+        }
         // What each slot and output stands for, in some rows from a first one on.
         let entries_of = |k: usize, first: usize, entries: &mut [u32]| match k.checked_sub(reads.len()) {
             None => rows.entries(reads[k], first, entries),
@@ -464,6 +501,9 @@ impl Piece {
 
     /// Where all rows add to.
     fn each_written(&self, to: &mut impl FnMut(u32)) {
+        if let Some(near) = &self.near {
+            return near.each_written(to);
+        }
         let width = self.slots.len() + self.outputs.len();
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
             for places in &places[self.slots.len()..] {
@@ -483,6 +523,9 @@ impl Piece {
 
     /// The same over a state in columns.
     fn in_columns(&self, layout: &Layout) -> Piece {
+        if let Some(near) = &self.near {
+            return Piece { near: Some(near.in_columns(&self.slots, layout)), ..self.clone() };
+        }
         let mut piece = Piece { places: Vec::new(), listed: Vec::new(), ..self.clone() };
         let width = self.slots.len() + self.outputs.len();
         let mut entries = [0; BLOCK];
@@ -528,8 +571,13 @@ impl Piece {
 
     /// The formulas as code whose states are the slots.
     pub fn tape(&self, parameters: usize) -> Tape {
+        self.tape_of(&self.outputs, parameters)
+    }
+
+    /// Such code of some formulas.
+    fn tape_of(&self, outputs: &[Node], parameters: usize) -> Tape {
         let mut g = Graph::new();
-        let outputs = g.instantiate(&self.graph, &self.outputs, |g, input| match input {
+        let outputs = g.instantiate(&self.graph, outputs, |g, input| match input {
             Input::Slot(k) => g.state(self.slots.partition_point(|&(slot, _)| slot < k)),
             other => g.input(other),
         });

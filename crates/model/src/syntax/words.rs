@@ -19,11 +19,11 @@ pub const STATEMENT_WORDS: [&str; 13] = [
 
 /// The functions the language brings along.
 #[rustfmt::skip]
-pub const FUNCTIONS: [&str; 33] = [
+pub const FUNCTIONS: [&str; 35] = [
     "dot", "cross", "norm", "outer", "hat", "transpose", "trace", "det", "inverse", "identity", "diag", "matrix",
     "sum", "if",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
-    "exp", "log", "sqrt", "abs", "min", "max", "pow",
+    "exp", "log", "sqrt", "abs", "round", "min", "max", "pow", "nearest",
     "normal", "uniform",
 ];
 

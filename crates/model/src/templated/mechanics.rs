@@ -374,7 +374,7 @@ fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> F
         let moving: Vec<u32> =
             (0..term.slots.len() as u32).filter(|&k| term.slots[k as usize] == Source::State).collect();
         let velocity = |row: usize, k: usize| behind as u32 + term.row(row)[moving[k] as usize];
-        extended(term, moving.len(), velocity, |g, v| {
+        let mut extended = extended(term, moving.len(), velocity, |g, v| {
             let mut roots = term.roots.clone();
             for _ in 0..order {
                 for root in &mut roots {
@@ -389,7 +389,11 @@ fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> F
                 }
             }
             roots
-        })
+        });
+        if let Some(pairs) = &mut extended.pairs {
+            pairs.sides.extend(moving.iter().map(|&slot| term.side(slot)));
+        }
+        extended
     };
     Functional { outputs: functional.outputs, terms: functional.terms.iter().map(term).collect() }
 }

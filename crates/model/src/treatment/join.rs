@@ -84,7 +84,7 @@ impl<'a> Join<'a> {
                 });
                 let roots = make(&mut graph, &instances, last);
                 let (table, numbers) = table(&parts, group, parameter);
-                Term { graph, roots, slots, table, first_output: group.first_output.clone(), numbers }
+                Term { graph, roots, slots, table, first_output: group.first_output.clone(), numbers, pairs: None }
             })
             .collect()
     }

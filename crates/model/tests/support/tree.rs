@@ -122,6 +122,7 @@ pub fn apply<D: DualNum<Primitive = f64>>(op: Unary, a: D) -> D {
                 a
             }
         }
+        Unary::Round => D::from(a.re().round_ties_even()),
         Unary::Not => truth(a.re() == 0.0),
     }
 }

@@ -5,7 +5,7 @@ use super::slots::Slot;
 use super::summands::{Piece, Wrapper};
 use super::template::{Lowering, Template};
 use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
-use crate::elaborate::expression::Draw;
+use crate::elaborate::expression::{Draw, Ex};
 use crate::functional::Term;
 use crate::graph::Node;
 use crate::syntax::diagnostic::Diagnostic;
@@ -23,10 +23,19 @@ struct Choice {
 }
 
 /// Rows that share a template.
-struct Class {
-    guards: Vec<Guard>,
-    slots: Vec<(Slot, Span)>,
-    term: Term,
+pub(super) struct Class {
+    pub(super) guards: Vec<Guard>,
+    pub(super) slots: Vec<(Slot, Span)>,
+    pub(super) term: Term,
+}
+
+/// The template of a row.
+pub(super) struct Made {
+    pub(super) class: Class,
+    /// What led to it.
+    pub(super) decisions: Vec<(Node, f64)>,
+    /// Components of other formulas in its graph.
+    pub(super) others: Vec<Vec<Node>>,
 }
 
 pub(super) struct Builder<'a> {
@@ -61,6 +70,11 @@ impl<'a> Builder<'a> {
         self.context
     }
 
+    /// The summand.
+    pub(super) fn piece(&self) -> &'a Piece {
+        self.piece
+    }
+
     /// Place of the summand in the file.
     pub(super) fn span(&self) -> Span {
         self.piece.body.span
@@ -82,7 +96,7 @@ impl<'a> Builder<'a> {
             )
             .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
         }
-        let class = self.class(names, row)?;
+        let (first, class) = (self.first_output(member), self.class(names, row)?);
         let class = &mut self.classes[class];
         self.entries += class.slots.len();
         if self.entries > MOST_NUMBERS {
@@ -95,7 +109,7 @@ impl<'a> Builder<'a> {
             let entry = slot.entry(self.context, names, row, *span, &mut class.term, self.draws)?;
             class.term.table.push(entry);
         }
-        class.term.first_output.push((member * self.components + self.piece.offset) as u32);
+        class.term.first_output.push(first);
         Ok(())
     }
 
@@ -142,6 +156,17 @@ impl<'a> Builder<'a> {
 
     /// The template of a row and the decisions that led to it.
     fn template(&self, names: &mut RowIndices, row: &[f64]) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
+        let Made { class, decisions, .. } = self.template_with(names, row, &[])?;
+        Ok((class, decisions))
+    }
+
+    /// The same with the components of `others`, formulas in its graph.
+    pub(super) fn template_with(
+        &self,
+        names: &mut RowIndices,
+        row: &[f64],
+        others: &[&Ex],
+    ) -> Result<Made, Diagnostic> {
         let mut lowering = Lowering::new(names, row);
         let mut roots = lowering.lower(&self.piece.body)?;
         for wrapper in self.piece.wrappers.iter().rev() {
@@ -157,6 +182,7 @@ impl<'a> Builder<'a> {
                 }
             };
         }
+        let others = others.iter().map(|e| lowering.lower(e)).collect::<Result<_, _>>()?;
         let Template { graph, slots, guards, decisions } = lowering.into_template();
         let term = Term {
             graph,
@@ -165,7 +191,13 @@ impl<'a> Builder<'a> {
             table: Vec::new(),
             first_output: Vec::new(),
             numbers: Vec::new(),
+            pairs: None,
         };
-        Ok((Class { guards, slots, term }, decisions))
+        Ok(Made { class: Class { guards, slots, term }, decisions, others })
+    }
+
+    /// The output that the first component of a member goes to.
+    pub(super) fn first_output(&self, member: usize) -> u32 {
+        (member * self.components + self.piece.offset) as u32
     }
 }

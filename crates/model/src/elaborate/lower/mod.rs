@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod classes;
+mod near;
 mod row_indices;
 mod rows;
 mod slots;
@@ -15,11 +16,12 @@ mod template;
 
 use crate::elaborate::expression::{Draw, Ex, Ranges};
 use crate::elaborate::model::{Family, Quantity, Table};
-use crate::functional::Functional;
+use crate::functional::{Functional, Term};
 use crate::graph::{Graph, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use classes::Builder;
+use near::near;
 use rows::RowLoop;
 use summands::summands;
 
@@ -27,6 +29,8 @@ use summands::summands;
 pub const MOST_ROWS: usize = 20_000_000;
 /// Largest size or index: beyond, doubles no longer count in ones.
 pub const LARGEST_INDEX: f64 = 9.0e15;
+/// Pairs up to which all of a sum over those that are near each other are rows, each computed with its condition.
+const MOST_PAIRS_IN_ROWS: usize = 60_000;
 /// Nodes of one template, at most (a sum inside a nonlinear function is unrolled in its template).
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
 /// Nodes of all the templates of one formula, at most.
@@ -58,6 +62,19 @@ pub struct Lowered {
     pub count: usize,
     /// For a formula without sums and with one template: the roots of that template.
     pub symmetric_hint: Option<(Graph, Vec<Node>)>,
+    /// Sums over pairs that are near each other, whether or not lists are made for them, with their places.
+    pub cutoffs: Vec<(Term, Span)>,
+}
+
+/// What a formula is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It moves the state, or is recorded: what it sums over pairs that are near each other may be found in lists.
+    Motion,
+    /// An integral, whose derivatives are matrices: a family of such sums is none that lists are for.
+    Integral,
+    /// Anything else.
+    Other,
 }
 
 /// Lowers `body`, one value for each member of `family`. Its draws are added to `draws`: they are inputs of the
@@ -65,17 +82,36 @@ pub struct Lowered {
 ///
 /// # Errors
 /// Findings that need index values: an index out of range, a size that is not whole, too many rows.
-pub fn lower(context: &Context, family: &Ranges, body: &Ex, draws: &mut Vec<Draw>) -> Result<Lowered, Diagnostic> {
+pub fn lower(
+    context: &Context,
+    purpose: Purpose,
+    family: &Ranges,
+    body: &Ex,
+    draws: &mut Vec<Draw>,
+) -> Result<Lowered, Diagnostic> {
     let pieces = summands(body)?;
     let components = body.shape.len();
     let mut functional = Functional::default();
-    let mut members = Vec::new();
-    let mut count = 0;
+    let (mut members, mut count, mut cutoffs) = (Vec::new(), 0, Vec::new());
     for (number, piece) in pieces.iter().enumerate() {
         let mut builder = Builder::new(context, piece, components, draws);
+        let listed = match purpose {
+            Purpose::Motion => true,
+            Purpose::Integral => family.ranges.is_empty(),
+            Purpose::Other => false,
+        };
+        let mut near = listed.then(|| near(&builder, context, family)).flatten();
+        if let Some(term) = near.take_if(|term| term.evaluated_rows() <= MOST_PAIRS_IN_ROWS) {
+            cutoffs.push((term, piece.body.span));
+        }
+        cutoffs.extend(near.clone().map(|term| (term, piece.body.span)));
+        let loops: Vec<&Ranges> = match near {
+            Some(_) => vec![family],
+            None => std::iter::once(family).chain(&piece.ranges).collect(),
+        };
         let mut rows = RowLoop::new(family.ranges.len());
-        let loops: Vec<&Ranges> = std::iter::once(family).chain(&piece.ranges).collect();
-        rows.run(&mut builder, &loops)?;
+        rows.run(&mut builder, &loops, near.is_none())?;
+        functional.terms.extend(near);
         functional.terms.extend(builder.into_terms());
         if number == 0 {
             members = rows.members;
@@ -90,7 +126,7 @@ pub fn lower(context: &Context, family: &Ranges, body: &Ex, draws: &mut Vec<Draw
         [only] if pieces.len() == 1 && pieces[0].ranges.is_empty() => Some((only.graph.clone(), only.roots.clone())),
         _ => None,
     };
-    Ok(Lowered { functional, members, count, symmetric_hint })
+    Ok(Lowered { functional, members, count, symmetric_hint, cutoffs })
 }
 
 /// A state, parameter or formula of more numbers than the limit.

@@ -51,6 +51,14 @@ pub(super) struct Guard {
     span: Span,
 }
 
+impl Guard {
+    /// What it depends on.
+    pub(super) fn nodes(&self) -> Vec<Node> {
+        let between = self.between.map_or(Vec::new(), |(low, high)| vec![low, high]);
+        [&[self.when, self.value], &between[..]].concat()
+    }
+}
+
 impl<'a> RowIndices<'a> {
     pub(super) fn new(context: &'a Context<'a>, flat: &[&Range]) -> Self {
         RowIndices {

@@ -18,16 +18,18 @@ pub(super) struct RowLoop {
     pub(super) members: Vec<i32>,
     /// Index values gone through at every level: rows that a filter leaves out cost time as well.
     visited: usize,
+    are_rows: bool,
 }
 
 impl RowLoop {
     /// Before the first row.
     pub(super) fn new(family_depth: usize) -> RowLoop {
-        RowLoop { family_depth, member: 0, members: Vec::new(), visited: 0 }
+        RowLoop { family_depth, member: 0, members: Vec::new(), visited: 0, are_rows: true }
     }
 
-    /// Adds every row of `loops` to `builder`.
-    pub(super) fn run(&mut self, builder: &mut Builder, loops: &[&Ranges]) -> Result<(), Diagnostic> {
+    /// Runs through `loops`, and adds every row to `builder` if these are rows.
+    pub(super) fn run(&mut self, builder: &mut Builder, loops: &[&Ranges], are_rows: bool) -> Result<(), Diagnostic> {
+        self.are_rows = are_rows;
         let flat: Vec<&Range> = loops.iter().flat_map(|l| &l.ranges).collect();
         // A filter is decided once the ranges of its own sum are set.
         let mut filters: Vec<Vec<&Ex>> = vec![Vec::new(); flat.len() + 1];
@@ -69,7 +71,9 @@ impl RowLoop {
             self.members.extend(row.iter().map(|&i| i as i32));
         }
         if depth == flat.len() {
-            builder.row(names, row, self.member - 1)?;
+            if self.are_rows {
+                builder.row(names, row, self.member - 1)?;
+            }
         } else {
             let range = flat[depth];
             let low = names.whole(&range.low, row, "the first value of a range")?;

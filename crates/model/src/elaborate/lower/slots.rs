@@ -34,6 +34,17 @@ impl Slot {
         }
     }
 
+    /// What decides where it reads, as functions of the row.
+    pub(super) fn nodes(&self) -> Vec<Node> {
+        match self {
+            Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } | Slot::Multiplier { indices, .. } => {
+                indices.clone()
+            }
+            Slot::Number(node) | Slot::Table { row: node, .. } => vec![*node],
+            Slot::Trajectory | Slot::Draw { .. } => Vec::new(),
+        }
+    }
+
     /// The entry of the row table for this slot, which stands at `span`.
     pub(super) fn entry(
         &self,

@@ -6,6 +6,7 @@ use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::shape::Shape;
+use crate::graph::op::Binary;
 use crate::syntax::ast::{self, ExprKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
@@ -41,8 +42,28 @@ impl Elaborator<'_> {
         Some(checked)
     }
 
-    /// Ranges; their indices are left in the scope.
+    /// Ranges with a condition on their indices; these are left in the scope.
     pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<Ranges> {
+        let (checked, other) = self.conditional_ranges(ranges, scope)?;
+        let Some(other) = other else { return Some(checked) };
+        self.report(
+            Diagnostic::error(
+                "the condition of a family may use indices, sizes and numbers only",
+                other.span,
+                "this is not known before the run",
+            )
+            .help("in the formula of a member, if(condition, a, b) may depend on anything"),
+        );
+        None
+    }
+
+    /// Ranges with what of their condition is on indices, and what depends on anything else.
+    pub(super) fn conditional_ranges(
+        &mut self,
+        ranges: &ast::Ranges,
+        scope: &mut Scope,
+    ) -> Option<(Ranges, Option<Ex>)> {
+        let mut other = None;
         let mut checked = Ranges::default();
         let mut good = true;
         for range in &ranges.ranges {
@@ -69,22 +90,11 @@ impl Elaborator<'_> {
         }
         if let Some(filter) = &ranges.filter {
             match self.condition(filter, scope, "'if'") {
-                Some(f) if f.is_index() => checked.filter = Some(f),
-                Some(_) => {
-                    self.report(
-                        Diagnostic::error(
-                            "the condition of a range may use indices, sizes and numbers only",
-                            filter.span,
-                            "this is not known before the run",
-                        )
-                        .help("inside the sum, if(condition, a, 0) may depend on anything"),
-                    );
-                    good = false;
-                }
+                Some(condition) => [checked.filter, other] = divided(&condition),
                 None => good = false,
             }
         }
-        good.then_some(checked)
+        good.then_some((checked, other))
     }
 
     /// The indices of a family's member, and the indices left for its components.
@@ -290,6 +300,23 @@ impl Elaborator<'_> {
                 format!("the shape is {shape}"),
             )),
         }
+    }
+}
+
+/// What of a condition is on indices, and the rest.
+fn divided(condition: &Ex) -> [Option<Ex>; 2] {
+    match &condition.kind {
+        _ if condition.is_index() => [Some(condition.clone()), None],
+        Kind::Binary(Binary::And, a, b) => {
+            let ([a, x], [b, y]) = (divided(a), divided(b));
+            [(a, b), (x, y)].map(|parts| match parts {
+                (Some(a), Some(b)) => {
+                    Some(Expression::new(Kind::Binary(Binary::And, a, b), Shape::Condition, condition.span))
+                }
+                (a, b) => a.or(b),
+            })
+        }
+        _ => [None, Some(condition.clone())],
     }
 }
 

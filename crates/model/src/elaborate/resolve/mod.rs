@@ -118,10 +118,14 @@ impl Elaborator<'_> {
             }
             ExprKind::Sum(ranges, body) => {
                 let depth = scope.locals.len();
-                let ranges = self.ranges(ranges, scope);
+                let ranges = self.conditional_ranges(ranges, scope);
                 let body = self.value(body, scope);
                 scope.locals.truncate(depth);
-                let (ranges, body) = (ranges?, body?);
+                let ((ranges, condition), mut body) = (ranges?, body?);
+                if let Some(condition) = condition {
+                    let absent = Expression::zero(body.shape, span);
+                    body = Expression::new(Kind::Select(condition, body.clone(), absent), body.shape, span);
+                }
                 let shape = body.shape;
                 Some(Expression::new(Kind::Sum(ranges, body), shape, span))
             }

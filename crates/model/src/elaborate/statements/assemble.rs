@@ -1,14 +1,14 @@
 //! Checked formulas to the model: places in the state, parameter and initial values, lowered formulas.
 
-use super::Formulas;
+use super::{Formulas, cutoff};
 use crate::elaborate::expression::{self, Draw, Ex, Ranges};
-use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS};
+use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS, Purpose};
 use crate::elaborate::model::{self, Component, Dynamics, Family, Model, Parameter, Quantity, Role, Table, Variable};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::start::{Start, Target};
 use crate::elaborate::velocity::{self, Velocity};
 use crate::elaborate::{Checked, Elaborator, VariableRole};
-use crate::functional::Functional;
+use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 
@@ -31,23 +31,28 @@ struct Places {
 struct Lowering<'a> {
     context: Context<'a>,
     findings: Vec<Diagnostic>,
+    /// Sums over pairs that are near each other.
+    cutoffs: Vec<(Term, Span)>,
 }
 
 impl Lowering<'_> {
     /// Lowers a formula. Its draws are added to `draws`.
-    fn lower(&mut self, ranges: &Ranges, e: &Ex, draws: &mut Vec<Draw>) -> Option<Lowered> {
-        lower::lower(&self.context, ranges, e, draws).map_err(|finding| self.findings.push(finding)).ok()
+    fn lower(&mut self, purpose: Purpose, ranges: &Ranges, e: &Ex, draws: &mut Vec<Draw>) -> Option<Lowered> {
+        let lowered = lower::lower(&self.context, purpose, ranges, e, draws);
+        let mut lowered = lowered.map_err(|finding| self.findings.push(finding)).ok()?;
+        self.cutoffs.append(&mut lowered.cutoffs);
+        Some(lowered)
     }
 
     /// Lowers a formula that draws nothing: only starts do.
-    fn lower_fixed(&mut self, ranges: &Ranges, e: &Ex) -> Option<Lowered> {
-        self.lower(ranges, e, &mut Vec::new())
+    fn lower_fixed(&mut self, purpose: Purpose, ranges: &Ranges, e: &Ex) -> Option<Lowered> {
+        self.lower(purpose, ranges, e, &mut Vec::new())
     }
 
     /// Lowers every formula of `list`; `None` if one cannot be lowered.
-    fn quantities<'c>(&mut self, list: impl Iterator<Item = &'c Checked>) -> Option<Vec<Quantity>> {
+    fn quantities<'c>(&mut self, purpose: Purpose, list: impl Iterator<Item = &'c Checked>) -> Option<Vec<Quantity>> {
         let lowered: Vec<Option<Quantity>> = list
-            .map(|c| self.lower_fixed(&c.ranges, &c.value).map(|lowered| quantity(c, lowered, &self.context)))
+            .map(|c| self.lower_fixed(purpose, &c.ranges, &c.value).map(|lowered| quantity(c, lowered, &self.context)))
             .collect();
         lowered.into_iter().collect()
     }
@@ -70,7 +75,7 @@ struct FirstStart<'a> {
 impl FirstStart<'_> {
     /// Lowers the formula of a start and draws its random numbers.
     fn lower(&mut self, lowering: &mut Lowering, ranges: &Ranges, e: &Ex) -> Option<Lowered> {
-        let lowered = lowering.lower(ranges, e, &mut self.start.draws)?;
+        let lowered = lowering.lower(Purpose::Other, ranges, e, &mut self.start.draws)?;
         let new = &self.start.draws[self.inputs.len() - 1..];
         self.inputs.extend(new.iter().map(|&which| (self.draw)(which)));
         Some(lowered)
@@ -89,7 +94,8 @@ impl Elaborator<'_> {
     pub(super) fn assemble(&mut self, formulas: &Formulas, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
         let places = self.places()?;
         let tables: Vec<Table> = self.tables.iter().map(|t| t.table.clone()).collect();
-        let mut lowering = Lowering { context: self.context(&places, &tables), findings: Vec::new() };
+        let mut lowering =
+            Lowering { context: self.context(&places, &tables), findings: Vec::new(), cutoffs: Vec::new() };
         let mut first = FirstStart {
             start: Start::default(),
             inputs: vec![0.0],
@@ -101,17 +107,21 @@ impl Elaborator<'_> {
         self.parameter_values(&places, &mut lowering, &mut first);
         initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
-        let fixed = |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(&Ranges::default(), e);
+        let fixed = |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(Purpose::Motion, &Ranges::default(), e);
         let stiff = formulas.stiff.as_ref().and_then(|e| fixed(&mut lowering, e)).map(|l| l.functional);
-        let constraints = lowering.quantities(formulas.constraints.iter());
-        let integrals = lowering.quantities(formulas.integrals.iter());
+        let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
+        let integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
         // Observables may use the multipliers of the constraints, whose members are known now.
         let multipliers = model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
-        let mut lowering =
-            Lowering { context: Context { multipliers, ..lowering.context }, findings: lowering.findings };
+        let moving = lowering.cutoffs.len();
+        let mut lowering = Lowering { context: Context { multipliers, ..lowering.context }, ..lowering };
         let known = |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
-        let observables = lowering.quantities(formulas.observables.iter().filter(known));
-        let findings = lowering.findings;
+        let observables = lowering.quantities(Purpose::Motion, formulas.observables.iter().filter(known));
+        let Lowering { mut findings, cutoffs, .. } = lowering;
+        for (number, (term, span)) in cutoffs.iter().enumerate() {
+            // What is only recorded moves nothing.
+            findings.extend(cutoff::finding(term, *span, number < moving, &first.state, &first.values));
+        }
         self.diagnostics.append(&mut first.findings);
         self.diagnostics.extend(findings);
         let mut model = Model {
@@ -280,12 +290,12 @@ fn initial_values(
 /// The Hamiltonian, or the derivatives of all states as one functional.
 fn dynamics(places: &Places, formulas: &Formulas, lowering: &mut Lowering) -> Option<Dynamics> {
     if let Some(h) = &formulas.hamiltonian {
-        let lowered = lowering.lower_fixed(&Ranges::default(), h)?;
+        let lowered = lowering.lower_fixed(Purpose::Motion, &Ranges::default(), h)?;
         return Some(Dynamics::Hamiltonian(lowered.functional, h.span));
     }
     let mut whole = Functional { outputs: places.dimension, terms: Vec::new() };
     for (v, ranges, e) in &formulas.derivatives {
-        let Some(lowered) = lowering.lower_fixed(ranges, e) else { continue };
+        let Some(lowered) = lowering.lower_fixed(Purpose::Motion, ranges, e) else { continue };
         for mut term in lowered.functional.terms {
             term.first_output.iter_mut().for_each(|o| *o += places.place[*v].1 as u32);
             whole.terms.push(term);

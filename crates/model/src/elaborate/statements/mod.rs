@@ -1,6 +1,7 @@
 //! Statements in their order of need: declarations, then values, then formulas.
 
 mod assemble;
+mod cutoff;
 mod declare;
 mod families;
 mod formulas;

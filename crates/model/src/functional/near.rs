@@ -1,0 +1,355 @@
+//! Sums over pairs that are near each other: which pairs there are, and lists of those that may be near.
+//!
+//! A term over pairs keeps a row for each *member*, not for each pair: row m has what belongs to the first body number m
+//! and to the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So a model of
+//! many bodies takes memory in proportion to them.
+//!
+//! The pairs that are near are found by cells, with a margin, and the list serves until some body has moved by half of the
+//! margin. Which pairs beyond the reach are in a list does not matter: they contribute zeros, and what is added up is
+//! added in the order of the members' numbers. So no bit depends on when a list was made, and none has to be stored.
+
+use crate::graph::aligned::Aligned;
+use crate::graph::interpret::{Interpreter, Kernel, Program};
+use crate::graph::tape::Tape;
+use crate::graph::{Graph, Node};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The margin, in parts of the reach. A wider one makes lists longer, a narrower one has them made more often.
+const MARGIN: f64 = 0.12;
+
+/// What an error of rounding in distances is small against, relative to them.
+const ROUNDED: f64 = 1e-9;
+
+/// Cells for every body at most, where bodies are far apart.
+const CELLS: usize = 4;
+
+/// To whom of a pair a number belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// To the first.
+    First,
+    /// To the second.
+    Second,
+    /// To neither: it is the same for all pairs.
+    Both,
+}
+
+/// The pairs of a term, with formulas in its graph.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// Whose the entries of each slot are.
+    pub sides: Vec<Side>,
+    /// Components of the position of the first of a pair, and of the second.
+    pub points: [Vec<Node>; 2],
+    /// Lengths of the periodic box along each of them; empty without one.
+    pub lengths: Vec<Node>,
+    /// The distance from which on there are no terms.
+    pub reach: Node,
+    /// Which pairs there are.
+    pub which: Arc<Which>,
+}
+
+impl Pairs {
+    /// All formulas: positions, lengths, reach.
+    pub fn nodes(&self) -> Vec<Node> {
+        let [first, second] = &self.points;
+        first.iter().chain(second).chain(&self.lengths).copied().chain([self.reach]).collect()
+    }
+
+    /// The same with these formulas, of another graph.
+    pub fn with_nodes(&self, nodes: &[Node]) -> Pairs {
+        let (first, rest) = nodes.split_at(self.dimensions());
+        let (second, rest) = rest.split_at(self.dimensions());
+        let (lengths, reach) = rest.split_at(self.lengths.len());
+        Pairs { points: [first.to_vec(), second.to_vec()], lengths: lengths.to_vec(), reach: reach[0], ..self.clone() }
+    }
+
+    /// Number of components of a position.
+    pub fn dimensions(&self) -> usize {
+        self.points[0].len()
+    }
+}
+
+/// Which pairs of members a sum goes over, near or not.
+pub struct Which {
+    /// For every first member the seconds that it meets: the first of them, and the one behind the last.
+    partners: Vec<[u32; 2]>,
+    /// Number of second members.
+    seconds: usize,
+    /// Values of the two indices at the members number 0.
+    first_indices: [f64; 2],
+    /// Leaves out pairs by their indices.
+    filter: Option<Filter>,
+    /// Lists that nobody uses now.
+    lists: Mutex<Vec<Neighbours>>,
+}
+
+struct Filter {
+    program: Program,
+    bound: Aligned,
+}
+
+impl fmt::Debug for Which {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Which").field("firsts", &self.partners.len()).field("seconds", &self.seconds).finish()
+    }
+}
+
+impl Which {
+    /// `filter` is a condition on the two indices, over them as states.
+    pub fn new(
+        partners: Vec<[u32; 2]>,
+        seconds: usize,
+        first_indices: [f64; 2],
+        filter: Option<(&Graph, Node)>,
+    ) -> Which {
+        let filter = filter.map(|(graph, node)| {
+            let program = Interpreter.program(&Tape::new(graph, &[node], 2, 0));
+            Filter { bound: program.bind(&[]), program }
+        });
+        Which { partners, seconds, first_indices, filter, lists: Mutex::default() }
+    }
+
+    /// Numbers of first and of second members.
+    pub fn counts(&self) -> [usize; 2] {
+        [self.partners.len(), self.seconds]
+    }
+
+    /// Number of rows that a term has for them.
+    pub fn members(&self) -> usize {
+        self.partners.len().max(self.seconds)
+    }
+
+    /// Number of pairs, with those that the filter leaves out.
+    pub fn pairs(&self) -> usize {
+        self.partners.iter().map(|[low, high]| (high - low) as usize).sum()
+    }
+
+    /// Calls `f` for every pair, near or not.
+    pub fn each(&self, f: &mut dyn FnMut(usize, usize)) {
+        let mut work = self.filter_work();
+        for (i, &[low, high]) in self.partners.iter().enumerate() {
+            for j in low as usize..high as usize {
+                if self.admits(i, j, &mut work) {
+                    f(i, j);
+                }
+            }
+        }
+    }
+
+    fn filter_work(&self) -> Vec<f64> {
+        vec![0.0; self.filter.as_ref().map_or(0, |filter| filter.program.work_len())]
+    }
+
+    fn admits(&self, i: usize, j: usize, work: &mut [f64]) -> bool {
+        let Some(Filter { program, bound }) = &self.filter else { return true };
+        let [first, second] = self.first_indices;
+        let mut admitted = [0.0];
+        program.run(bound, &[0.0], &[first + i as f64, second + j as f64], &mut admitted, work);
+        admitted[0] != 0.0
+    }
+
+    /// A list, maybe one that was made for other positions.
+    pub fn take(&self) -> Neighbours {
+        // What is kept is whole, also by a thread that panics later.
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Gives a list back.
+    pub fn give(&self, list: Neighbours) {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).push(list);
+    }
+}
+
+/// A list of pairs that may be near.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    /// Positions now, of firsts and seconds: component after component of each.
+    pub now: [Vec<f64>; 2],
+    /// Lengths of the box along each component, empty without one.
+    pub lengths: Vec<f64>,
+    /// The distance from which on there are no terms.
+    pub reach: f64,
+    /// What it was made for.
+    made: [Vec<f64>; 2],
+    made_lengths: Vec<f64>,
+    made_reach: f64,
+    /// Partners of first i are `partners[starts[i]..starts[i + 1]]`, increasing.
+    starts: Vec<usize>,
+    partners: Vec<u32>,
+    /// Seconds by cells: those of cell c are `seconds[cells[c]..cells[c + 1]]`, increasing.
+    cells: Vec<u32>,
+    seconds: Vec<u32>,
+}
+
+impl Neighbours {
+    /// Forgets where the members are.
+    pub fn clear(&mut self) {
+        self.now.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Puts the formulas of [`Pairs::nodes`], of members from `first` on side by side, those behind the last included.
+    pub fn put(&mut self, pairs: &Pairs, first: usize, values: &[f64], lanes: usize) {
+        let dimensions = pairs.dimensions();
+        let (points, rest) = values.split_at(2 * dimensions * lanes);
+        for ((now, count), points) in
+            self.now.iter_mut().zip(pairs.which.counts()).zip(points.chunks_exact(dimensions * lanes))
+        {
+            for lane in 0..lanes.min(count.saturating_sub(first)) {
+                now.extend(points[lane..].iter().step_by(lanes));
+            }
+        }
+        self.lengths.clear();
+        self.lengths.extend(rest[..pairs.lengths.len() * lanes].iter().step_by(lanes));
+        self.reach = rest[pairs.lengths.len() * lanes];
+    }
+
+    /// Makes the list again if it does not serve for the positions now.
+    pub fn update(&mut self, which: &Which, dimensions: usize) {
+        let margin = MARGIN * self.reach * (1.0 - ROUNDED);
+        let is_near = |now: &[f64], made: &[f64]| {
+            let square: f64 = now.iter().zip(made).map(|(a, b)| (a - b) * (a - b)).sum();
+            4.0 * square <= margin * margin
+        };
+        let serves = (0..2).all(|side| {
+            let (now, made) = (&self.now[side], &self.made[side]);
+            now.len() == made.len()
+                && now.chunks_exact(dimensions).zip(made.chunks_exact(dimensions)).all(|(a, b)| is_near(a, b))
+        });
+        if !(serves && self.made_reach == self.reach && self.made_lengths == self.lengths) {
+            self.make(which, dimensions);
+        }
+    }
+
+    /// The seconds that may be near a first, increasing.
+    pub fn of(&self, first: usize) -> &[u32] {
+        &self.partners[self.starts[first]..self.starts[first + 1]]
+    }
+
+    fn make(&mut self, which: &Which, dimensions: usize) {
+        for side in 0..2 {
+            self.made[side].clone_from(&self.now[side]);
+        }
+        self.made_lengths.clone_from(&self.lengths);
+        self.made_reach = self.reach;
+        let [firsts, seconds] = which.counts();
+        let far = self.reach * (1.0 + MARGIN);
+        let most = ((CELLS * seconds) as f64).powf(1.0 / dimensions as f64) as i64 + 1;
+        let mut axes = [Axis::default(); 3];
+        for (k, axis) in axes.iter_mut().enumerate().take(dimensions) {
+            let along = self.now[1][k..].iter().step_by(dimensions).copied();
+            *axis = Axis::new(along, self.lengths.get(k).copied(), far * (1.0 + ROUNDED), most);
+        }
+        let axes = &axes[..dimensions];
+        let place = |at: &[f64]| {
+            axes.iter().zip(at).fold(0, |place, (axis, &x)| place * axis.count + axis.cell(x).clamp(0, axis.count - 1))
+        };
+        let count: i64 = axes.iter().map(|axis| axis.count).product();
+        self.cells.clear();
+        self.cells.resize(count as usize + 2, 0);
+        for at in self.now[1].chunks_exact(dimensions) {
+            self.cells[place(at) as usize + 2] += 1;
+        }
+        (2..self.cells.len()).for_each(|cell| self.cells[cell] += self.cells[cell - 1]);
+        self.seconds.clear();
+        self.seconds.resize(seconds, 0);
+        for (j, at) in (0..).zip(self.now[1].chunks_exact(dimensions)) {
+            let next = &mut self.cells[place(at) as usize + 1];
+            self.seconds[*next as usize] = j;
+            *next += 1;
+        }
+        let mut work = which.filter_work();
+        self.starts.clear();
+        self.starts.push(0);
+        self.partners.clear();
+        for i in 0..firsts {
+            let at = &self.now[0][i * dimensions..][..dimensions];
+            let [low, high] = which.partners[i];
+            let begin = self.partners.len();
+            each_around(axes, at, &mut |cell| {
+                for &j in &self.seconds[self.cells[cell] as usize..self.cells[cell + 1] as usize] {
+                    if (low..high).contains(&j) {
+                        let other = &self.now[1][j as usize * dimensions..][..dimensions];
+                        if square(at, other, &self.lengths) < far * far && which.admits(i, j as usize, &mut work) {
+                            self.partners.push(j);
+                        }
+                    }
+                }
+            });
+            self.partners[begin..].sort_unstable();
+            self.starts.push(self.partners.len());
+        }
+    }
+}
+
+/// Square of the distance, or of that to the nearest image.
+fn square(a: &[f64], b: &[f64], lengths: &[f64]) -> f64 {
+    /// The sum with this is an integer.
+    const INTEGERS: f64 = 1.5 * (1u64 << 52) as f64;
+    let mut sum = 0.0;
+    for (k, (a, b)) in a.iter().zip(b).enumerate() {
+        let mut d = a - b;
+        if let Some(length) = lengths.get(k) {
+            d -= length * ((d / length + INTEGERS) - INTEGERS);
+        }
+        sum += d * d;
+    }
+    sum
+}
+
+/// Cells along a component.
+#[derive(Clone, Copy, Debug, Default)]
+struct Axis {
+    low: f64,
+    /// Cells for a unit of length.
+    scale: f64,
+    count: i64,
+    is_periodic: bool,
+}
+
+impl Axis {
+    /// Cells that are at least `width` wide, along numbers or around a box.
+    fn new(along: impl Iterator<Item = f64>, length: Option<f64>, width: f64, most: i64) -> Axis {
+        let (low, extent) = match length {
+            Some(length) => (0.0, length),
+            None => {
+                let (low, high) =
+                    along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+                (low, high - low)
+            }
+        };
+        let is_periodic = length.is_some();
+        let count = ((extent / width) as i64).clamp(1, most);
+        // Of fewer cells around a box some would be neighbours from both sides.
+        let count = if is_periodic && count < 3 { 1 } else { count };
+        Axis { low, scale: count as f64 / extent, count, is_periodic }
+    }
+
+    /// The cell of a place; outside of `0..count` where that is beyond the others.
+    fn cell(&self, x: f64) -> i64 {
+        if self.count == 1 {
+            return 0;
+        }
+        let cell = ((x - self.low) * self.scale).floor();
+        if self.is_periodic { (cell as i64).rem_euclid(self.count) } else { cell as i64 }
+    }
+}
+
+/// Calls `f` for the cells at a place and around it.
+fn each_around(axes: &[Axis], at: &[f64], f: &mut dyn FnMut(usize)) {
+    fn descend(axes: &[Axis], at: &[f64], place: i64, f: &mut dyn FnMut(usize)) {
+        let ([axis, axes @ ..], [x, at @ ..]) = (axes, at) else { return f(place as usize) };
+        if axis.count == 1 {
+            return descend(axes, at, place, f);
+        }
+        let cell = axis.cell(*x);
+        for near in cell.saturating_sub(1)..=cell.saturating_add(1) {
+            let near = if axis.is_periodic { near.rem_euclid(axis.count) } else { near };
+            if (0..axis.count).contains(&near) {
+                descend(axes, at, place * axis.count + near, f);
+            }
+        }
+    }
+    descend(axes, at, 0, f);
+}

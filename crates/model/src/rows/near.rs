@@ -1,0 +1,189 @@
+//! Pieces that are sums over pairs which are near each other.
+
+use super::{Layout, Piece, Rows};
+use crate::functional::{Pairs, Side, Source};
+use crate::graph::Node;
+use crate::graph::aligned::{Aligned, first_aligned};
+use crate::graph::interpret::{Backend, Interpreter, Kernel};
+
+/// Pairs that are computed side by side.
+const LANES: usize = 8;
+
+/// A cache line: where arrays start.
+const LINE: usize = 8;
+
+/// What the slots and the outputs of a piece stand for, member by member.
+#[derive(Clone, Debug)]
+pub(super) struct NearRows {
+    /// Which pairs there are, with formulas in the graph of the piece.
+    pub pairs: Pairs,
+    slots: Vec<Entries>,
+    outputs: Vec<Entries>,
+}
+
+#[derive(Clone, Debug)]
+struct Entries {
+    side: Side,
+    /// One for each member.
+    of: Vec<u32>,
+}
+
+impl NearRows {
+    /// Those of a piece whose slots read these of `rows`, and whose outputs are added at `target(member, k)`.
+    pub fn new(
+        pairs: Pairs,
+        rows: &dyn Rows,
+        slots: &[usize],
+        outputs: &[Side],
+        target: &dyn Fn(usize, usize) -> u32,
+    ) -> NearRows {
+        let entries = |&slot: &usize| {
+            let mut of = vec![0; rows.count()];
+            rows.entries(slot, 0, &mut of);
+            Entries { side: pairs.sides[slot], of }
+        };
+        let output =
+            |(k, &side): (usize, &Side)| Entries { side, of: (0..rows.count()).map(|m| target(m, k)).collect() };
+        NearRows {
+            slots: slots.iter().map(entries).collect(),
+            outputs: outputs.iter().enumerate().map(output).collect(),
+            pairs,
+        }
+    }
+
+    /// All places that are added to, each at least twice: they are added to by many.
+    pub fn each_written(&self, to: &mut impl FnMut(u32)) {
+        self.outputs.iter().flat_map(|entries| &entries.of).for_each(|&at| [at; 2].into_iter().for_each(&mut *to));
+    }
+
+    /// The same over a state in columns.
+    pub fn in_columns(&self, sources: &[(u32, Source)], layout: &Layout) -> NearRows {
+        let mut near = self.clone();
+        for (entries, _) in near.slots.iter_mut().zip(sources).filter(|(_, (_, source))| *source == Source::State) {
+            entries.of.iter_mut().for_each(|entry| *entry = layout.place(*entry));
+        }
+        near
+    }
+}
+
+/// Such a piece compiled.
+pub(super) struct NearLoop {
+    /// The outputs of a pair.
+    pair: Box<dyn Kernel>,
+    /// The positions of the members with one number, the lengths and the reach.
+    points: Box<dyn Kernel>,
+    /// Where what `points` computes once stands behind that of `pair`.
+    split: usize,
+}
+
+/// What pairs read.
+pub(super) struct NearArrays<'a> {
+    pub t: f64,
+    pub x: &'a [f64],
+    pub parameters: &'a [f64],
+}
+
+impl NearLoop {
+    /// Compiles a piece by `backend`.
+    pub fn new(piece: &Piece, near: &NearRows, parameters: usize, backend: &dyn Backend) -> NearLoop {
+        let compile = |outputs: &[Node]| {
+            let tape = piece.tape_of(outputs, parameters);
+            let kernel = backend.compile(&tape, LANES).or_else(|_| Interpreter.compile(&tape, LANES));
+            kernel.expect("the interpreter never refuses")
+        };
+        let (pair, points) = (compile(&piece.outputs), compile(&near.pairs.nodes()));
+        // On a line of its own.
+        let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
+        NearLoop { pair, points, split }
+    }
+
+    /// Scratch needed by [`NearLoop::run`], in numbers.
+    pub fn work_len(&self, near: &NearRows) -> usize {
+        let lanes = near.slots.len() + self.pair.outputs().max(self.points.outputs());
+        LINE + lanes * LANES + near.outputs.len() + self.pair.work_len().max(self.points.work_len())
+    }
+
+    /// What is computed from the parameters once.
+    pub fn bind(&self, parameters: &[f64]) -> Aligned {
+        let [pair, points] = [&self.pair, &self.points].map(|kernel| kernel.bind(parameters));
+        let mut both = Aligned::zeros(self.split + points.len());
+        both[..pair.len()].copy_from_slice(&pair);
+        both[self.split..].copy_from_slice(&points);
+        both
+    }
+
+    /// Adds what all pairs contribute.
+    pub fn run(
+        &self,
+        piece: &Piece,
+        near: &NearRows,
+        bound: &[f64],
+        arrays: &NearArrays,
+        out: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let array = |k: usize| match piece.slots[k].1 {
+            Source::State => arrays.x,
+            Source::Parameter => arrays.parameters,
+            Source::Number => &piece.numbers,
+        };
+        let times = [arrays.t; LANES];
+        let start = first_aligned(work);
+        let (x, work) = work[start..].split_at_mut(near.slots.len() * LANES);
+        let (results, work) = work.split_at_mut(self.pair.outputs().max(self.points.outputs()) * LANES);
+        let (own, work) = work.split_at_mut(near.outputs.len());
+        let which = &near.pairs.which;
+        let mut list = which.take();
+        list.clear();
+        let members = which.members();
+        for first in (0..members).step_by(LANES) {
+            for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
+                let array = array(k);
+                let member = |lane: usize| (first + lane).min(members - 1);
+                lanes.iter_mut().enumerate().for_each(|(lane, to)| *to = array[entries.of[member(lane)] as usize]);
+            }
+            self.points.run(&bound[self.split..], &times, x, results, work);
+            list.put(&near.pairs, first, &results[..self.points.outputs() * LANES], LANES);
+        }
+        list.update(which, near.pairs.dimensions());
+        for first in 0..which.counts()[0] {
+            let partners = list.of(first);
+            if partners.is_empty() {
+                continue;
+            }
+            for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
+                if entries.side != Side::Second {
+                    lanes.fill(array(k)[entries.of[first] as usize]);
+                }
+            }
+            own.fill(0.0);
+            for seconds in partners.chunks(LANES) {
+                for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
+                    if entries.side == Side::Second {
+                        let array = array(k);
+                        for (to, &second) in lanes.iter_mut().zip(seconds) {
+                            *to = array[entries.of[second as usize] as usize];
+                        }
+                        // A copy of a real pair: nobody reads its value, and it makes no trouble of its own.
+                        let copy = lanes[seconds.len() - 1];
+                        lanes[seconds.len()..].fill(copy);
+                    }
+                }
+                self.pair.run(bound, &times, x, results, work);
+                for ((own, values), entries) in own.iter_mut().zip(results.chunks_exact(LANES)).zip(&near.outputs) {
+                    if entries.side == Side::Second {
+                        for (value, &second) in values.iter().zip(seconds) {
+                            out[entries.of[second as usize] as usize] += value;
+                        }
+                    } else {
+                        values[..seconds.len()].iter().for_each(|value| *own += value);
+                    }
+                }
+            }
+            for (own, entries) in own.iter().zip(&near.outputs).filter(|(_, entries)| entries.side != Side::Second) {
+                out[entries.of[first] as usize] += own;
+            }
+        }
+        which.give(list);
+    }
+}
