@@ -42,13 +42,14 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let Some(comparison) = compared? else {
+    let Some(mut comparison) = compared? else {
         note("stopped before any run was done: nothing is stored\n", output);
         if output.json {
             print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
         }
         return Ok(ExitCode::from(INTERRUPTED));
     };
+    comparison.command = std::iter::once("holonome".to_string()).chain(std::env::args().skip(1)).collect();
     let path = folder.path().to_path_buf();
     folder.fill(&comparison)?;
     comparison.warnings.iter().for_each(|warning| warn(warning, output));

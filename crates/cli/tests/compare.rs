@@ -6,7 +6,7 @@ use common::{Answer, Folder, keys, number};
 use serde_json::Value;
 use std::fs;
 
-const KEYS: [&str; 6] = ["model", "t", "reference", "rows", "warnings", "out"];
+const KEYS: [&str; 8] = ["model", "t", "reference", "rows", "warnings", "source", "command", "out"];
 const REFERENCE: [&str; 7] = ["method", "rtol", "checked_by", "checked_at", "error", "good_until", "reason"];
 const ROW: [&str; 11] =
     ["method", "step", "rtol", "atol", "budget", "steps", "error", "order", "drift", "trend", "cost"];

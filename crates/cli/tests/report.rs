@@ -181,6 +181,10 @@ fn a_sweep_and_a_comparison_are_drawn() {
     folder.run("compare models/spherical-pendulum.holo --method euler,rk4 --step 0.02,0.01 --until 2 --out cmp").ok();
     folder.run("report sweep").ok();
     folder.run("report cmp").ok();
+    let html = fs::read_to_string(folder.path("cmp/report.html")).unwrap();
+    for text in ["Made again by", "--step 0.02,0.01 --until 2", "spherical-pendulum.holo"] {
+        assert!(html.contains(text), "no {text}");
+    }
     check(&shown(&chromium, &folder, "sweep/report.html", 1280), 3, 0);
     check(&shown(&chromium, &folder, "cmp/report.html", 500), 2, 0);
 }

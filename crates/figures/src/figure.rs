@@ -8,6 +8,7 @@ use kuva::render::annotations::ReferenceLine;
 use kuva::render::figure::{Figure as Panels, FigureLegendPosition};
 use kuva::render::layout::{Layout, TickAlign, TickFormat};
 use kuva::render::plots::Plot;
+use kuva::render::render::Primitive;
 use std::sync::Arc;
 
 /// Colours that colour-blind readers can tell apart (Okabe, Ito 2008), without the yellow, which is too pale for lines.
@@ -73,13 +74,61 @@ impl Figure {
                 .with_shared_legend_entries(entries)
                 .with_shared_legend_position(FigureLegendPosition::RightMiddle);
         }
-        let scene = panels.render();
+        let mut scene = panels.render();
         match format {
             Format::Svg => Ok(kuva::backend::svg::SvgBackend::new().render_scene(&scene).into_bytes()),
             Format::Pdf => kuva::PdfBackend::new().render_scene(&scene),
-            Format::Png => kuva::PngBackend::new().with_scale(SCALE).render_scene(&scene),
+            Format::Png => {
+                scene.elements = scene.elements.into_iter().flat_map(without_dashes).collect();
+                kuva::PngBackend::new().with_scale(SCALE).render_scene(&scene)
+            }
         }
     }
+}
+
+/// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale them.
+fn without_dashes(element: Primitive) -> Vec<Primitive> {
+    let (points, stroke, stroke_width, dashes) = match element {
+        Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(dashes) } => {
+            (points, stroke, stroke_width, dashes)
+        }
+        Primitive::Line { x1, y1, x2, y2, stroke, stroke_width, stroke_dasharray: Some(dashes) } => {
+            (vec![(x1, y1), (x2, y2)], stroke, stroke_width, dashes)
+        }
+        other => return vec![other],
+    };
+    let lengths: Vec<f64> = dashes.split([' ', ',']).filter_map(|length| length.parse().ok()).collect();
+    let line = |points| Primitive::PolyLine { points, stroke: stroke.clone(), stroke_width, stroke_dasharray: None };
+    if lengths.is_empty() || !lengths.iter().all(|length| *length > 0.0) {
+        return vec![line(points)];
+    }
+    let mut dash = points[..1].to_vec();
+    let (mut all, mut k, mut left) = (Vec::new(), 0, lengths[0]);
+    for side in points.windows(2) {
+        let (mut from, to) = (side[0], side[1]);
+        loop {
+            let length = (to.0 - from.0).hypot(to.1 - from.1);
+            if length <= left {
+                left -= length;
+                dash.push(to);
+                break;
+            }
+            let share = left / length;
+            from = (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1));
+            dash.push(from);
+            let ended = std::mem::replace(&mut dash, vec![from]);
+            // Dashes and gaps by turns.
+            if k % 2 == 0 {
+                all.push(line(ended));
+            }
+            k += 1;
+            left = lengths[k % lengths.len()];
+        }
+    }
+    if k % 2 == 0 {
+        all.push(line(dash));
+    }
+    all
 }
 
 fn entry(curve: &Curve) -> LegendEntry {
@@ -215,6 +264,18 @@ mod tests {
         }
         assert!(figure.to_file(Format::Pdf).unwrap().starts_with(b"%PDF"));
         assert!(figure.to_file(Format::Png).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn dashes_go_on_over_the_points_of_a_line() {
+        let points = (0..=100).map(|k| (f64::from(k), 0.0)).collect();
+        let stroke_dasharray = Some("7 3".to_string());
+        let dashed = Primitive::PolyLine { points, stroke: "#000000".into(), stroke_width: 1.0, stroke_dasharray };
+        let dashes = without_dashes(dashed);
+        assert_eq!(dashes.len(), 10);
+        let Primitive::PolyLine { points, stroke_dasharray: None, .. } = &dashes[3] else { panic!("{dashes:?}") };
+        let (first, last) = (points[0], points[points.len() - 1]);
+        assert!((first.0 - 30.0).abs() < 1e-9 && (last.0 - 37.0).abs() < 1e-9, "{points:?}");
     }
 
     #[test]

@@ -74,6 +74,10 @@ pub struct CompareProgress {
 pub struct Comparison {
     /// The model's name.
     pub model: String,
+    /// The model's text.
+    pub source: String,
+    /// The words of the command that makes the comparison again, where there is one.
+    pub command: Vec<String>,
     /// Whether the model is Hamiltonian.
     pub hamiltonian: bool,
     /// The end of every run.
@@ -241,7 +245,18 @@ pub fn compare(
         warnings.push(format!("{what}; {done} of {} rows are there", rows.len()));
     }
     let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
-    Ok(Some(Comparison { model, hamiltonian, t: common.until, reference, rows, warnings, interrupted }))
+    let (source, command) = (problem.source.text().to_string(), Vec::new());
+    Ok(Some(Comparison {
+        model,
+        source,
+        command,
+        hamiltonian,
+        t: common.until,
+        reference,
+        rows,
+        warnings,
+        interrupted,
+    }))
 }
 
 /// The runs' warnings, each once: what all of them say by itself, the rest after the method.

@@ -22,7 +22,7 @@ impl Comparison {
             },
             "rows": self.rows.iter().map(|row| row_json(row, self.hamiltonian)).collect::<Vec<_>>(),
             "warnings": self.warnings,
-            "out": out.display().to_string(),
+            "source": self.source, "command": self.command, "out": out.display().to_string(),
         });
         if let (true, Some(object)) = (self.interrupted, all.as_object_mut()) {
             object.insert("interrupted".to_string(), json!(true));

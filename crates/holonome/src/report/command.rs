@@ -103,7 +103,7 @@ fn flag(name: &str) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+=/,:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

@@ -1,10 +1,11 @@
 //! Comparisons: work–precision diagrams and the table of all rows.
 
+use super::command::quoted;
 use super::invariants::invariants;
 use super::section;
 use crate::summary::COUNTED;
 use holonome_figures::numbers::{count, exact, number, small};
-use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Section, Style, Table};
 use serde_json::Value;
 
 /// What is known of a row that reached its end.
@@ -160,6 +161,14 @@ pub(super) fn page(comparison: &Value) -> Page {
     }
     page.sections.push(section(panels));
     page.sections.push(section(vec![Panel::Table(table(&rows, &keys))]));
+    let text = |title: &str, text: String| Panel::Text { title: title.to_string(), text };
+    let words: Option<Vec<&str>> =
+        comparison["command"].as_array().and_then(|all| all.iter().map(Value::as_str).collect());
+    let mut texts = Vec::new();
+    texts.extend(comparison["source"].as_str().map(|source| text(&format!("{model}.holo"), source.to_string())));
+    let line = words.filter(|words| !words.is_empty()).map(|words| words.into_iter().map(quoted).collect::<Vec<_>>());
+    texts.extend(line.map(|line| text("Made again by", line.join(" "))));
+    page.sections.push(Section { title: "The model".to_string(), panels: texts, ..Section::default() });
     page
 }
 
