@@ -35,6 +35,7 @@ cp compared/work-precision.svg "$root/$figures/"
 cp reproduced/planar-pendulum-2022/fig-6.svg "$root/$figures/"
 
 gallery alkane t ends "--method velocity-verlet --step 0.005 --until 20 --samples 400"
+gallery argon t temperature "--set N=256 --method stormer-verlet-a --step 0.004 --until 8 --samples 400"
 gallery braced-square "r[1].x" "r[1].y" "--method stormer-verlet-a --penalty 100 --step 1e-3 --until 4 --samples 500"
 gallery chain tip.x tip.y "--method rattle --step 0.01 --until 20 --samples 500"
 gallery cloth corner.y corner.z "--method rattle --step 0.01 --until 15 --samples 600"
