@@ -24,12 +24,15 @@ pub fn lines(tables: &[Table]) -> String {
             Some(error) if !error.is_nan() => format!("{} ± {}", shown(row, name), small(error)),
             _ => shown(row, name),
         };
-        let line = match column("density") {
-            Some(density) => {
-                let highest = table.rows.iter().filter(|row| !row[density].is_nan());
-                highest.max_by(|a, b| a[density].total_cmp(&b[density])).map(|row| {
-                    let (from, to) = (shown(row, "from"), shown(row, "to"));
-                    format!("highest from {from} to {to}, a density of {}", with_error(row, "density"))
+        // In a box g tells more than how distances are distributed, which are many where they are long.
+        let of_box = column("g").filter(|&g| table.rows.iter().any(|row| !row[g].is_nan()));
+        let height = of_box.map(|g| ("g", g)).or_else(|| Some(("density", column("density")?)));
+        let line = match height {
+            Some((name, height)) => {
+                let highest = table.rows.iter().filter(|row| !row[height].is_nan());
+                highest.max_by(|a, b| a[height].total_cmp(&b[height])).map(|row| {
+                    let (from, to, high) = (shown(row, "from"), shown(row, "to"), with_error(row, name));
+                    format!("highest from {from} to {to}, {name} = {high}")
                 })
             }
             None => table.rows.last().map(|row| format!("{} after {}", with_error(row, "mean"), shown(row, "time"))),

@@ -9,6 +9,19 @@ const GAS: &str = "size n = 5\ncoordinate r[i in 1..n] : R^3 = (i, 0, 0)\nmoment
 
 const HEAT: &str = "--method stormer-verlet-b --step 0.1 --thermostat gla --friction 1 --inverse-temperature 2";
 
+/// Where g is known its peak is shown, and elsewhere that of the distribution of distances.
+#[test]
+fn a_run_ends_with_its_measures() {
+    let folder = Folder::new();
+    let measures = "measure boxed = rdf(i in 1..n : r[i], 2, 8, 4)\nmeasure free = rdf(i in 1..n : r[i], 8, 8)\n";
+    folder.write("gas.holo", &format!("{GAS}{measures}"));
+    let text = folder.run(&format!("run gas.holo {HEAT} --until 50 --samples 2 --out run")).ok().stdout;
+    for (measure, height) in [("rdf(boxed, 2, 8, 4)", ", g = "), ("rdf(free, 8, 8)", ", density = ")] {
+        let line = text.lines().find(|line| line.contains(measure)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains("501 samples, t = 0 to 50: highest from ") && line.contains(height), "{line}");
+    }
+}
+
 /// So many atoms that pairs are found by lists.
 const ARGON: &str = "models/argon.holo --set N=400 --method stormer-verlet-a";
 
