@@ -14,7 +14,7 @@ const HEAT: &str = "--method stormer-verlet-b --step 0.1 --thermostat gla --fric
 fn a_run_ends_with_its_measures() {
     let folder = Folder::new();
     let measures = "measure boxed = rdf(i in 1..n : r[i], 2, 8, 4)\nmeasure free = rdf(i in 1..n : r[i], 8, 8)\n";
-    folder.write("gas.holo", &format!("{GAS}{measures}"));
+    folder.write("gas.holo", format!("{GAS}{measures}"));
     let text = folder.run(&format!("run gas.holo {HEAT} --until 50 --samples 2 --out run")).ok().stdout;
     for (measure, height) in [("rdf(boxed, 2, 8, 4)", ", g = "), ("rdf(free, 8, 8)", ", density = ")] {
         let line = text.lines().find(|line| line.contains(measure)).unwrap_or_else(|| panic!("{text}"));
