@@ -14,6 +14,26 @@ fn mentions(list: &[String], words: &str) -> bool {
     list.iter().any(|warning| warning.contains(words))
 }
 
+/// A rigid molecule's angles are fixed, a chain's are not; a single rod has one length.
+#[test]
+fn check_says_whether_rods_are_what_stiff_springs_come_to() {
+    let folder = Folder::new();
+    for (model, varies) in [
+        ("water", Some(false)),
+        ("spherical-pendulum", Some(false)),
+        ("double-pendulum", Some(true)),
+        ("chain", Some(true)),
+        ("kepler", None),
+        ("two-springs", Some(false)),
+    ] {
+        let answer = folder.summary(&format!("check models/{model}.holo"));
+        assert_eq!(answer["determinant_varies"], serde_json::json!(varies), "{model}");
+        let text = folder.run(&format!("check models/{model}.holo --verbose")).ok().stdout;
+        assert_eq!(text.contains("det G M^-1 G^T varies"), varies == Some(true), "{text}");
+        assert_eq!(text.contains("det G M^-1 G^T is constant"), varies == Some(false), "{text}");
+    }
+}
+
 #[test]
 fn a_constraint_on_momenta_is_not_rolling() {
     let folder = Folder::new();

@@ -3,6 +3,7 @@
 use crate::backend::backend;
 use crate::compiled::{Formula, Taylor};
 use crate::gain::is_imposed;
+use crate::heat_bath::determinant_varies;
 use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
 use crate::structured::{self, survey};
@@ -129,6 +130,8 @@ pub struct Report {
     variables: Vec<(String, String, usize)>,
     constraints: Vec<ConstraintRow>,
     mass: Option<Mass>,
+    /// Whether the determinant of the constraints varies, where that is known.
+    determinant_varies: Option<bool>,
     explicit_time: bool,
     invariants: Vec<String>,
     rank: Option<Rank>,
@@ -193,6 +196,10 @@ impl Report {
                 .collect(),
             constraints: constraint_rows(model, structure),
             mass: mass(model),
+            determinant_varies: field.and_then(|(f, _)| {
+                let states = [vec![model.initial.clone()], points_on_set(model, f, 3, 0xca11)].concat();
+                determinant_varies(model, &states)
+            }),
             explicit_time: model.explicit_time,
             invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
@@ -337,6 +344,12 @@ impl Report {
             out.push_str(&m.line());
             out.push('\n');
         }
+        if let Some(varies) = self.determinant_varies {
+            out.push_str(&match varies {
+                true => format!("  det G M^-1 G^T varies: in a heat bath rods are not what stiff springs come to; {} adds Fixman's potential\n", option("fixman").of("on")),
+                false => "  det G M^-1 G^T is constant as far as seen: in a heat bath stiff springs come to the rods\n".to_string(),
+            });
+        }
         if self.explicit_time {
             out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
         }
@@ -423,6 +436,7 @@ impl Report {
                 "rheonomic": c.rheonomic, "class": c.class, "hidden": c.hidden,
             })).collect::<Vec<_>>(),
             "mass_matrix": self.mass.as_ref().map(|m| json!({"constant": m.constant, "diagonal": m.diagonal})),
+            "determinant_varies": self.determinant_varies,
             "separable": self.mass.as_ref().map(|m| m.separable),
             "explicit_time": self.explicit_time,
             "invariants": self.invariants,

@@ -11,6 +11,7 @@ use holonome_integrate::system::System;
 use holonome_model::consistency;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::functional::Functional;
 use holonome_model::rows::RowProgram;
 use holonome_model::treatment::heat_bath::heat;
 use holonome_words::{OptionName, option};
@@ -121,6 +122,27 @@ fn inverse_masses(model: &Model) -> Vec<f64> {
 fn massless(model: &Model) -> Option<String> {
     let massless = inverse_masses(model).iter().position(|mass| !(*mass > 0.0 && mass.is_finite()))?;
     Some(component_names(model)[model.degrees() + massless].clone())
+}
+
+/// By how much ½ ln det G M⁻¹Gᵀ differs at least between states where it is no constant: far more than rounding, and than the
+/// distance of the states from the constraint set makes it.
+const VARIES: f64 = 1e-6;
+
+/// Whether det G M⁻¹Gᵀ varies between these states on the constraint set, so that rods in a heat bath are not what stiff
+/// springs come to; none where Fixman's potential is not known.
+pub(crate) fn determinant_varies(model: &Model, states: &[Vec<f64>]) -> Option<bool> {
+    if model.constraints.is_empty() {
+        return None;
+    }
+    let heated = heat(model, (0.0, 1.0), 0, true).ok()?;
+    let (Dynamics::Hamiltonian(own, _), Dynamics::Hamiltonian(all, _)) = (&model.dynamics, &heated.dynamics) else {
+        return None;
+    };
+    let potential = Functional { outputs: 1, terms: all.terms[own.terms.len()..].to_vec() };
+    let program = RowProgram::new(model.dimension(), 1, RowProgram::values(&potential, &|_| Some(0)));
+    let value = |x: &Vec<f64>| program.evaluate_by(backend(), model.t0, x, &heated.parameter_values)[0];
+    let values: Vec<f64> = states.iter().map(value).collect();
+    values.iter().all(|value| value.is_finite()).then(|| values.iter().any(|value| (value - values[0]).abs() > VARIES))
 }
 
 /// Iterations that find the fastest vibration to a few per cent.
