@@ -10,11 +10,14 @@ use serde_json::Value;
 fn claims_are_as_recorded() {
     let folder = Folder::new();
     let first = folder.run("reproduce --out all --json").ok().json();
-    assert_eq!((&first["differ"], &first["open"]), (&0.into(), &0.into()));
     let studies = first["studies"].as_array().unwrap();
     assert!(studies.len() >= 10);
     let claims: Vec<&Value> = studies.iter().flat_map(|study| study["claims"].as_array().unwrap()).collect();
-    assert!(claims.iter().all(|claim| claim["agrees"] == true && !claim["measured"].as_array().unwrap().is_empty()));
+    let measured = |claim: &&&Value| !claim["measured"].as_array().unwrap().is_empty();
+    assert!(claims.iter().filter(measured).all(|claim| claim["agrees"] == true));
+    // Those of the long runs of water are left to `--full`.
+    let open = claims.iter().filter(|claim| !measured(claim)).count();
+    assert_eq!((&first["differ"], &first["open"], open), (&0.into(), &2.into(), 2));
     for verdict in ["holds", "holds-as-corrected", "does-not-hold"] {
         assert!(claims.iter().any(|claim| claim["verdict"] == verdict), "no claim {verdict}");
     }
