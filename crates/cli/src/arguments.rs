@@ -298,7 +298,7 @@ pub enum MetricName {
 /// How many cores are used.
 #[derive(Args)]
 pub struct ThreadArguments {
-    /// Threads for ensembles and comparisons, whose results do not depend on them [default: all cores]
+    /// Threads for ensembles, comparisons and long sums, whose results do not depend on them [default: all cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub threads: Option<usize>,
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    one_thread(&arguments.integration.threads, output);
+    arguments.integration.threads.start()?;
     let mut options = arguments.options()?;
     let settings = arguments.settings()?;
     let problem = Problem::load(&arguments.model.model, &settings)?;
@@ -26,33 +26,34 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     options.method = arguments.method()?;
     let mut simulation = prepare(problem, options)?;
     simulation.warnings.extend(arguments.unused());
+    warn_of_threads(&arguments.integration.threads, &simulation, output);
     let page = (arguments.report || arguments.open).then_some(arguments.open);
     start(simulation, page, output)
 }
 
-/// A trajectory is computed step by step.
-fn one_thread(threads: &ThreadArguments, output: OutputArguments) {
-    if threads.threads.is_some() {
-        warn("--threads has no effect: a single trajectory takes one", output);
+/// A trajectory is computed step by step: only the sums of a step may be long enough to be shared.
+fn warn_of_threads(threads: &ThreadArguments, simulation: &Simulation, output: OutputArguments) {
+    if threads.threads.is_some() && !simulation.is_divided() {
+        warn("--threads has no effect: a single trajectory of this model takes one", output);
     }
 }
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
+    arguments.threads.start()?;
     if let Some(until) = arguments.until {
-        one_thread(&arguments.threads, output);
         let simulation = Simulation::extend(&arguments.run, until)?;
+        warn_of_threads(&arguments.threads, &simulation, output);
         let (from, to) = (exact(simulation.time()), exact(until));
         note(&format!("{} goes on from t = {from} to t = {to}\n", arguments.run.display()), output);
         return start(simulation, None, output);
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
-        arguments.threads.start()?;
         return crate::sweep::resume(sweep, &arguments.run, output);
     }
-    one_thread(&arguments.threads, output);
     match Simulation::resume(&arguments.run)? {
         Resumed::Continues(simulation) => {
+            warn_of_threads(&arguments.threads, &simulation, output);
             note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
             start(*simulation, None, output)
         }

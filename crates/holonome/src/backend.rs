@@ -54,7 +54,7 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     compiled.or_else(|_| Interpreter.compile(tape, lanes)).expect("the interpreter never refuses")
 }
 
-/// Makes so many threads for ensembles and comparisons, once and before anything is computed; without it there are as many
+/// Makes so many threads for ensembles, comparisons and long sums, once and before anything is computed; without it there are as many
 /// as cores.
 ///
 /// # Errors

@@ -538,7 +538,7 @@ pub(crate) struct Recorder<'a> {
     /// A sample with them.
     pub(crate) extended: Vec<f64>,
     pub(crate) output: &'a mut Output,
-    pub(crate) watch: &'a mut dyn FnMut(&Progress) -> Control,
+    pub(crate) watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
     pub(crate) plan: &'a Plan,
     pub(crate) groups: &'a [InvariantGroup],
     pub(crate) deviations: Deviations<'a>,

@@ -82,6 +82,11 @@ impl Simulation {
         self.state.t
     }
 
+    /// Whether threads share its sums, being long ones.
+    pub fn is_divided(&self) -> bool {
+        self.system.is_divided()
+    }
+
     /// The gains or the rate of the feedback term, as printed.
     pub fn gain(&self) -> Option<&str> {
         self.gain_text.as_deref()

@@ -9,7 +9,7 @@ mod evened;
 mod near;
 
 pub use evened::Evened;
-pub use near::{Neighbours, Pairs, Side, Which};
+pub use near::{List, Neighbours, Pairs, Side, Which};
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};

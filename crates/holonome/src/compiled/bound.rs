@@ -25,6 +25,11 @@ pub trait Quantities: Send + Sync {
     /// Scratch needed.
     fn work_len(&self) -> usize;
 
+    /// Whether threads share some of their sums.
+    fn is_divided(&self) -> bool {
+        false
+    }
+
     /// Gives these other parameters.
     fn rebind(&mut self, parameters: &[f64]);
 
@@ -185,6 +190,10 @@ impl Quantities for RowKernel {
 
     fn work_len(&self) -> usize {
         RowKernel::work_len(self)
+    }
+
+    fn is_divided(&self) -> bool {
+        RowKernel::is_divided(self)
     }
 
     fn rebind(&mut self, parameters: &[f64]) {

@@ -148,6 +148,11 @@ impl CompiledSystem {
         self
     }
 
+    /// Whether threads share some of its sums.
+    pub fn is_divided(&self) -> bool {
+        self.field.is_divided() || self.values.is_divided()
+    }
+
     /// What it has if it is written out.
     pub fn written_out(&self) -> Option<&WrittenOut> {
         self.written_out.as_ref()

@@ -16,7 +16,7 @@ pub(crate) struct Followed {
 }
 
 /// Follows the motion of a problem, and shows every step and sample (t, x); an error where there is no such motion.
-pub(crate) type Follow = fn(Problem, RunOptions, &mut dyn FnMut(f64, &[f64])) -> Result<Followed, Error>;
+pub(crate) type Follow = fn(Problem, RunOptions, &mut (dyn FnMut(f64, &[f64]) + Send)) -> Result<Followed, Error>;
 
 /// ω and how it was found.
 pub(super) struct Choice {
@@ -295,7 +295,11 @@ mod tests {
     static PILOTS: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
     /// A motion that steps above 0.03 do not follow.
-    fn follow(problem: Problem, options: RunOptions, look: &mut dyn FnMut(f64, &[f64])) -> Result<Followed, Error> {
+    fn follow(
+        problem: Problem,
+        options: RunOptions,
+        look: &mut (dyn FnMut(f64, &[f64]) + Send),
+    ) -> Result<Followed, Error> {
         let h = options.step.fixed().expect("an adaptive pilot run is not needed");
         PILOTS.lock().unwrap().push((options.method.to_string(), h));
         look(problem.model.t0, &problem.model.initial);

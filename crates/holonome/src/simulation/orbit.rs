@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) fn measure(
     run: &Simulation,
     output: &Output,
-    watch: &mut dyn FnMut(&Progress) -> Control,
+    watch: &mut (dyn FnMut(&Progress) -> Control + Send),
 ) -> Result<Option<OrbitError>, Error> {
     let first = &run.options;
     // The second run takes more steps, which a budget for the first was not made for.
@@ -112,7 +112,7 @@ struct Comparer<'a> {
     from: f64,
     until: f64,
     factor: f64,
-    watch: &'a mut dyn FnMut(&Progress) -> Control,
+    watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
     looked: Instant,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Comparer<'a> {
         recorded: &Recorded,
         output: &'a Output,
         (from, until, factor): (f64, f64, f64),
-        watch: &'a mut dyn FnMut(&Progress) -> Control,
+        watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Comparer<'a>, Error> {
         let mut arrays = Vec::new();
         for array in recorded.arrays.iter().filter(|array| array.is_variable()) {

@@ -49,7 +49,7 @@ impl Simulation {
     ///
     /// # Errors
     /// When the run fails; the trajectory up to there is stored.
-    pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Summary, Error> {
+    pub fn run(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Summary, Error> {
         self.open()?;
         if self.options.interpolant {
             return Err(Error::option(format!(
@@ -74,7 +74,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::solve`].
-    pub fn solve_while(&mut self, watch: &mut dyn FnMut(&Progress) -> Control) -> Result<Solution, Error> {
+    pub fn solve_while(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Solution, Error> {
         if self.store.is_some() || self.state.next_sample > 0 {
             return Err(Error::option(
                 "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
@@ -111,7 +111,7 @@ impl Simulation {
         &mut self,
         output: &mut Output,
         pieces: Option<&mut Pieces>,
-        watch: &mut dyn FnMut(&Progress) -> Control,
+        watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Summary, Error> {
         let started = Instant::now();
         let mut recorder = Recorder {

@@ -20,7 +20,7 @@ use std::convert::Infallible;
 
 impl Simulation {
     /// Runs `plan` from `state` and stores nothing. The plan is this simulation's, but for its outputs.
-    pub(crate) fn run_unstored<O: Observer>(
+    pub(crate) fn run_unstored<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
         state: &mut StepState,
@@ -67,7 +67,7 @@ impl Observer for Unwatched {
 pub(super) fn follow(
     problem: Problem,
     options: RunOptions,
-    look: &mut dyn FnMut(f64, &[f64]),
+    look: &mut (dyn FnMut(f64, &[f64]) + Send),
 ) -> Result<Followed, Error> {
     let simulation = prepare(problem, options)?;
     let mut state = simulation.state().clone();
@@ -77,7 +77,7 @@ pub(super) fn follow(
 }
 
 /// Shows every step and sample.
-struct Shown<'a>(&'a mut dyn FnMut(f64, &[f64]));
+struct Shown<'a>(&'a mut (dyn FnMut(f64, &[f64]) + Send));
 
 impl Observer for Shown<'_> {
     type Error = Infallible;
@@ -105,7 +105,7 @@ pub(super) struct Running<'a> {
 
 impl Running<'_> {
     /// Runs `plan` from `state`. Where a claim fails on the way, the run goes on over a system that does not hold it.
-    pub(super) fn run<O: Observer>(
+    pub(super) fn run<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
         state: &mut StepState,
@@ -146,8 +146,9 @@ pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Fa
     Failure::ClaimFails { t: last.t, claim: groups[last.group].name.clone(), rate: last.rate }
 }
 
-/// Runs `plan` with the map of its method.
-pub(crate) fn run_method<O: Observer>(
+/// Runs `plan` with the map of its method, among the threads that share its sums where there are such sums: they wait for
+/// each other least that way, and allocate nothing.
+pub(crate) fn run_method<O: Observer<Error: Send> + Send>(
     program: Option<&dyn StepMap>,
     step: &CompiledStep,
     plan: &Plan,
@@ -155,11 +156,12 @@ pub(crate) fn run_method<O: Observer>(
     state: &mut StepState,
     observer: &mut O,
 ) -> Result<Outcome, Failure<O::Error>> {
-    match program {
+    let mut run = || match program {
         Some(program) => run_map(plan, system, program, state, observer),
         None => match step.map(plan, system) {
             Some(map) => run_map(plan, system, &*map, state, observer),
             None => run(plan, system, state, observer),
         },
-    }
+    };
+    if system.is_divided() { rayon::scope(|_| run()) } else { run() }
 }

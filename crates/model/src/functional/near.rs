@@ -12,6 +12,7 @@ use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Interpreter, Kernel, Program};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Node};
+use crate::policy::near_parts;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -81,8 +82,8 @@ pub struct Which {
     first_indices: [f64; 2],
     /// Leaves out pairs by their indices.
     filter: Option<Filter>,
-    /// Lists that nobody uses now.
-    lists: Mutex<Vec<Neighbours>>,
+    /// Those that nobody uses now.
+    neighbours: Mutex<Vec<Neighbours>>,
 }
 
 struct Filter {
@@ -108,12 +109,17 @@ impl Which {
             let program = Interpreter.program(&Tape::new(graph, &[node], 2, 0));
             Filter { bound: program.bind(&[]), program }
         });
-        Which { partners, seconds, first_indices, filter, lists: Mutex::default() }
+        Which { partners, seconds, first_indices, filter, neighbours: Mutex::default() }
     }
 
     /// Numbers of first and of second members.
     pub fn counts(&self) -> [usize; 2] {
         [self.partners.len(), self.seconds]
+    }
+
+    /// How many lists there are: number k of so many holds the partners of first k and of every so-many-th behind it.
+    pub fn parts(&self) -> usize {
+        near_parts(self.members())
     }
 
     /// Number of rows that a term has for them.
@@ -150,19 +156,19 @@ impl Which {
         admitted[0] != 0.0
     }
 
-    /// A list, maybe one that was made for other positions.
+    /// Lists, maybe some that were made for other positions.
     pub fn take(&self) -> Neighbours {
         // What is kept is whole, also by a thread that panics later.
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.neighbours.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Gives a list back.
-    pub fn give(&self, list: Neighbours) {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner).push(list);
+    /// Gives them back.
+    pub fn give(&self, neighbours: Neighbours) {
+        self.neighbours.lock().unwrap_or_else(PoisonError::into_inner).push(neighbours);
     }
 }
 
-/// A list of pairs that may be near.
+/// Where members are, and lists of the pairs that may be near.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     /// Positions now, of firsts and seconds: component after component of each.
@@ -171,16 +177,36 @@ pub struct Neighbours {
     pub lengths: Vec<f64>,
     /// The distance from which on there are no terms.
     pub reach: f64,
-    /// What it was made for.
-    made: [Vec<f64>; 2],
-    made_lengths: Vec<f64>,
-    made_reach: f64,
-    /// Partners of first i are `partners[starts[i]..starts[i + 1]]`, increasing.
+    cells: Cells,
+    lists: Vec<List>,
+}
+
+/// What lists are made for, with the seconds by cells.
+#[derive(Debug, Default)]
+pub struct Cells {
+    at: [Vec<f64>; 2],
+    lengths: Vec<f64>,
+    reach: f64,
+    /// The partners are nearer than this.
+    far: f64,
+    dimensions: usize,
+    axes: [Axis; 3],
+    /// Seconds of cell c are `seconds[starts[c]..starts[c + 1]]`, increasing.
+    starts: Vec<u32>,
+    seconds: Vec<u32>,
+}
+
+/// The pairs of some firsts.
+#[derive(Debug, Default)]
+pub struct List {
+    /// The first of the firsts, and the distance to the next.
+    first: usize,
+    step: usize,
+    /// Whether it was made for the cells.
+    is_made: bool,
+    /// Partners of number k of the firsts are `partners[starts[k]..starts[k + 1]]`, increasing.
     starts: Vec<usize>,
     partners: Vec<u32>,
-    /// Seconds by cells: those of cell c are `seconds[cells[c]..cells[c + 1]]`, increasing.
-    cells: Vec<u32>,
-    seconds: Vec<u32>,
 }
 
 impl Neighbours {
@@ -205,73 +231,89 @@ impl Neighbours {
         self.reach = rest[pairs.lengths.len() * lanes];
     }
 
-    /// Makes the list again if it does not serve for the positions now.
-    pub fn update(&mut self, which: &Which, dimensions: usize) {
+    /// The lists, one for each of [`Which::parts`], each to be made by [`List::update`] for the cells.
+    pub fn update(&mut self, which: &Which, dimensions: usize) -> (&Cells, &mut [List]) {
+        let cells = &mut self.cells;
         let margin = MARGIN * self.reach * (1.0 - ROUNDED);
         let is_near = |now: &[f64], made: &[f64]| {
             let square: f64 = now.iter().zip(made).map(|(a, b)| (a - b) * (a - b)).sum();
             4.0 * square <= margin * margin
         };
         let serves = (0..2).all(|side| {
-            let (now, made) = (&self.now[side], &self.made[side]);
+            let (now, made) = (&self.now[side], &cells.at[side]);
             now.len() == made.len()
                 && now.chunks_exact(dimensions).zip(made.chunks_exact(dimensions)).all(|(a, b)| is_near(a, b))
         });
-        if !(serves && self.made_reach == self.reach && self.made_lengths == self.lengths) {
-            self.make(which, dimensions);
+        if !(serves && cells.reach == self.reach && cells.lengths == self.lengths) {
+            for (at, now) in cells.at.iter_mut().zip(&self.now) {
+                at.clone_from(now);
+            }
+            cells.lengths.clone_from(&self.lengths);
+            cells.reach = self.reach;
+            cells.dimensions = dimensions;
+            cells.sort();
+            let step = which.parts();
+            self.lists.resize_with(step, List::default);
+            for (first, list) in self.lists.iter_mut().enumerate() {
+                (list.first, list.step, list.is_made) = (first, step, false);
+            }
         }
+        (cells, &mut self.lists)
     }
+}
 
-    /// The seconds that may be near a first, increasing.
-    pub fn of(&self, first: usize) -> &[u32] {
-        &self.partners[self.starts[first]..self.starts[first + 1]]
-    }
-
-    fn make(&mut self, which: &Which, dimensions: usize) {
-        for side in 0..2 {
-            self.made[side].clone_from(&self.now[side]);
-        }
-        self.made_lengths.clone_from(&self.lengths);
-        self.made_reach = self.reach;
-        let [firsts, seconds] = which.counts();
-        let far = self.reach * (1.0 + MARGIN);
+impl Cells {
+    /// Puts the seconds into their cells.
+    fn sort(&mut self) {
+        let Cells { at: [_, at], dimensions, .. } = self;
+        let (dimensions, seconds) = (*dimensions, at.len() / *dimensions);
+        self.far = self.reach * (1.0 + MARGIN);
         let most = ((CELLS * seconds) as f64).powf(1.0 / dimensions as f64) as i64 + 1;
-        let mut axes = [Axis::default(); 3];
-        for (k, axis) in axes.iter_mut().enumerate().take(dimensions) {
-            let along = self.now[1][k..].iter().step_by(dimensions).copied();
-            *axis = Axis::new(along, self.lengths.get(k).copied(), far * (1.0 + ROUNDED), most);
+        for (k, axis) in self.axes.iter_mut().enumerate().take(dimensions) {
+            let along = at[k..].iter().step_by(dimensions).copied();
+            *axis = Axis::new(along, self.lengths.get(k).copied(), self.far * (1.0 + ROUNDED), most);
         }
-        let axes = &axes[..dimensions];
+        let axes = &self.axes[..dimensions];
         let place = |at: &[f64]| {
             axes.iter().zip(at).fold(0, |place, (axis, &x)| place * axis.count + axis.cell(x).clamp(0, axis.count - 1))
         };
         let count: i64 = axes.iter().map(|axis| axis.count).product();
-        self.cells.clear();
-        self.cells.resize(count as usize + 2, 0);
-        for at in self.now[1].chunks_exact(dimensions) {
-            self.cells[place(at) as usize + 2] += 1;
+        self.starts.clear();
+        self.starts.resize(count as usize + 2, 0);
+        for at in at.chunks_exact(dimensions) {
+            self.starts[place(at) as usize + 2] += 1;
         }
-        (2..self.cells.len()).for_each(|cell| self.cells[cell] += self.cells[cell - 1]);
+        (2..self.starts.len()).for_each(|cell| self.starts[cell] += self.starts[cell - 1]);
         self.seconds.clear();
         self.seconds.resize(seconds, 0);
-        for (j, at) in (0..).zip(self.now[1].chunks_exact(dimensions)) {
-            let next = &mut self.cells[place(at) as usize + 1];
+        for (j, at) in (0..).zip(at.chunks_exact(dimensions)) {
+            let next = &mut self.starts[place(at) as usize + 1];
             self.seconds[*next as usize] = j;
             *next += 1;
         }
+    }
+}
+
+impl List {
+    /// Makes the list if it was made for other cells.
+    pub fn update(&mut self, which: &Which, cells: &Cells) {
+        if std::mem::replace(&mut self.is_made, true) {
+            return;
+        }
+        let &Cells { at: [ref firsts, ref seconds], ref lengths, far, dimensions, ref axes, .. } = cells;
         let mut work = which.filter_work();
         self.starts.clear();
         self.starts.push(0);
         self.partners.clear();
-        for i in 0..firsts {
-            let at = &self.now[0][i * dimensions..][..dimensions];
+        for i in (self.first..which.counts()[0]).step_by(self.step) {
+            let at = &firsts[i * dimensions..][..dimensions];
             let [low, high] = which.partners[i];
             let begin = self.partners.len();
-            each_around(axes, at, &mut |cell| {
-                for &j in &self.seconds[self.cells[cell] as usize..self.cells[cell + 1] as usize] {
+            each_around(&axes[..dimensions], at, &mut |cell| {
+                for &j in &cells.seconds[cells.starts[cell] as usize..cells.starts[cell + 1] as usize] {
                     if (low..high).contains(&j) {
-                        let other = &self.now[1][j as usize * dimensions..][..dimensions];
-                        if square(at, other, &self.lengths) < far * far && which.admits(i, j as usize, &mut work) {
+                        let other = &seconds[j as usize * dimensions..][..dimensions];
+                        if square(at, other, lengths) < far * far && which.admits(i, j as usize, &mut work) {
                             self.partners.push(j);
                         }
                     }
@@ -280,6 +322,12 @@ impl Neighbours {
             self.partners[begin..].sort_unstable();
             self.starts.push(self.partners.len());
         }
+    }
+
+    /// The firsts, each with the seconds that may be near it, increasing.
+    pub fn each(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let firsts = (self.first..).step_by(self.step);
+        firsts.zip(self.starts.windows(2)).map(|(first, ends)| (first, &self.partners[ends[0]..ends[1]]))
     }
 }
 

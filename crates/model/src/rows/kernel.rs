@@ -1,6 +1,7 @@
 //! A row program that runs: gather, compute, add.
 
 use super::near::{NearArrays, NearLoop};
+use super::parts::{Parts, divided};
 use super::segments::Segments;
 use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::{Functional, Source};
@@ -10,6 +11,7 @@ use crate::graph::interpret::{
 };
 use crate::graph::tape::Tape;
 use crate::rows::layout::Layout;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A cache line: where the arrays of a block start.
@@ -45,6 +47,8 @@ struct Run {
     part: usize,
     piece: usize,
     code: Code,
+    /// How threads share it, gathered or over segments: the blocks of each part.
+    parts: Option<(Vec<Range<usize>>, Parts)>,
 }
 
 /// How a piece is run.
@@ -106,6 +110,14 @@ impl RowKernel {
         gathered.map(|run| self.piece(run).rows).sum()
     }
 
+    /// Whether threads share some of its sums.
+    pub fn is_divided(&self) -> bool {
+        self.runs.iter().any(|run| match &run.code {
+            Code::Near(near) => near.is_divided(),
+            _ => run.parts.is_some(),
+        })
+    }
+
     /// Operations of one evaluation.
     pub fn operations(&self) -> usize {
         self.parts.iter().map(|part| part.program.operations(self.parameters.len())).sum()
@@ -123,17 +135,13 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let of_run = self.runs.iter().map(|run| match &run.code {
-            Code::Gathered(kernel) => {
-                let [slots, results] = lengths(self.piece(run), kernel.lanes());
-                LINE + BLOCK + slots + results + kernel.work_len()
-            }
-            Code::Rows(rows) => rows.work_len(),
-            Code::Added(rows, together) => self.piece(run).outputs.len() * together + rows.work_len(),
-            Code::Near(near) => self.piece(run).near.as_ref().map_or(0, |rows| near.work_len(rows)),
-            Code::Segments(rows, segments) => {
-                segments.still.len() + self.piece(run).outputs.len() + segments.order.len() + rows.work_len()
-            }
+        let of_run = self.runs.iter().map(|run| match (&run.code, &run.parts) {
+            (_, Some((_, parts))) => parts.work_len(),
+            (Code::Gathered(kernel), _) => self.piece(run).gathered_work(&**kernel),
+            (Code::Rows(rows), _) => rows.work_len(),
+            (Code::Added(rows, together), _) => self.piece(run).outputs.len() * together + rows.work_len(),
+            (Code::Near(near), _) => near.work_len(),
+            (Code::Segments(rows, segments), _) => segments.order.room() + segments.work_len(self.piece(run), &**rows),
         });
         self.columns() + of_run.max().unwrap_or(0)
     }
@@ -180,7 +188,15 @@ impl RowKernel {
                         // Adding to this gives the bits of what is added, as loops put them there.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
-                    self.add(piece, &**kernel, bound, (t, x), out, work);
+                    let add = |blocks: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
+                        self.add(piece, &**kernel, blocks.clone(), bound, (t, x), out, work);
+                    };
+                    match &run.parts {
+                        Some((blocks, parts)) => parts.run(blocks, work, &add, |sums| {
+                            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                        }),
+                        None => add(&(0..piece.blocks.len()), out, work),
+                    }
                 }
                 Code::Rows(rows) => rows.run(0, bound, self.table(piece), arrays.again(), work),
                 Code::Added(rows, together) => {
@@ -202,7 +218,16 @@ impl RowKernel {
                 }
                 Code::Segments(rows, segments) => {
                     let (x, out) = arrays.at(*at);
-                    self.add_segments(piece, (&**rows, segments), bound, x, out, work);
+                    let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
+                        self.add_segments(piece, (&**rows, segments), which.clone(), bound, x, out, work);
+                    };
+                    match &run.parts {
+                        Some((which, parts)) => parts.run(which, work, &add, |sums| segments.order.add(sums, out)),
+                        None => {
+                            let (room, work) = work.split_at_mut(segments.order.room());
+                            segments.order.with(out, room, |out| add(&(0..piece.blocks.len()), out, work));
+                        }
+                    }
                 }
             }
         }
@@ -214,11 +239,13 @@ impl RowKernel {
         if reads_numbers { &piece.numbers } else { &self.parameters }
     }
 
-    /// Adds what the segments of a piece contribute.
+    /// Adds what some segments of a piece contribute to outputs in their order.
+    #[allow(clippy::too_many_arguments)]
     fn add_segments(
         &self,
         piece: &Piece,
         (rows, segments): (&dyn SegmentLoop, &Segments),
+        which: Range<usize>,
         bound: &[f64],
         x: &[f64],
         out: &mut [f64],
@@ -232,27 +259,27 @@ impl RowKernel {
         let table = array(segments.table);
         let (still, work) = work.split_at_mut(segments.still.len());
         let (sums, work) = work.split_at_mut(piece.outputs.len());
-        let (room, work) = work.split_at_mut(segments.order.len());
-        segments.order.with(out, room, |out| {
-            for (([of_x, of_table, of_out], entries, summed), &count) in segments.starts().zip(&piece.blocks) {
-                for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
-                    *still = array(piece.slots[slot].1)[entry as usize];
-                }
-                let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
-                rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
-                let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
-                for ((_, sum), &place) in outputs.zip(summed) {
-                    out[place as usize] += sum;
-                }
+        let rows_of = &piece.blocks[which.clone()];
+        for (([of_x, of_table, of_out], entries, summed), &count) in segments.starts(which).zip(rows_of) {
+            for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
+                *still = array(piece.slots[slot].1)[entry as usize];
             }
-        });
+            let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
+            rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
+            let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
+            for ((_, sum), &place) in outputs.zip(summed) {
+                out[place as usize] += sum;
+            }
+        }
     }
 
-    /// Adds what the rows of one piece contribute.
+    /// Adds what the rows in some blocks of one piece contribute.
+    #[allow(clippy::too_many_arguments)]
     fn add(
         &self,
         piece: &Piece,
         kernel: &dyn Kernel,
+        blocks: Range<usize>,
         bound: &[f64],
         (t, x): (f64, &[f64]),
         out: &mut [f64],
@@ -265,7 +292,9 @@ impl RowKernel {
         times.fill(t);
         let (slots, work) = work.split_at_mut(slots);
         let (results, work) = work.split_at_mut(results);
-        for (places, &rows) in piece.places.chunks(piece.slots.len() + count).zip(&piece.blocks) {
+        let width = piece.slots.len() + count;
+        let places = &piece.places[blocks.start * width..blocks.end * width];
+        for (places, &rows) in places.chunks(width).zip(&piece.blocks[blocks]) {
             let rows = rows as usize;
             let (from, to) = places.split_at(piece.slots.len());
             for first in (0..rows).step_by(lanes) {
@@ -343,7 +372,7 @@ impl Compiler<'_> {
             Ok(rows) => {
                 let is_straight = self.programs[part].straight(piece).is_some();
                 let code = if is_straight { Code::Rows(rows) } else { Code::Added(rows, loops[0].1.rows) };
-                runs.push(Run { part, piece, code });
+                runs.push(Run { part, piece, code, parts: None });
             }
             Err(_) if pieces.len() == 1 => runs.push(self.apart((part, piece), &loops[0].0)),
             Err(_) => {
@@ -361,18 +390,28 @@ impl Compiler<'_> {
         let piece = &program.pieces[which];
         if let Some(near) = &piece.near {
             let code = Code::Near(NearLoop::new(piece, near, self.parameters, self.backend));
-            return Run { part, piece: which, code };
+            return Run { part, piece: which, code, parts: None };
         }
         // Columns have room for the last vector.
         let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
         let lanes = suitable_lanes(piece, self.lanes);
+        // In lines backends have loops of their own.
+        let parts = |sums: usize, work: usize| {
+            let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none());
+            let blocks = divided(blocks?, tape.operations(), piece.written().len())?;
+            let parts = Parts { count: blocks.len(), sums, work };
+            Some((blocks, parts))
+        };
         if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
             && let Ok(rows) = self.backend.compile_segments(tape, &segments.places)
         {
-            return Run { part, piece: which, code: Code::Segments(rows, segments) };
+            let parts = parts(segments.order.len(), segments.work_len(piece, &*rows));
+            return Run { part, piece: which, code: Code::Segments(rows, segments), parts };
         }
         let kernel = self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
-        Run { part, piece: which, code: Code::Gathered(kernel.expect("the interpreter never refuses")) }
+        let kernel = kernel.expect("the interpreter never refuses");
+        let parts = parts(piece.written().end, piece.gathered_work(&*kernel));
+        Run { part, piece: which, code: Code::Gathered(kernel), parts }
     }
 }
 
@@ -382,6 +421,12 @@ fn rows_together(piece: &Piece) -> usize {
 }
 
 impl Piece {
+    /// Scratch needed to gather its rows and compute them by a kernel.
+    fn gathered_work(&self, kernel: &dyn Kernel) -> usize {
+        let [slots, results] = lengths(self, kernel.lanes());
+        LINE + BLOCK + slots + results + kernel.work_len()
+    }
+
     /// Adds the results of the rows from `first` on, the start of a block of a piece whose rows stand in a line, to the
     /// outputs. The results are those of so many rows `together` from another one on.
     fn add_results(&self, (results, from): (&[f64], usize), together: usize, first: usize, out: &mut [f64]) {

@@ -15,6 +15,7 @@ mod kernel;
 mod layout;
 mod line;
 mod near;
+mod parts;
 mod segments;
 
 pub use kernel::RowKernel;
@@ -31,6 +32,7 @@ use line::Line;
 use near::NearRows;
 use rustc_hash::FxHashMap;
 use segments::cut;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows that are gathered and scattered together, at most, but for segments.
@@ -551,6 +553,25 @@ impl Piece {
                 }
             }
         }
+    }
+
+    /// A range that holds all places that are added to.
+    fn written(&self) -> Range<usize> {
+        let mut range = u32::MAX..0;
+        let mut put = |at: u32| range = range.start.min(at)..range.end.max(at + 1);
+        if let Some(near) = &self.near {
+            near.each_written(&mut put);
+        }
+        let width = self.slots.len() + self.outputs.len();
+        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
+            for places in &places[self.slots.len()..] {
+                match *places {
+                    Places::Even { .. } => [0, rows - 1].iter().for_each(|&row| put(places.entry(&[], row as usize))),
+                    Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| put(at)),
+                }
+            }
+        }
+        range.start as usize..range.end as usize
     }
 
     /// The same over a state in columns.

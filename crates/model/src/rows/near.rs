@@ -1,10 +1,12 @@
 //! Pieces that are sums over pairs which are near each other.
 
+use super::parts::Parts;
 use super::{Layout, Piece, Rows};
-use crate::functional::{Pairs, Side, Source};
+use crate::functional::{List, Pairs, Side, Source};
 use crate::graph::Node;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::policy::NEAR_OUTPUTS;
 
 /// Pairs that are computed side by side.
 const LANES: usize = 8;
@@ -74,6 +76,9 @@ pub(super) struct NearLoop {
     points: Box<dyn Kernel>,
     /// Where what `points` computes once stands behind that of `pair`.
     split: usize,
+    /// For every list; those of a sum into too many outputs add to them one after the other.
+    parts: Parts,
+    is_divided: bool,
 }
 
 /// What pairs read.
@@ -81,6 +86,17 @@ pub(super) struct NearArrays<'a> {
     pub t: f64,
     pub x: &'a [f64],
     pub parameters: &'a [f64],
+}
+
+impl<'a> NearArrays<'a> {
+    /// What slot k of a piece reads.
+    fn of(&self, piece: &'a Piece, k: usize) -> &'a [f64] {
+        match piece.slots[k].1 {
+            Source::State => self.x,
+            Source::Parameter => self.parameters,
+            Source::Number => &piece.numbers,
+        }
+    }
 }
 
 impl NearLoop {
@@ -94,13 +110,22 @@ impl NearLoop {
         let (pair, points) = (compile(&piece.outputs), compile(&near.pairs.nodes()));
         // On a line of its own.
         let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
-        NearLoop { pair, points, split }
+        let lanes = near.slots.len() + pair.outputs().max(points.outputs());
+        let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
+        let which = &near.pairs.which;
+        let written = piece.written();
+        let is_divided = which.parts() > 1 && written.len() <= NEAR_OUTPUTS * which.members();
+        NearLoop { pair, points, split, parts: Parts { count: which.parts(), sums: written.end, work }, is_divided }
+    }
+
+    /// Whether threads share the sum.
+    pub fn is_divided(&self) -> bool {
+        self.is_divided
     }
 
     /// Scratch needed by [`NearLoop::run`], in numbers.
-    pub fn work_len(&self, near: &NearRows) -> usize {
-        let lanes = near.slots.len() + self.pair.outputs().max(self.points.outputs());
-        LINE + lanes * LANES + near.outputs.len() + self.pair.work_len().max(self.points.work_len())
+    pub fn work_len(&self) -> usize {
+        if self.is_divided { self.parts.work_len() } else { self.parts.work }
     }
 
     /// What is computed from the parameters once.
@@ -118,49 +143,81 @@ impl NearLoop {
         piece: &Piece,
         near: &NearRows,
         bound: &[f64],
-        arrays: &NearArrays,
+        arrays: &NearArrays<'_>,
         out: &mut [f64],
         work: &mut [f64],
     ) {
-        let array = |k: usize| match piece.slots[k].1 {
-            Source::State => arrays.x,
-            Source::Parameter => arrays.parameters,
-            Source::Number => &piece.numbers,
+        let which = &near.pairs.which;
+        let mut neighbours = which.take();
+        neighbours.clear();
+        self.each_point(piece, near, bound, arrays, work, &mut |first, values| {
+            neighbours.put(&near.pairs, first, values, LANES);
+        });
+        let (cells, lists) = neighbours.update(which, near.pairs.dimensions());
+        let add = |list: &mut List, out: &mut [f64], work: &mut [f64]| {
+            list.update(which, cells);
+            self.add(piece, near, list, bound, arrays, out, work);
         };
-        let times = [arrays.t; LANES];
+        if self.is_divided {
+            self.parts.run(lists, work, &add, |sums| out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum));
+        } else {
+            lists.iter_mut().for_each(|list| add(list, out, work));
+        }
+        which.give(neighbours);
+    }
+
+    /// Calls `put` with what is known of members from each on that are computed side by side.
+    fn each_point(
+        &self,
+        piece: &Piece,
+        near: &NearRows,
+        bound: &[f64],
+        arrays: &NearArrays<'_>,
+        work: &mut [f64],
+        put: &mut dyn FnMut(usize, &[f64]),
+    ) {
         let start = first_aligned(work);
         let (x, work) = work[start..].split_at_mut(near.slots.len() * LANES);
-        let (results, work) = work.split_at_mut(self.pair.outputs().max(self.points.outputs()) * LANES);
-        let (own, work) = work.split_at_mut(near.outputs.len());
-        let which = &near.pairs.which;
-        let mut list = which.take();
-        list.clear();
-        let members = which.members();
+        let (results, work) = work.split_at_mut(self.points.outputs() * LANES);
+        let members = near.pairs.which.members();
         for first in (0..members).step_by(LANES) {
             for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
-                let array = array(k);
+                let array = arrays.of(piece, k);
                 let member = |lane: usize| (first + lane).min(members - 1);
                 lanes.iter_mut().enumerate().for_each(|(lane, to)| *to = array[entries.of[member(lane)] as usize]);
             }
-            self.points.run(&bound[self.split..], &times, x, results, work);
-            list.put(&near.pairs, first, &results[..self.points.outputs() * LANES], LANES);
+            self.points.run(&bound[self.split..], &[arrays.t; LANES], x, results, work);
+            put(first, results);
         }
-        list.update(which, near.pairs.dimensions());
-        for first in 0..which.counts()[0] {
-            let partners = list.of(first);
-            if partners.is_empty() {
-                continue;
-            }
+    }
+
+    /// Adds what the pairs of a list contribute.
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &self,
+        piece: &Piece,
+        near: &NearRows,
+        list: &List,
+        bound: &[f64],
+        arrays: &NearArrays<'_>,
+        out: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let start = first_aligned(work);
+        let (x, work) = work[start..].split_at_mut(near.slots.len() * LANES);
+        let (results, work) = work.split_at_mut(self.pair.outputs() * LANES);
+        let (own, work) = work.split_at_mut(near.outputs.len());
+        for (first, partners) in list.each().filter(|(_, partners)| !partners.is_empty()) {
             for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
                 if entries.side != Side::Second {
-                    lanes.fill(array(k)[entries.of[first] as usize]);
+                    lanes.fill(arrays.of(piece, k)[entries.of[first] as usize]);
                 }
             }
             own.fill(0.0);
             for seconds in partners.chunks(LANES) {
                 for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
                     if entries.side == Side::Second {
-                        let array = array(k);
+                        let array = arrays.of(piece, k);
                         for (to, &second) in lanes.iter_mut().zip(seconds) {
                             *to = array[entries.of[second as usize] as usize];
                         }
@@ -169,7 +226,7 @@ impl NearLoop {
                         lanes[seconds.len()..].fill(copy);
                     }
                 }
-                self.pair.run(bound, &times, x, results, work);
+                self.pair.run(bound, &[arrays.t; LANES], x, results, work);
                 for ((own, values), entries) in own.iter_mut().zip(results.chunks_exact(LANES)).zip(&near.outputs) {
                     if entries.side == Side::Second {
                         for (value, &second) in values.iter().zip(seconds) {
@@ -184,6 +241,5 @@ impl NearLoop {
                 out[entries.of[first] as usize] += own;
             }
         }
-        which.give(list);
     }
 }

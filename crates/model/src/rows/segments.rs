@@ -2,7 +2,8 @@
 
 use super::{BLOCK, Piece, Places, Rows};
 use crate::functional::Source;
-use crate::graph::interpret::{SEGMENT_LANES, SegmentPlace, SegmentPlaces};
+use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
+use std::ops::Range;
 
 /// Rows that segments have on the average at least. Shorter ones are faster in blocks of rows that are gathered.
 const SHORTEST: usize = 6;
@@ -146,11 +147,8 @@ pub(super) struct Order {
 
 impl Order {
     /// That of places which all lie in `first..end`.
-    fn new(first: u32, end: u32, step: u32) -> Order {
-        let (first, step) = (first as usize, step as usize);
-        // The others stay where they are.
-        let first = if step == 1 { 0 } else { first };
-        Order { first, step, count: (end as usize - first).div_ceil(step) }
+    fn new(Range { start: first, end }: Range<usize>, step: usize) -> Order {
+        Order { first, step, count: (end - first).div_ceil(step) }
     }
 
     /// Whether it is that of the outputs themselves.
@@ -158,9 +156,14 @@ impl Order {
         self.step == 1
     }
 
-    /// Room needed.
+    /// How many numbers there are in this order.
     pub fn len(self) -> usize {
-        if self.is_plain() { 0 } else { self.step * self.count }
+        self.step * self.count
+    }
+
+    /// Room needed by [`Order::with`].
+    pub fn room(self) -> usize {
+        if self.is_plain() { 0 } else { self.len() }
     }
 
     /// Where an output stands.
@@ -171,10 +174,10 @@ impl Order {
 
     /// Calls `add` with the outputs in this order.
     pub fn with(self, out: &mut [f64], room: &mut [f64], add: impl FnOnce(&mut [f64])) {
+        let out = &mut out[self.first..];
         if self.is_plain() {
             return add(out);
         }
-        let out = &mut out[self.first..];
         let kinds = |k: usize| k..k + 1 + (self.count - 1) * self.step;
         for (k, column) in room.chunks_exact_mut(self.count).enumerate() {
             let end = kinds(k).end.min(out.len());
@@ -184,6 +187,14 @@ impl Order {
         for (k, column) in room.chunks_exact(self.count).enumerate() {
             let end = kinds(k).end.min(out.len());
             out[k..end].iter_mut().step_by(self.step).zip(column).for_each(|(to, from)| *to = *from);
+        }
+    }
+
+    /// Adds numbers in this order to the outputs.
+    pub fn add(self, numbers: &[f64], out: &mut [f64]) {
+        for (k, column) in numbers.chunks_exact(self.count).enumerate() {
+            let out = out[self.first + k..].iter_mut().step_by(self.step);
+            out.zip(column).for_each(|(out, number)| *out += number);
         }
     }
 }
@@ -230,10 +241,7 @@ impl Segments {
         if piece.places.iter().any(|place| matches!(place, Places::Listed(_))) {
             return None;
         }
-        let of_outputs = || blocks().flat_map(|(places, &rows)| places[slots..].iter().map(move |place| (place, rows)));
-        let low = of_outputs().map(|(place, _)| place.entry(&[], 0)).min()?;
-        let high = of_outputs().map(|(place, rows)| place.entry(&[], rows as usize - 1)).max()?;
-        let order = Order::new(low, high + 1, apart.max(1) as u32);
+        let order = Order::new(piece.written(), apart.max(1) as usize);
         let first = |places: &[Places], k: usize| {
             let first = places[k].entry(&[], 0);
             if k < slots { first } else { order.place(first) }
@@ -305,11 +313,17 @@ impl Segments {
         Some(Segments { places, table, still, order, starts })
     }
 
-    /// For every segment by how much it stands behind the first in states, table and outputs, the entries of what stays, and
-    /// the places of outputs that the sums are added to.
-    pub fn starts(&self) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
+    /// Scratch of a loop over segments, in numbers.
+    pub fn work_len(&self, piece: &Piece, rows: &dyn SegmentLoop) -> usize {
+        self.still.len() + piece.outputs.len() + rows.work_len()
+    }
+
+    /// For some segments by how much each stands behind the first in states, table and outputs, the entries of what stays,
+    /// and the places of outputs that the sums are added to.
+    pub fn starts(&self, which: Range<usize>) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
         let summed = self.places.outputs.iter().filter(|place| place.is_none()).count();
-        self.starts.chunks_exact(3 + self.still.len() + summed).map(|starts| {
+        let width = 3 + self.still.len() + summed;
+        self.starts[which.start * width..which.end * width].chunks_exact(width).map(|starts| {
             let (shifts, rest) = starts.split_at(3);
             let (entries, sums) = rest.split_at(self.still.len());
             ([shifts[0], shifts[1], shifts[2]].map(|shift| shift as usize), entries, sums)

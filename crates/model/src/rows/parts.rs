@@ -1,0 +1,79 @@
+//! Long sums in parts, which threads share.
+//!
+//! Every part adds to an array of its own, and the arrays are added up in the order of the parts. How many there are, and
+//! what is in each, is a matter of the sum alone: no bit depends on the threads, or on the backend.
+
+use crate::policy;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Stretches of blocks with so many rows each, cut so that threads may share a sum of so many operations for each row into
+/// so many outputs; `None` where it is too short for that.
+pub(super) fn divided(rows: &[u32], operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
+    let all: usize = rows.iter().map(|&rows| rows as usize).sum();
+    let count = policy::parts(all * operations, outputs);
+    if count < 2 || rows.len() < count {
+        return None;
+    }
+    // A part ends with the block that completes its share of the rows.
+    let (mut parts, mut first, mut before) = (Vec::with_capacity(count), 0, 0);
+    for (block, &rows) in rows.iter().enumerate() {
+        before += rows as usize;
+        if before * count >= all * (parts.len() + 1) {
+            parts.push(first..block + 1);
+            first = block + 1;
+        }
+    }
+    Some(parts)
+}
+
+/// What the parts of a sum take of the scratch.
+pub(super) struct Parts {
+    /// How many there are.
+    pub count: usize,
+    /// Length of the array that each adds to.
+    pub sums: usize,
+    /// Scratch that each needs besides.
+    pub work: usize,
+}
+
+impl Parts {
+    /// Scratch needed by [`Parts::run`], in numbers.
+    pub fn work_len(&self) -> usize {
+        self.count * (self.sums + self.work)
+    }
+
+    /// Calls `add` for each part, with an array to add to and scratch of its own, and then `join` with the arrays one after
+    /// the other.
+    pub fn run<P>(
+        &self,
+        parts: P,
+        work: &mut [f64],
+        add: &(impl Fn(<P as IntoIterator>::Item, &mut [f64], &mut [f64]) + Sync),
+        mut join: impl FnMut(&[f64]),
+    ) where
+        P: IntoIterator + IntoParallelIterator<Item = <P as IntoIterator>::Item, Iter: IndexedParallelIterator>,
+    {
+        let one = |part, work: &mut [f64]| {
+            let (sums, work) = work.split_at_mut(self.sums);
+            // The sum of this and any number is that number.
+            sums.fill(-0.0);
+            add(part, sums, work);
+        };
+        if rayon::current_num_threads() == 1 {
+            for part in parts {
+                one(part, work);
+                join(&work[..self.sums]);
+            }
+            return;
+        }
+        let each = self.sums + self.work;
+        let work = &mut work[..self.work_len()];
+        parts
+            .into_par_iter()
+            .with_max_len(1)
+            .zip(work.par_chunks_exact_mut(each))
+            .for_each(|(part, work)| one(part, work));
+        work.chunks_exact(each).for_each(|work| join(&work[..self.sums]));
+    }
+}
