@@ -27,6 +27,9 @@ pub struct Start {
     pub values: Vec<Value>,
     /// Initial velocities whose momenta may differ.
     pub velocities: Vec<Velocity>,
+    /// Of sums over pairs that end at a distance, where that or their periodic box differs: both, as [`ShortBox`]
+    /// reads them.
+    pub cutoffs: Vec<Functional>,
     /// Which of the parameter values differ; empty where none does.
     pub parameters: Vec<bool>,
     /// Which components of the initial state differ; empty where none does.
@@ -77,6 +80,15 @@ impl Start {
         self.values.push(Value { target, name: family.name.clone(), first, functional });
     }
 
+    /// Keeps the distance at which a sum ends and the lengths of its box if they differ.
+    pub(crate) fn keep_cutoff(&mut self, lengths: Option<Functional>) {
+        let differs = |source, entry: u32| {
+            source == Source::Parameter && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
+        };
+        let lengths = lengths.filter(|lengths| lengths.reads_marked(differs).contains(&true));
+        self.cutoffs.extend(lengths);
+    }
+
     /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read anything that does.
     pub(crate) fn keep_velocities(&mut self, velocities: Vec<Velocity>, dimension: usize) {
         if self.is_same() || velocities.is_empty() {
@@ -114,12 +126,36 @@ pub enum NoStart {
         /// Why, in words.
         reason: &'static str,
     },
+    /// A sum would miss images.
+    #[error("{0}: its pairs would miss images of their partners")]
+    ShortBox(ShortBox),
+}
+
+/// A periodic box that is too short for the distance at which a sum ends.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("the cut-off {reach} is more than half of the periodic box of length {length}")]
+pub struct ShortBox {
+    /// The distance.
+    pub reach: f64,
+    /// The length.
+    pub length: f64,
+}
+
+impl ShortBox {
+    /// The first length that is too short for the distance before them.
+    pub(crate) fn among(numbers: &[f64]) -> Option<ShortBox> {
+        let (&reach, lengths) = numbers.split_first()?;
+        // Roundings of a length that is twice the distance by its formula.
+        let is_short = |length: &f64| reach > length / 2.0 * (1.0 + 1e-12);
+        lengths.iter().map(|length| length.abs()).find(is_short).map(|length| ShortBox { reach, length })
+    }
 }
 
 /// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
     momenta: Option<Momenta>,
+    cutoffs: Vec<Vec<Template>>,
     work: usize,
 }
 
@@ -131,14 +167,16 @@ impl CompiledStart {
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
         let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
+        let cutoffs: Vec<_> = start.cutoffs.iter().map(|lengths| lengths.templates(backend)).collect();
         let momenta = match start.velocities.is_empty() {
             true => None,
             false => Some(Momenta::new(model, &start.velocities, backend)?),
         };
-        let of_values = start.values.iter().zip(&templates).map(|(v, t)| v.functional.outputs + work_len(t));
+        let values = start.values.iter().map(|v| &v.functional).zip(&templates);
+        let of_values = values.chain(start.cutoffs.iter().zip(&cutoffs)).map(|(f, t)| f.outputs + work_len(t));
         let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
         let work = start.draws.len() + 1 + of_values.chain(of_momenta).max().unwrap_or(0);
-        Ok(CompiledStart { templates, momenta, work })
+        Ok(CompiledStart { templates, momenta, cutoffs, work })
     }
 
     /// Scratch needed by [`CompiledStart::put`], in numbers.
@@ -181,6 +219,13 @@ impl CompiledStart {
             place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
                 return Err(NoStart::NotFinite { what: format!("{what} '{}'", value.name), value: bad });
+            }
+        }
+        for (lengths, templates) in start.cutoffs.iter().zip(&self.cutoffs) {
+            let (numbers, work) = work.split_at_mut(lengths.outputs);
+            lengths.run(templates, 0.0, inputs, parameters, numbers, work);
+            if let Some(short) = ShortBox::among(numbers) {
+                return Err(NoStart::ShortBox(short));
             }
         }
         if let (Some(momenta), Some(first)) = (&self.momenta, start.velocities.first()) {

@@ -167,6 +167,7 @@ impl Elaborator<'_> {
             formulas.measures.iter().map(|measure| lowering.measure(measure, &first.values)).collect();
         let Lowering { mut findings, cutoffs, .. } = lowering;
         for (number, (term, span)) in cutoffs.iter().enumerate() {
+            first.start.keep_cutoff(cutoff::lengths(term));
             // What is only recorded moves nothing.
             findings.extend(cutoff::finding(term, *span, number < moving, &first.state, &first.values));
         }
