@@ -7,6 +7,7 @@
 
 use super::expression::Draw;
 use super::model::{Family, Model};
+use super::reach::ShortBox;
 use super::velocity::{Momenta, Velocity};
 use crate::functional::{Functional, Source, Template, work_len};
 use crate::graph::interpret::Backend;
@@ -129,26 +130,6 @@ pub enum NoStart {
     /// A sum would miss images.
     #[error("{0}: its pairs would miss images of their partners")]
     ShortBox(ShortBox),
-}
-
-/// A periodic box that is too short for the distance at which a sum ends.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("the cut-off {reach} is more than half of the periodic box of length {length}")]
-pub struct ShortBox {
-    /// The distance.
-    pub reach: f64,
-    /// The length.
-    pub length: f64,
-}
-
-impl ShortBox {
-    /// The first length that is too short for the distance before them.
-    pub(crate) fn among(numbers: &[f64]) -> Option<ShortBox> {
-        let (&reach, lengths) = numbers.split_first()?;
-        // Roundings of a length that is twice the distance by its formula.
-        let is_short = |length: &f64| reach > length / 2.0 * (1.0 + 1e-12);
-        lengths.iter().map(|length| length.abs()).find(is_short).map(|length| ShortBox { reach, length })
-    }
 }
 
 /// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.

@@ -1,7 +1,7 @@
 //! Sums over pairs that end at a distance: boxes that are too small for it, and terms that do not go to zero there.
 
-use crate::elaborate::start::ShortBox;
-use crate::functional::{Functional, Pairs, Side, Source, Term};
+use crate::elaborate::reach::{self, ShortBox};
+use crate::functional::{Pairs, Side, Source, Term};
 use crate::graph::interpret::{Interpreter, Kernel, Program};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
@@ -20,7 +20,7 @@ const LOOKS: usize = 20;
 /// What is to be said of a sum, which `moves` the state or is only recorded, at an initial state.
 pub(super) fn finding(term: &Term, span: Span, moves: bool, x: &[f64], parameters: &[f64]) -> Option<Diagnostic> {
     let pairs = term.pairs.as_deref()?;
-    let numbers = lengths(term)?.evaluate(0.0, x, parameters);
+    let numbers = reach::of(term)?.evaluate(0.0, x, parameters);
     if let Some(short) = ShortBox::among(&numbers) {
         let finding = Diagnostic::error(short.to_string(), span, "these would miss images of their partners");
         return Some(finding.help("take a larger box or a shorter cut-off"));
@@ -44,29 +44,6 @@ pub(super) fn finding(term: &Term, span: Span, moves: bool, x: &[f64], parameter
     };
     let finding = Diagnostic::warning(format!("{what} not go to zero at the cut-off: {then}"), span, "ends abruptly");
     Some(finding.help("multiply it by `switched` of \"molecules.holo\", which fades it out"))
-}
-
-/// The distance at which a sum ends, then the lengths of the periodic box along each axis, if it has one: all are
-/// alike for all its pairs, and read nothing that moves.
-pub(super) fn lengths(term: &Term) -> Option<Functional> {
-    let pairs = term.pairs.as_deref()?;
-    let nodes: Vec<Node> = std::iter::once(pairs.reach).chain(pairs.lengths.iter().copied()).collect();
-    let (mut graph, mut kept) = (Graph::new(), Vec::new());
-    let roots = graph.instantiate(&term.graph, &nodes, |g, input| match input {
-        Input::Slot(k) => {
-            let place = kept.iter().position(|&slot| slot == k).unwrap_or(kept.len());
-            if place == kept.len() {
-                kept.push(k);
-            }
-            g.input(Input::Slot(place as u32))
-        }
-        other => g.input(other),
-    });
-    let of_first = kept.iter().map(|&k| (term.slots[k as usize], term.row(0)[k as usize]));
-    let (slots, table) = of_first.unzip();
-    let numbers = term.numbers.clone();
-    let only = Term { graph, roots, slots, table, first_output: vec![0], numbers, pairs: None };
-    Some(Functional { outputs: nodes.len(), terms: vec![only] })
 }
 
 /// A pair whose distance can be chosen.
