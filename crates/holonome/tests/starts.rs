@@ -430,3 +430,35 @@ fn set_seed_and_vary_go_together() {
         assert_eq!(at(&ensemble, i.into()).0, [2.0 * l, 3.0, l]);
     }
 }
+
+#[test]
+fn boxes_too_short_for_a_cut_off_are_refused_in_every_trajectory() {
+    let text = "\
+parameter L = 6
+parameter rc = 2.5
+coordinate r[i in 1..3] : R^3 = (1.2*i, 0.3*i, -i)
+momentum   p of r
+let apart(i, j) = nearest(r[i] - r[j], L)
+hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2) + sum(i in 1..3, j in i+1..3 if norm(apart(i, j)) < rc : \
+    (norm(apart(i, j)) - rc)^2)
+";
+    let reason = |(problem, starts): &(Problem, Starts), i| try_at(problem, starts, i).unwrap_err().to_string();
+    // Its length, or one of them, or the cut-off.
+    for (vary, at) in [(("L", "6-i/2"), 2), (("rc", "2.5+i/4"), 2), (("L", "(6, 8-i, 7)"), 3)] {
+        let ensemble = ensemble(text, &[vary], 10);
+        at_all(&ensemble, 0..=at);
+        let words = reason(&ensemble, at + 1);
+        assert!(words.contains("is more than half of the periodic box of length"), "{words}");
+        assert!(words.contains(&format!("trajectory {}", at + 1)), "{words}");
+    }
+    // What else varies is no matter of the box, and a box that is exactly twice as long as the cut-off is enough.
+    at_all(&ensemble(text, &[("p", "(normal(), 0, 0)")], 10), 0..=9);
+    at_all(&ensemble(text, &[("L", "6+i/7"), ("rc", "L/2")], 10), 0..=9);
+}
+
+#[track_caller]
+fn at_all(ensemble: &(Problem, Starts), trajectories: std::ops::RangeInclusive<u64>) {
+    for i in trajectories {
+        at(ensemble, i);
+    }
+}

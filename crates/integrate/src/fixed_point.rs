@@ -7,7 +7,7 @@ use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
 use crate::scheme::map::{Attempts, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use crate::system::System;
-use crate::vector::widest;
+use holonome_linear::widest::widest;
 
 /// The stages of a step, s states and the field at them.
 pub trait Stages: Sync {

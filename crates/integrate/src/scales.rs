@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use crate::exact;
 use crate::vector::max_or_nan;
-use crate::vector::widest;
+use holonome_linear::widest::widest;
 
 /// Unit round-off u = 2⁻⁵³.
 pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;

@@ -3,18 +3,10 @@
 //! A fused multiply-add is one instruction on processors that have it, and a call of the mathematical library in code for
 //! those that need not; loops over vectors are therefore compiled for both ([`widest`]), with the same bits.
 
-use pulp::Arch;
-use std::sync::OnceLock;
+use holonome_linear::widest::widest;
 
 /// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
 pub const BLOCK: usize = 1024;
-
-/// Runs what is inlined into it with the widest instructions that this processor has.
-#[inline(always)]
-pub fn widest<R>(f: impl FnOnce() -> R) -> R {
-    static ARCH: OnceLock<Arch> = OnceLock::new();
-    ARCH.get_or_init(Arch::new).dispatch(f)
-}
 
 /// Σ w_i k_i in the order that [`Space::weighted_sum`](crate::space::Space::weighted_sum) fixes for each component.
 pub fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {

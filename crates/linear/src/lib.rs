@@ -13,6 +13,7 @@ pub mod ordering;
 pub mod rank;
 pub mod sparse;
 pub mod unpivoted;
+pub mod widest;
 
 #[cfg(test)]
 mod random;

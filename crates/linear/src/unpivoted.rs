@@ -1,12 +1,15 @@
 //! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h² times
-//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated in four chains at once; others are
-//! factored as L U in an order of little fill, on the symmetric closure of their pattern, which is analysed once.
+//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated
+//! in four chains at once; others are factored as L U in an order of little fill, on the symmetric closure of their pattern,
+//! which is analysed once. Where a matrix falls into many of one pattern, as that of the rods of molecules does, these are
+//! factored side by side.
 //!
 //! Nothing here holds numbers: values, right-hand side and scratch come from the caller, and nothing is allocated.
 
 use crate::elimination_tree::FactorPattern;
 use crate::lu::Pivots;
 use crate::ordering::{minimum_degree_after, neighbours};
+use crate::widest::widest;
 
 /// How a matrix of a fixed pattern is solved.
 #[derive(Clone, Debug)]
@@ -22,6 +25,7 @@ enum Kind {
         complete: bool,
     },
     General(Box<Pattern>),
+    Alike(Box<Alike>),
 }
 
 impl Unpivoted {
@@ -29,9 +33,10 @@ impl Unpivoted {
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
         let tridiagonal =
             entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1) && entries.iter().filter(|(i, j)| i == j).count() == n;
-        let kind = match tridiagonal {
-            true => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
-            false => Kind::General(Box::new(Pattern::new(n, entries))),
+        let kind = match (Alike::new(n, entries), tridiagonal) {
+            (Some(alike), _) => Kind::Alike(Box::new(alike)),
+            (None, true) => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
+            (None, false) => Kind::General(Box::new(Pattern::new(n, entries))),
         };
         Unpivoted { n, kind }
     }
@@ -40,9 +45,9 @@ impl Unpivoted {
     pub fn operations(&self) -> usize {
         match &self.kind {
             Kind::Tridiagonal { .. } => 5 * self.n,
-            Kind::General(pattern) => {
-                pattern.start.windows(2).map(|at| (at[1] - at[0]) as usize).map(|k| 2 * k * (k + 2)).sum()
-            }
+            Kind::General(pattern) => pattern.operations(),
+            // Vectors do several of them at once.
+            Kind::Alike(alike) => alike.pattern.operations() * alike.count / 4,
         }
     }
 
@@ -54,19 +59,28 @@ impl Unpivoted {
                 (0..middle).chain((middle + 1..n).rev()).chain([middle]).collect()
             }
             Kind::General(pattern) => pattern.order.clone(),
+            Kind::Alike(alike) => {
+                let count = alike.count as u32;
+                alike.pattern.order.iter().flat_map(|&row| row * count..(row + 1) * count).collect()
+            }
         }
     }
 
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
-        !matches!(self.kind, Kind::Tridiagonal { complete: true })
+        !matches!(&self.kind, Kind::Tridiagonal { complete: true }) && !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(&self.kind, Kind::Alike(alike) if alike.complete)
     }
 
     /// How many values a matrix has.
     pub fn values(&self) -> usize {
         match &self.kind {
             Kind::Tridiagonal { .. } => 3 * self.n,
-            Kind::General(pattern) => self.n + 2 * pattern.row.len(),
+            Kind::General(pattern) => pattern.values(),
+            Kind::Alike(alike) => alike.pattern.values() * alike.count,
         }
     }
 
@@ -75,6 +89,7 @@ impl Unpivoted {
         match &self.kind {
             Kind::Tridiagonal { .. } => (1 + column - row) * self.n as u32 + row,
             Kind::General(pattern) => pattern.place(row, column),
+            Kind::Alike(alike) => alike.place(row, column),
         }
     }
 
@@ -82,7 +97,8 @@ impl Unpivoted {
     pub fn work_len(&self) -> usize {
         match &self.kind {
             Kind::Tridiagonal { .. } => self.n,
-            Kind::General(_) => 3 * self.n,
+            Kind::General(_) => 2 * self.n,
+            Kind::Alike(alike) => alike.work_len(),
         }
     }
 
@@ -95,6 +111,7 @@ impl Unpivoted {
                 in_four_chains(lower, diagonal, upper, b, &mut work[..self.n])
             }
             Kind::General(pattern) => pattern.solve(values, b, work),
+            Kind::Alike(alike) => alike.solve(values, b, work),
         }
     }
 }
@@ -274,52 +291,168 @@ impl Pattern {
         if i > j { lower + at } else { lower + self.row.len() as u32 + at }
     }
 
-    /// Column by column: column k of L and row k of U are divided, and what they change further on is changed, through
-    /// accumulators for a column and a row.
+    /// How many values a matrix has.
+    fn values(&self) -> usize {
+        self.order.len() + 2 * self.row.len()
+    }
+
+    fn operations(&self) -> usize {
+        self.start.windows(2).map(|at| (at[1] - at[0]) as usize).map(|k| 2 * k * (k + 2)).sum()
+    }
+
     fn solve(&self, values: &mut [f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
+        let n = self.order.len();
+        let (y, inverse) = work[..2 * n].split_at_mut(n);
+        for (y, &old) in y.iter_mut().zip(&self.order) {
+            *y = b[old as usize];
+        }
+        self.eliminate::<1>(values.as_chunks_mut().0, y.as_chunks_mut().0, inverse.as_chunks_mut().0);
+        for (y, &old) in y.iter().zip(&self.order) {
+            b[old as usize] = *y;
+        }
+        Pivots::of_inverses(inverse)
+    }
+
+    /// Solves as many systems side by side, y and the inverses of the pivots in the order of elimination. Column by column:
+    /// column k of L is divided, and what it and row k of U change further on is changed.
+    #[inline(always)]
+    fn eliminate<const SIDE: usize>(
+        &self,
+        values: &mut [[f64; SIDE]],
+        y: &mut [[f64; SIDE]],
+        inverse: &mut [[f64; SIDE]],
+    ) {
         let n = self.order.len();
         let (diagonal, rest) = values.split_at_mut(n);
         let (lower, upper) = rest.split_at_mut(self.row.len());
-        let y = &mut work[..n];
-        let mut pivots = Pivots::NONE_YET;
-        for (new, &old) in self.order.iter().enumerate() {
-            y[new] = b[old as usize];
-        }
         for k in 0..n {
             let (from, to) = (self.start[k] as usize, self.start[k + 1] as usize);
-            let pivot = diagonal[k];
-            pivots.take(pivot);
-            let inverse = 1.0 / pivot;
+            inverse[k] = diagonal[k].map(|pivot| 1.0 / pivot);
             for l in &mut lower[from..to] {
-                *l *= inverse;
+                *l = times(l, &inverse[k]);
             }
             // The rows of column k are joined, so columns i and rows i of the factors hold all that changes.
             for p in from..to {
                 let i = self.row[p] as usize;
-                diagonal[i] -= lower[p] * upper[p];
-                y[i] -= lower[p] * y[k];
+                let (l, u) = (lower[p], upper[p]);
+                diagonal[i] = less(&diagonal[i], &l, &u);
+                y[i] = less(&y[i], &l, &y[k]);
                 let mut at = self.start[i] as usize;
                 for q in p + 1..to {
                     while self.row[at] < self.row[q] {
                         at += 1;
                     }
-                    lower[at] -= lower[q] * upper[p];
-                    upper[at] -= lower[p] * upper[q];
+                    lower[at] = less(&lower[at], &lower[q], &u);
+                    upper[at] = less(&upper[at], &l, &upper[q]);
                 }
             }
         }
         for k in (0..n).rev() {
             let mut sum = y[k];
             for p in self.start[k] as usize..self.start[k + 1] as usize {
-                sum -= upper[p] * y[self.row[p] as usize];
+                sum = less(&sum, &upper[p], &y[self.row[p] as usize]);
             }
-            y[k] = sum / diagonal[k];
+            y[k] = times(&sum, &inverse[k]);
         }
-        for (new, &old) in self.order.iter().enumerate() {
-            b[old as usize] = y[new];
-        }
-        pivots
     }
+}
+
+#[inline(always)]
+fn times<const SIDE: usize>(a: &[f64; SIDE], b: &[f64; SIDE]) -> [f64; SIDE] {
+    std::array::from_fn(|k| a[k] * b[k])
+}
+
+/// a − b c
+#[inline(always)]
+fn less<const SIDE: usize>(a: &[f64; SIDE], b: &[f64; SIDE], c: &[f64; SIDE]) -> [f64; SIDE] {
+    std::array::from_fn(|k| a[k] - b[k] * c[k])
+}
+
+/// Many matrices of one pattern: row r of number m is row r·count + m of the whole. Its values and right-hand sides are those
+/// of all matrices one behind the other, for one entry after the other.
+#[derive(Clone, Debug)]
+struct Alike {
+    count: usize,
+    pattern: Pattern,
+    /// Whether all values are stored to.
+    complete: bool,
+}
+
+/// How many matrices are factored side by side: two of the widest vectors, whose divisions overlap.
+const SIDE: usize = 8;
+
+impl Alike {
+    fn new(n: usize, entries: &[(u32, u32)]) -> Option<Alike> {
+        let count = entries.iter().fold(n, |count, &(i, j)| greatest_common_divisor(count, i.abs_diff(j) as usize));
+        if count < SIDE {
+            return None;
+        }
+        let mut of_one: Vec<(u32, u32)> = entries.iter().map(|&(i, j)| (i / count as u32, j / count as u32)).collect();
+        of_one.sort_unstable();
+        of_one.dedup();
+        let pattern = Pattern::new(n / count, &of_one);
+        let complete = entries.len() == pattern.values() * count;
+        Some(Alike { count, pattern, complete })
+    }
+
+    fn place(&self, row: u32, column: u32) -> u32 {
+        let count = self.count as u32;
+        self.pattern.place(row / count, column / count) * count + row % count
+    }
+
+    fn work_len(&self) -> usize {
+        let n = self.pattern.order.len();
+        SIDE * (self.pattern.values() + 2 * n) + n * self.count
+    }
+
+    fn solve(&self, values: &mut [f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
+        widest(
+            #[inline(always)]
+            || self.side_by_side(values, b, work),
+        )
+    }
+
+    #[inline(always)]
+    fn side_by_side(&self, values: &mut [f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
+        let (count, n) = (self.count, self.pattern.order.len());
+        let (inverses, work) = work.split_at_mut(n * count);
+        let (own, _) = work.as_chunks_mut::<SIDE>();
+        let (own_values, own) = own.split_at_mut(self.pattern.values());
+        let (y, inverse) = own[..2 * n].split_at_mut(n);
+        for first in (0..count).step_by(SIDE) {
+            let these = first..count.min(first + SIDE);
+            for (own, values) in own_values.iter_mut().zip(values.chunks_exact(count)) {
+                fill(own, &values[these.clone()]);
+            }
+            for (y, &row) in y.iter_mut().zip(&self.pattern.order) {
+                fill(y, &b[row as usize * count..][these.clone()]);
+            }
+            self.pattern.eliminate(own_values, y, inverse);
+            for (inverse, inverses) in inverse.iter().zip(inverses.chunks_exact_mut(count)) {
+                inverses[these.clone()].copy_from_slice(&inverse[..these.len()]);
+            }
+            for (y, &row) in y.iter().zip(&self.pattern.order) {
+                b[row as usize * count..][these.clone()].copy_from_slice(&y[..these.len()]);
+            }
+        }
+        Pivots::of_inverses(inverses)
+    }
+}
+
+/// Fills up with copies of the last number, which make no trouble of their own.
+#[inline(always)]
+fn fill(side: &mut [f64; SIDE], numbers: &[f64]) {
+    match <&[f64; SIDE]>::try_from(numbers) {
+        Ok(numbers) => *side = *numbers,
+        Err(_) => {
+            side[..numbers.len()].copy_from_slice(numbers);
+            side[numbers.len()..].fill(numbers[numbers.len() - 1]);
+        }
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -371,6 +504,52 @@ mod tests {
         let right = (0..w * w).filter(|i| i % w + 1 < w).map(|i| (i, i + 1));
         let grid: Vec<(u32, u32)> = right.chain((0..w * (w - 1)).map(|i| (i, i + w))).collect();
         check(49, &grid);
+    }
+
+    /// Triangles and squares with a diagonal, as many of each as vectors hold and more or fewer, in columns.
+    #[test]
+    fn solves_many_of_one_pattern_as_it_solves_each() {
+        for count in [7, 8, 9, 16, 17, 100] {
+            for (rows, edges) in [(3, &[(0, 1), (1, 2), (0, 2)][..]), (4, &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])] {
+                let all = edges.iter().flat_map(|&(i, j)| (0..count).map(move |k| (i * count + k, j * count + k)));
+                let edges: Vec<(u32, u32)> = all.collect();
+                check(rows * count as usize, &edges);
+                let entries: Vec<(u32, u32)> = (0..rows as u32 * count).map(|i| (i, i)).chain(edges).collect();
+                let solver = Unpivoted::new(rows * count as usize, &entries);
+                assert_eq!(matches!(solver.kind, Kind::Alike(_)), count >= 8, "{count}");
+                let mut order = solver.order();
+                order.sort_unstable();
+                assert!(order.iter().zip(0..).all(|(&row, k)| row == k));
+            }
+        }
+    }
+
+    #[test]
+    fn a_singular_matrix_among_many_is_seen() {
+        let solver = Unpivoted::new(
+            18,
+            &[0, 1]
+                .map(|r| (0..9).map(move |k| (9 * r + k, 9 * r + k)))
+                .into_iter()
+                .flatten()
+                .chain((0..9).flat_map(|k| [(k, 9 + k), (9 + k, k)]))
+                .collect::<Vec<_>>(),
+        );
+        let solve = |diagonal: f64| {
+            let mut values = vec![f64::NAN; solver.values()];
+            for k in 0..9 {
+                for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let value = if i == j { if k == 8 { diagonal } else { 2.0 } } else { 1.0 };
+                    values[solver.place(9 * i + k, 9 * j + k) as usize] = value;
+                }
+            }
+            assert!(!solver.fills());
+            solver.solve(&mut values, &mut [1.0; 18], &mut vec![f64::NAN; solver.work_len()])
+        };
+        assert!(!solve(2.0).negative && solve(2.0).positive);
+        assert!(solve(0.5).negative && !solve(0.5).positive);
+        assert_eq!(solve(1.0).smallest, 0.0);
+        assert!(solve(f64::NAN).smallest.is_nan());
     }
 
     #[test]

@@ -10,7 +10,8 @@ use holonome_model::rows::{RowKernel, RowProgram};
 /// The condition of sums that lists are made for.
 const LISTED: &str = "norm(d(i, j)) < rc";
 
-/// The same sum with lists and, as its condition is written otherwise, with all pairs; the first once more, with lists of its own. `PAIRS` stands for the condition.
+/// The same sum with lists and, as its condition is written otherwise, with all pairs; the first once more, with lists of
+/// its own. `PAIRS` stands for the condition.
 fn both(text: &str) -> [Model; 3] {
     [LISTED, "norm(d(i, j)) - rc < 0", LISTED].map(|condition| {
         let (model, findings) = support::check(&text.replace("PAIRS", condition));
@@ -147,12 +148,28 @@ fn pairs_of_every_kind() {
 #[test]
 fn vector_fields_over_pairs() {
     let text = "size n = 360
-parameter rc = 0.4
+parameter rc = 0.35
 state x[i in 1..n] : R^2 = (sin(i^2), cos(3*i^2))
 let d(i, j) = nearest(x[i] - x[j], 2)
 x[i]' = x[i]/7 - sum(j in 1..n if i != j and PAIRS : (rc - norm(d(i, j)))^3*d(i, j))/3
 ";
     assert_same(&both(text), "field");
+}
+
+#[test]
+fn where_most_are_near_there_are_no_lists() {
+    for (distance, rc, listed) in [
+        (PERIODIC, 1.9, true),
+        (PERIODIC, 3.2, false),
+        // Nobody knows how far bodies spread.
+        ("r[i] - r[j]", 3.2, true),
+        ("nearest((r[i].x - r[j].x, r[i].y - r[j].y), (9, 8))", 3.5, false),
+        ("nearest((r[i].x - r[j].x, r[i].y - r[j].y), (9, 90))", 3.5, true),
+    ] {
+        let text = FLUID.replace("DISTANCE", distance).replace("RANGES", HALF);
+        let [model, ..] = both(&text.replace("rc = 1.9", &format!("rc = {rc}")));
+        assert_eq!(is_listed(dynamics(&model)), listed, "{distance} < {rc}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub mod trial;
 
 use crate::scales::{Vectors, square};
 use crate::vector::max_or_nan;
-use crate::vector::widest;
+use holonome_linear::widest::widest;
 
 /// By what steps are controlled.
 #[derive(Clone, Copy, Debug, PartialEq)]

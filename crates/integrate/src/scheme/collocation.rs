@@ -6,7 +6,7 @@
 //! iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients tell how well
 //! the polynomial fits.
 
-use crate::vector::widest;
+use holonome_linear::widest::widest;
 use std::sync::OnceLock;
 
 /// |h λ| up to which the iteration is taken to converge well.

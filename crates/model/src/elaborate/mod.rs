@@ -6,6 +6,7 @@ pub mod linear_algebra;
 pub mod lower;
 pub mod model;
 pub mod names;
+pub mod reach;
 mod resolve;
 pub mod shape;
 pub mod start;

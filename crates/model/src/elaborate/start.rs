@@ -7,6 +7,7 @@
 
 use super::expression::Draw;
 use super::model::{Family, Model};
+use super::reach::ShortBox;
 use super::velocity::{Momenta, Velocity};
 use crate::functional::{Functional, Source, Template, work_len};
 use crate::graph::interpret::Backend;
@@ -27,6 +28,9 @@ pub struct Start {
     pub values: Vec<Value>,
     /// Initial velocities whose momenta may differ.
     pub velocities: Vec<Velocity>,
+    /// Of sums over pairs that end at a distance, where that or their periodic box differs: both, as [`ShortBox`]
+    /// reads them.
+    pub cutoffs: Vec<Functional>,
     /// Which of the parameter values differ; empty where none does.
     pub parameters: Vec<bool>,
     /// Which components of the initial state differ; empty where none does.
@@ -77,6 +81,15 @@ impl Start {
         self.values.push(Value { target, name: family.name.clone(), first, functional });
     }
 
+    /// Keeps the distance at which a sum ends and the lengths of its box if they differ.
+    pub(crate) fn keep_cutoff(&mut self, lengths: Option<Functional>) {
+        let differs = |source, entry: u32| {
+            source == Source::Parameter && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
+        };
+        let lengths = lengths.filter(|lengths| lengths.reads_marked(differs).contains(&true));
+        self.cutoffs.extend(lengths);
+    }
+
     /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read anything that does.
     pub(crate) fn keep_velocities(&mut self, velocities: Vec<Velocity>, dimension: usize) {
         if self.is_same() || velocities.is_empty() {
@@ -114,12 +127,16 @@ pub enum NoStart {
         /// Why, in words.
         reason: &'static str,
     },
+    /// A sum would miss images.
+    #[error("{0}: its pairs would miss images of their partners")]
+    ShortBox(ShortBox),
 }
 
 /// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
     momenta: Option<Momenta>,
+    cutoffs: Vec<Vec<Template>>,
     work: usize,
 }
 
@@ -131,14 +148,16 @@ impl CompiledStart {
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
         let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
+        let cutoffs: Vec<_> = start.cutoffs.iter().map(|lengths| lengths.templates(backend)).collect();
         let momenta = match start.velocities.is_empty() {
             true => None,
             false => Some(Momenta::new(model, &start.velocities, backend)?),
         };
-        let of_values = start.values.iter().zip(&templates).map(|(v, t)| v.functional.outputs + work_len(t));
+        let values = start.values.iter().map(|v| &v.functional).zip(&templates);
+        let of_values = values.chain(start.cutoffs.iter().zip(&cutoffs)).map(|(f, t)| f.outputs + work_len(t));
         let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
         let work = start.draws.len() + 1 + of_values.chain(of_momenta).max().unwrap_or(0);
-        Ok(CompiledStart { templates, momenta, work })
+        Ok(CompiledStart { templates, momenta, cutoffs, work })
     }
 
     /// Scratch needed by [`CompiledStart::put`], in numbers.
@@ -181,6 +200,13 @@ impl CompiledStart {
             place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
                 return Err(NoStart::NotFinite { what: format!("{what} '{}'", value.name), value: bad });
+            }
+        }
+        for (lengths, templates) in start.cutoffs.iter().zip(&self.cutoffs) {
+            let (numbers, work) = work.split_at_mut(lengths.outputs);
+            lengths.run(templates, 0.0, inputs, parameters, numbers, work);
+            if let Some(short) = ShortBox::among(numbers) {
+                return Err(NoStart::ShortBox(short));
             }
         }
         if let (Some(momenta), Some(first)) = (&self.momenta, start.velocities.first()) {

@@ -14,6 +14,7 @@ mod slots;
 mod summands;
 mod template;
 
+use super::reach;
 use crate::elaborate::expression::{Draw, Ex, Ranges};
 use crate::elaborate::model::{Family, Quantity, Table};
 use crate::functional::{Functional, Term};
@@ -29,8 +30,12 @@ use summands::summands;
 pub const MOST_ROWS: usize = 20_000_000;
 /// Largest size or index: beyond, doubles no longer count in ones.
 pub const LARGEST_INDEX: f64 = 9.0e15;
-/// Pairs up to which all of a sum over those that are near each other are rows, each computed with its condition.
-const MOST_PAIRS_IN_ROWS: usize = 60_000;
+/// Pairs up to which all of a sum over those that are near each other are rows, each computed with its condition: where
+/// few are near, and where many of them are, in a periodic box. By lists a pair takes some eight times as long as by rows;
+/// but a row takes its time and memory when the model is made.
+const MOST_PAIRS_IN_ROWS: [usize; 2] = [60_000, 1_000_000];
+/// Which part of all pairs is many.
+const MANY: f64 = 0.125;
 /// Nodes of one template, at most (a sum inside a nonlinear function is unrolled in its template).
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
 /// Nodes of all the templates of one formula, at most.
@@ -44,6 +49,8 @@ pub struct Context<'a> {
     pub variables: Vec<(&'a Family, usize)>,
     /// Families of the parameters and the first slot of each.
     pub parameters: Vec<(&'a Family, usize)>,
+    /// The parameters' values, once they are known; of an ensemble those of the first trajectory.
+    pub parameter_values: Vec<f64>,
     /// The constraints and the place of the first multiplier of each, for observables.
     pub multipliers: Vec<(&'a Quantity, usize)>,
     /// The tables.
@@ -77,6 +84,13 @@ pub enum Purpose {
     Other,
 }
 
+/// Whether all pairs of a sum over those that are near each other are rows.
+fn is_of_rows(term: &Term, context: &Context) -> bool {
+    let numbers = reach::of(term).map(|reach| reach.evaluate(0.0, &[], &context.parameter_values));
+    let many = numbers.and_then(|numbers| reach::share(&numbers)).is_some_and(|share| share > MANY);
+    term.evaluated_rows() <= MOST_PAIRS_IN_ROWS[usize::from(many)]
+}
+
 /// Lowers `body`, one value for each member of `family`. Its draws are added to `draws`: they are inputs of the
 /// formula.
 ///
@@ -101,10 +115,8 @@ pub fn lower(
             Purpose::Other => false,
         };
         let mut near = listed.then(|| near(&builder, context, family)).flatten();
-        if let Some(term) = near.take_if(|term| term.evaluated_rows() <= MOST_PAIRS_IN_ROWS) {
-            cutoffs.push((term, piece.body.span));
-        }
         cutoffs.extend(near.clone().map(|term| (term, piece.body.span)));
+        near.take_if(|term| is_of_rows(term, context));
         let loops: Vec<&Ranges> = match near {
             Some(_) => vec![family],
             None => std::iter::once(family).chain(&piece.ranges).collect(),

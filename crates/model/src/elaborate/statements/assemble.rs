@@ -6,6 +6,7 @@ use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS, Purpose};
 use crate::elaborate::model::{
     self, Component, Dynamics, Family, Measured, Model, Parameter, Quantity, Role, Table, Variable,
 };
+use crate::elaborate::reach;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::start::{Start, Target};
 use crate::elaborate::statistic::{FORMS, Statistic};
@@ -151,6 +152,7 @@ impl Elaborator<'_> {
             findings: Vec::new(),
         };
         self.parameter_values(&places, &mut lowering, &mut first);
+        lowering.context.parameter_values.clone_from(&first.values);
         initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
         let fixed = |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(Purpose::Motion, &Ranges::default(), e);
@@ -167,6 +169,7 @@ impl Elaborator<'_> {
             formulas.measures.iter().map(|measure| lowering.measure(measure, &first.values)).collect();
         let Lowering { mut findings, cutoffs, .. } = lowering;
         for (number, (term, span)) in cutoffs.iter().enumerate() {
+            first.start.keep_cutoff(reach::of(term));
             // What is only recorded moves nothing.
             findings.extend(cutoff::finding(term, *span, number < moving, &first.state, &first.values));
         }
@@ -253,6 +256,7 @@ impl Elaborator<'_> {
             variables: places.families.iter().zip(&places.place).map(|(f, &(_, first))| (f, first)).collect(),
             parameters: places.parameters.iter().map(|p| (&p.family, p.first)).collect(),
             multipliers: Vec::new(),
+            parameter_values: Vec::new(),
             tables,
             index_names: &self.index_names,
         }

@@ -1,5 +1,6 @@
 //! Sums over pairs that end at a distance: boxes that are too small for it, and terms that do not go to zero there.
 
+use crate::elaborate::reach::{self, ShortBox};
 use crate::functional::{Pairs, Side, Source, Term};
 use crate::graph::interpret::{Interpreter, Kernel, Program};
 use crate::graph::tape::Tape;
@@ -19,20 +20,16 @@ const LOOKS: usize = 20;
 /// What is to be said of a sum, which `moves` the state or is only recorded, at an initial state.
 pub(super) fn finding(term: &Term, span: Span, moves: bool, x: &[f64], parameters: &[f64]) -> Option<Diagnostic> {
     let pairs = term.pairs.as_deref()?;
-    let pair = Pair::new(term, pairs, x, parameters);
-    let lengths = pair.values(&pairs.lengths);
-    let reach = pair.values(&[pairs.reach])[0];
-    // Roundings of a length that is twice the distance by its formula.
-    if let Some(length) = lengths.iter().find(|length| reach > length.abs() / 2.0 * (1.0 + 1e-12)) {
-        let length = length.abs();
-        let message = format!("the cut-off {reach} is more than half of the periodic box of length {length}");
-        let finding = Diagnostic::error(message, span, "these would miss images of their partners");
+    let numbers = reach::of(term)?.evaluate(0.0, x, parameters);
+    if let Some(short) = ShortBox::among(&numbers) {
+        let finding = Diagnostic::error(short.to_string(), span, "these would miss images of their partners");
         return Some(finding.help("take a larger box or a shorter cut-off"));
     }
+    let reach = numbers[0];
     if !moves || reach.is_nan() || reach <= 0.0 {
         return None;
     }
-    let mut pair = pair;
+    let mut pair = Pair::new(term, pairs, x, parameters);
     let (mut largest, mut last) = ([0.0f64; 2], [0.0f64; 2]);
     for look in 0..=LOOKS {
         let part = 0.5 + 0.5 * look as f64 / LOOKS as f64;

@@ -1,0 +1,11 @@
+//! Loops compiled for several processors.
+
+use pulp::Arch;
+use std::sync::OnceLock;
+
+/// Runs what is inlined into it with the widest instructions that this processor has; the bits are the same with all.
+#[inline(always)]
+pub fn widest<R>(f: impl FnOnce() -> R) -> R {
+    static ARCH: OnceLock<Arch> = OnceLock::new();
+    ARCH.get_or_init(Arch::new).dispatch(f)
+}

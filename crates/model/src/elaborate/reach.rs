@@ -1,0 +1,56 @@
+//! How far sums over pairs reach that end at a distance, and the periodic boxes that they are in.
+
+use crate::functional::{Functional, Term};
+use crate::graph::{Graph, Input, Node};
+use std::f64::consts::PI;
+
+/// The distance at which a sum ends, then the lengths of the periodic box along each axis, if it has one: all are
+/// alike for all its pairs, and read nothing that moves.
+pub(super) fn of(term: &Term) -> Option<Functional> {
+    let pairs = term.pairs.as_deref()?;
+    let nodes: Vec<Node> = std::iter::once(pairs.reach).chain(pairs.lengths.iter().copied()).collect();
+    let (mut graph, mut kept) = (Graph::new(), Vec::new());
+    let roots = graph.instantiate(&term.graph, &nodes, |g, input| match input {
+        Input::Slot(k) => {
+            let place = kept.iter().position(|&slot| slot == k).unwrap_or(kept.len());
+            if place == kept.len() {
+                kept.push(k);
+            }
+            g.input(Input::Slot(place as u32))
+        }
+        other => g.input(other),
+    });
+    let of_first = kept.iter().map(|&k| (term.slots[k as usize], term.row(0)[k as usize]));
+    let (slots, table) = of_first.unzip();
+    let numbers = term.numbers.clone();
+    let only = Term { graph, roots, slots, table, first_output: vec![0], numbers, pairs: None };
+    Some(Functional { outputs: nodes.len(), terms: vec![only] })
+}
+
+/// Which part of the pairs is within reach, where bodies are spread over a periodic box of up to three dimensions.
+pub(super) fn share(numbers: &[f64]) -> Option<f64> {
+    const BALLS: [f64; 3] = [2.0, PI, 4.0 * PI / 3.0];
+    let (&reach, lengths) = numbers.split_first()?;
+    let ball = BALLS.get(lengths.len().checked_sub(1)?)?;
+    Some(lengths.iter().fold(*ball, |share, length| share * (reach / length).abs()))
+}
+
+/// A periodic box that is too short for the distance at which a sum ends.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("the cut-off {reach} is more than half of the periodic box of length {length}")]
+pub struct ShortBox {
+    /// The distance.
+    pub reach: f64,
+    /// The length.
+    pub length: f64,
+}
+
+impl ShortBox {
+    /// The first length that is too short for the distance before them.
+    pub(crate) fn among(numbers: &[f64]) -> Option<ShortBox> {
+        let (&reach, lengths) = numbers.split_first()?;
+        // Roundings of a length that is twice the distance by its formula.
+        let is_short = |length: &f64| reach > length / 2.0 * (1.0 + 1e-12);
+        lengths.iter().map(|length| length.abs()).find(is_short).map(|length| ShortBox { reach, length })
+    }
+}
