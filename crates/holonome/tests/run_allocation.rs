@@ -13,6 +13,7 @@ use holonome::model::graph::interpret::{Backend, Interpreter};
 use holonome::model::rows::{BLOCK, RowKernel};
 use holonome::{Control, Problem, RunOptions, Settings, Sweep, SweepOptions, prepare};
 use holonome_jit::{BlockInterpreter, best};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -29,6 +30,11 @@ const RING: &str = "size n = 20000\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoo
     momentum p of q = 0.2*cos(2*i)\nlet next(i) = if(i == n, q[1], q[i + 1])\n\
     hamiltonian sum(i in 1..n : p[i]^2/(2*m[i])) + sum(i in 1..n : 1 - cos(next(i) - q[i]))\n\
     integral P = sum(i in 1..n : p[i])\n";
+
+/// Sums that are long enough for threads to share them.
+const BODIES: &str = "size n = 900\ncoordinate q[i in 1..n] : R^2 = (cos(2.4*i), sin(2.4*i))*sqrt(i/n)\n\
+    momentum p[i] of q = (0, 0)\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - \
+    sum(i in 1..n, j in i+1..n : 1/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.01))/n^2\n";
 
 /// What a run came to.
 #[derive(Clone, Copy)]
@@ -109,7 +115,7 @@ fn long(problem: &dyn Fn() -> Problem, text: &str) {
 
 /// An ensemble in lanes to `until` and to ten times that: what a trajectory allocates does not depend on its steps.
 fn lanes(text: &str, until: f64) {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let run = |until: f64| {
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: Some(folder.path().join("sweep")), until, ..options(text) };
@@ -134,7 +140,7 @@ fn lanes(text: &str, until: f64) {
 }
 
 /// Rows allocate nothing, whatever computes them.
-fn rows(name: &str, text: &str) {
+fn rows(pool: &ThreadPool, name: &str, text: &str) {
     let problem = Problem::from_text(name, text, &BTreeMap::new(), &Settings::default()).unwrap();
     let (model, field) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
     let backends: [Box<dyn Backend>; 3] = [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
@@ -142,11 +148,18 @@ fn rows(name: &str, text: &str) {
         for program in [&field.field, &field.invariants, &field.jacobian] {
             let kernel = RowKernel::new(program, &model.parameter_values, backend.as_ref(), BLOCK);
             let (mut out, mut work) = (vec![0.0; program.outputs], vec![0.0; kernel.work_len()]);
-            let region = Region::new(ALLOCATOR);
-            for k in 0..3 {
-                kernel.run(f64::from(k), &model.initial, &mut out, &mut work);
-            }
-            let change = region.change();
+            let mut run = |times: u32| {
+                (0..times).for_each(|k| kernel.run(f64::from(k), &model.initial, &mut out, &mut work));
+            };
+            let change = pool.install(|| {
+                // What a thread makes once.
+                if kernel.is_divided() {
+                    run(20);
+                }
+                let region = Region::new(ALLOCATOR);
+                run(3);
+                region.change()
+            });
             assert_eq!(change.allocations + change.reallocations, 0, "{name}, {} outputs", program.outputs);
         }
     }
@@ -180,6 +193,13 @@ fn main() {
     ] {
         compare("rows", &wells, case);
     }
-    rows("wells", WELLS);
-    rows("ring", RING);
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    pool.install(|| {
+        let bodies = || Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings::default()).unwrap();
+        assert!(prepare(bodies(), options("--method plain:rk4 --step 0.001")).unwrap().is_divided());
+        compare("bodies", &bodies, ("--method plain:rk4 --step 0.001", 0.005, 1));
+    });
+    rows(&pool, "wells", WELLS);
+    rows(&pool, "ring", RING);
+    rows(&pool, "bodies", BODIES);
 }

@@ -22,7 +22,7 @@ fn bodies() -> Problem {
 
 /// Pairs that lists find; lists serve for some of the steps.
 fn argon() -> Problem {
-    model("argon", &[("N", "800")])
+    model("argon", &[("N", "1200")])
 }
 
 fn water() -> Problem {
@@ -88,7 +88,7 @@ fn runs() {
     for (problem, method, step, until) in [
         (bodies(), "stormer-verlet-a", "0.001", "0.005"),
         (bodies(), "plain:rk4", "0.001", "0.002"),
-        (argon(), "stormer-verlet-a", "0.02", "0.4"),
+        (argon(), "stormer-verlet-a", "0.02", "0.2"),
         (water(), "rattle", "0.05", "0.2"),
     ] {
         with_any_threads(&format!("{} by {method}", problem.name), || {
