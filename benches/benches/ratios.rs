@@ -7,6 +7,7 @@
 
 use holonome::{Control, Problem, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
 use holonome_benches::{Limit, in_turns};
+use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -173,6 +174,22 @@ fn water(n: u64) -> f64 {
     ours / c
 }
 
+/// Time of so many steps of a model of this size with two threads over that with one.
+fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64) -> f64 {
+    let settings = Settings { set: vec![(size.to_string(), n.to_string())], ..Settings::default() };
+    let problem = Problem::load(&model(name), &settings).expect("a model of the repository");
+    let mut simulation = prepare(problem, fixed(method, h, h * steps)).expect("a method that suits it");
+    let pools = [1, 2].map(|count| ThreadPoolBuilder::new().num_threads(count).build().expect("threads"));
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..ROUNDS {
+        for (pool, least) in pools.iter().zip(&mut least) {
+            let solution = pool.install(|| simulation.solve()).expect("it runs");
+            *least = solution.summary.wall_seconds.min(*least);
+        }
+    }
+    least[1] / least[0]
+}
+
 /// Picoseconds in the unit of time of `water.holo`, √(amu Å²/eV).
 const UNIT_OF_TIME: f64 = 0.010_180_506;
 
@@ -262,7 +279,7 @@ fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&st
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let sweep = SweepOptions { trajectories, vary, shard: None };
     let mut sweep = Sweep::load(&model(name), &Settings::default(), options, sweep).expect("an ensemble");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
 }
 
@@ -420,6 +437,16 @@ const ROWS: &[Row] = &[
         measure: |_| water(1000),
     },
     Row {
+        name: "1000 water molecules by rattle, two threads over one",
+        target: 0.59,
+        measure: |_| threads(("water", "N", 1000), "rattle", 0.05, 10.0),
+    },
+    Row {
+        name: "4000 argon atoms by stormer-verlet-a, two threads over one",
+        target: 0.67,
+        measure: |_| threads(("argon", "N", 4000), "stormer-verlet-a", 0.005, 20.0),
+    },
+    Row {
         name: "stormer-verlet-a, a pair of 8 bodies over one of 600",
         target: 1.5,
         measure: |_| flatness(8, "stormer-verlet-a", 1),
@@ -544,6 +571,8 @@ const ROWS: &[Row] = &[
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let Some(limit) = Limit::compile("drive_pendulum") else { return };
+    // As many as the C has.
+    holonome::set_threads(1).expect("no threads yet");
     println!("ratio  target");
     for row in ROWS.iter().filter(|row| wanted.is_empty() || wanted.iter().any(|part| row.name.contains(part))) {
         println!("{:5.2}  {:5.2}   {}", (row.measure)(&limit), row.target, row.name);

@@ -100,6 +100,10 @@ fn results_do_not_depend_on_threads() {
     assert!(keys(&one["drift"]["hamiltonian"]).contains(&"relative"));
     let rows = |k: u32| folder.run(&format!("export runs/spherical-pendulum-{k} --csv -")).ok().stdout;
     assert_eq!(rows(1), rows(2));
+    let water = "run models/water.holo --set N=170 --method rattle --step 0.05 --until 0.1";
+    let [one, three] = [1, 3].map(|threads| folder.summary(&format!("{water} --threads {threads}")));
+    assert_eq!((&one["state"], &one["drift"]), (&three["state"], &three["drift"]));
+    assert_eq!(three["warnings"], serde_json::json!([]));
     let single = folder.summary("run models/kepler.holo --until 1 --threads 2");
     assert!(single["warnings"][0].as_str().unwrap().starts_with("--threads has no effect"), "{single}");
     folder.run(&format!("{sweep} --threads 0")).refused(&["--threads", "1 to"]);

@@ -12,7 +12,6 @@ use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Interpreter, Kernel, Program};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Node};
-use crate::policy::near_parts;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -115,11 +114,6 @@ impl Which {
     /// Numbers of first and of second members.
     pub fn counts(&self) -> [usize; 2] {
         [self.partners.len(), self.seconds]
-    }
-
-    /// How many lists there are: number k of so many holds the partners of first k and of every so-many-th behind it.
-    pub fn parts(&self) -> usize {
-        near_parts(self.members())
     }
 
     /// Number of rows that a term has for them.
@@ -231,8 +225,9 @@ impl Neighbours {
         self.reach = rest[pairs.lengths.len() * lanes];
     }
 
-    /// The lists, one for each of [`Which::parts`], each to be made by [`List::update`] for the cells.
-    pub fn update(&mut self, which: &Which, dimensions: usize) -> (&Cells, &mut [List]) {
+    /// So many lists, each to be made by [`List::update`] for the cells: number k holds the partners of first k and of every
+    /// so-many-th behind it. Of the same members there are always as many.
+    pub fn update(&mut self, dimensions: usize, count: usize) -> (&Cells, &mut [List]) {
         let cells = &mut self.cells;
         let margin = MARGIN * self.reach * (1.0 - ROUNDED);
         let is_near = |now: &[f64], made: &[f64]| {
@@ -252,10 +247,9 @@ impl Neighbours {
             cells.reach = self.reach;
             cells.dimensions = dimensions;
             cells.sort();
-            let step = which.parts();
-            self.lists.resize_with(step, List::default);
+            self.lists.resize_with(count, List::default);
             for (first, list) in self.lists.iter_mut().enumerate() {
-                (list.first, list.step, list.is_made) = (first, step, false);
+                (list.first, list.step, list.is_made) = (first, count, false);
             }
         }
         (cells, &mut self.lists)

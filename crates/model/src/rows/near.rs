@@ -6,7 +6,7 @@ use crate::functional::{List, Pairs, Side, Source};
 use crate::graph::Node;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
-use crate::policy::NEAR_OUTPUTS;
+use crate::policy::{NEAR_OUTPUTS, near_parts};
 
 /// Pairs that are computed side by side.
 const LANES: usize = 8;
@@ -112,10 +112,10 @@ impl NearLoop {
         let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
         let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
-        let which = &near.pairs.which;
-        let written = piece.written();
-        let is_divided = which.parts() > 1 && written.len() <= NEAR_OUTPUTS * which.members();
-        NearLoop { pair, points, split, parts: Parts { count: which.parts(), sums: written.end, work }, is_divided }
+        let (members, written) = (near.pairs.which.members(), piece.written());
+        let parts = Parts { count: near_parts(members), sums: written.end, work };
+        let is_divided = parts.count > 1 && written.len() <= NEAR_OUTPUTS * members;
+        NearLoop { pair, points, split, parts, is_divided }
     }
 
     /// Whether threads share the sum.
@@ -153,7 +153,7 @@ impl NearLoop {
         self.each_point(piece, near, bound, arrays, work, &mut |first, values| {
             neighbours.put(&near.pairs, first, values, LANES);
         });
-        let (cells, lists) = neighbours.update(which, near.pairs.dimensions());
+        let (cells, lists) = neighbours.update(near.pairs.dimensions(), self.parts.count);
         let add = |list: &mut List, out: &mut [f64], work: &mut [f64]| {
             list.update(which, cells);
             self.add(piece, near, list, bound, arrays, out, work);
