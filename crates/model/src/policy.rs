@@ -1,5 +1,6 @@
 //! Which way a model is computed: with its formulas written out as straight-line code, or over the rows of their templates.
-//! Its size alone decides, never the machine. All sizes that do are here, with what was measured.
+//! Its size alone decides, never the machine. All sizes that do are here, with what was measured; those from which on
+//! threads share a sum are in `rows/parts.rs`.
 
 use crate::elaborate::model::{Dynamics, Model};
 use crate::functional::{Source, Term};
@@ -41,36 +42,6 @@ const ROWS_PER_TEMPLATE: usize = 16;
 /// Contributions of one formula to one output from which on the output is added up over rows. Fewer are added up in a
 /// register, in a formula that equal members share; nodes of a net have up to six.
 pub(crate) const PILE: usize = 8;
-
-/// Operations of a sum over rows from which on threads share it. Fourteen million take a millisecond, and a thread that
-/// sleeps hears of its part within 0.1 ms.
-const LEAST_SHARED: usize = 4_000_000;
-
-/// Its parts: not more than these, and of so many operations at least, in all and for each output, of which every part has
-/// an array that is filled and added up.
-const MOST_PARTS: usize = 16;
-const PART: usize = 250_000;
-const PART_OF_OUTPUT: usize = 500;
-
-/// How many parts a sum of so many operations into so many outputs has.
-pub(crate) fn parts(operations: usize, outputs: usize) -> usize {
-    match operations >= LEAST_SHARED {
-        true => (operations / (PART_OF_OUTPUT * outputs).max(PART)).min(MOST_PARTS),
-        false => 1,
-    }
-}
-
-/// The same of a sum over pairs that are near each other, whose number nobody knows before: members of a part at least.
-const MOST_NEAR_PARTS: usize = 8;
-const MEMBERS_OF_PART: usize = 250;
-
-/// How many parts a sum over near pairs of so many members has.
-pub(crate) fn near_parts(members: usize) -> usize {
-    (members / MEMBERS_OF_PART).clamp(1, MOST_NEAR_PARTS)
-}
-
-/// Outputs for each member up to which parts of such a sum have arrays of their own.
-pub(crate) const NEAR_OUTPUTS: usize = 10;
 
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

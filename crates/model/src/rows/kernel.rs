@@ -189,7 +189,7 @@ impl RowKernel {
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
                     let add = |blocks: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
-                        self.add(piece, &**kernel, blocks.clone(), bound, (t, x), out, work);
+                        self.add((piece, blocks.clone()), &**kernel, bound, (t, x), out, work);
                     };
                     match &run.parts {
                         Some((blocks, parts)) => parts.run(blocks, work, &add, |sums| {
@@ -219,7 +219,7 @@ impl RowKernel {
                 Code::Segments(rows, segments) => {
                     let (x, out) = arrays.at(*at);
                     let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
-                        self.add_segments(piece, (&**rows, segments), which.clone(), bound, x, out, work);
+                        self.add_segments((piece, which.clone()), (&**rows, segments), bound, x, out, work);
                     };
                     match &run.parts {
                         Some((which, parts)) => parts.run(which, work, &add, |sums| segments.order.add(sums, out)),
@@ -240,12 +240,10 @@ impl RowKernel {
     }
 
     /// Adds what some segments of a piece contribute to outputs in their order.
-    #[allow(clippy::too_many_arguments)]
     fn add_segments(
         &self,
-        piece: &Piece,
+        (piece, which): (&Piece, Range<usize>),
         (rows, segments): (&dyn SegmentLoop, &Segments),
-        which: Range<usize>,
         bound: &[f64],
         x: &[f64],
         out: &mut [f64],
@@ -274,12 +272,10 @@ impl RowKernel {
     }
 
     /// Adds what the rows in some blocks of one piece contribute.
-    #[allow(clippy::too_many_arguments)]
     fn add(
         &self,
-        piece: &Piece,
+        (piece, blocks): (&Piece, Range<usize>),
         kernel: &dyn Kernel,
-        blocks: Range<usize>,
         bound: &[f64],
         (t, x): (f64, &[f64]),
         out: &mut [f64],

@@ -557,8 +557,8 @@ impl Piece {
 
     /// A range that holds all places that are added to.
     fn written(&self) -> Range<usize> {
-        let mut range = u32::MAX..0;
-        let mut put = |at: u32| range = range.start.min(at)..range.end.max(at + 1);
+        let (mut first, mut end) = (u32::MAX, 0);
+        let mut put = |at: u32| (first, end) = (first.min(at), end.max(at + 1));
         if let Some(near) = &self.near {
             near.each_written(&mut put);
         }
@@ -571,7 +571,7 @@ impl Piece {
                 }
             }
         }
-        range.start as usize..range.end as usize
+        first as usize..end as usize
     }
 
     /// The same over a state in columns.

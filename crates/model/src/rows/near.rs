@@ -1,12 +1,11 @@
 //! Pieces that are sums over pairs which are near each other.
 
-use super::parts::Parts;
+use super::parts::{NEAR_OUTPUTS, Parts, near_parts};
 use super::{Layout, Piece, Rows};
 use crate::functional::{List, Pairs, Side, Source};
 use crate::graph::Node;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
-use crate::policy::{NEAR_OUTPUTS, near_parts};
 
 /// Pairs that are computed side by side.
 const LANES: usize = 8;
@@ -156,7 +155,7 @@ impl NearLoop {
         let (cells, lists) = neighbours.update(near.pairs.dimensions(), self.parts.count);
         let add = |list: &mut List, out: &mut [f64], work: &mut [f64]| {
             list.update(which, cells);
-            self.add(piece, near, list, bound, arrays, out, work);
+            self.add((piece, near), list, bound, arrays, out, work);
         };
         if self.is_divided {
             self.parts.run(lists, work, &add, |sums| out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum));
@@ -192,11 +191,9 @@ impl NearLoop {
     }
 
     /// Adds what the pairs of a list contribute.
-    #[allow(clippy::too_many_arguments)]
     fn add(
         &self,
-        piece: &Piece,
-        near: &NearRows,
+        (piece, near): (&Piece, &NearRows),
         list: &List,
         bound: &[f64],
         arrays: &NearArrays<'_>,

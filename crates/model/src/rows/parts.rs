@@ -3,15 +3,45 @@
 //! Every part adds to an array of its own, and the arrays are added up in the order of the parts. How many there are, and
 //! what is in each, is a matter of the sum alone: no bit depends on the threads, or on the backend.
 
-use crate::policy;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Operations of a sum over rows from which on threads share it. Four million take 0.2 ms, and a thread that sleeps
+/// hears of its part after 0.05 ms.
+const LEAST_SHARED: usize = 4_000_000;
+
+/// Its parts: not more than these, and of so many operations at least, in all and for each output, of which every part has
+/// an array that is filled and added up.
+const MOST_PARTS: usize = 16;
+const PART: usize = 250_000;
+const PART_OF_OUTPUT: usize = 500;
+
+/// How many parts a sum of so many operations into so many outputs has.
+fn parts(operations: usize, outputs: usize) -> usize {
+    match operations >= LEAST_SHARED {
+        true => (operations / (PART_OF_OUTPUT * outputs).max(PART)).min(MOST_PARTS),
+        false => 1,
+    }
+}
+
+/// The same of a sum over pairs that are near each other, whose number nobody knows before: members of a part at least.
+/// They have some tens of partners each, which take a microsecond, and three numbers in the array of every part.
+const MOST_NEAR_PARTS: usize = 8;
+const MEMBERS_OF_PART: usize = 250;
+
+/// How many parts a sum over near pairs of so many members has.
+pub(super) fn near_parts(members: usize) -> usize {
+    (members / MEMBERS_OF_PART).clamp(1, MOST_NEAR_PARTS)
+}
+
+/// Outputs for each member up to which parts of such a sum have arrays of their own.
+pub(super) const NEAR_OUTPUTS: usize = 10;
 
 /// Stretches of blocks with so many rows each, cut so that threads may share a sum of so many operations for each row into
 /// so many outputs; `None` where it is too short for that.
 pub(super) fn divided(rows: &[u32], operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
     let all: usize = rows.iter().map(|&rows| rows as usize).sum();
-    let count = policy::parts(all * operations, outputs);
+    let count = parts(all * operations, outputs);
     if count < 2 || rows.len() < count {
         return None;
     }
