@@ -121,14 +121,14 @@ fn ensembles() {
         let sweep = SweepOptions { trajectories: 3, vary: vec![("soft".into(), "0.01 + 0.01*i".into())], shard: None };
         let options = run_options("stormer-verlet-a", "0.001", "0.003");
         let mut sweep = prepare_sweep(&bodies(), options, sweep).unwrap();
-        sweep.solve().unwrap().arrays.get("q").unwrap().values().to_vec()
+        sweep.solve().unwrap().arrays.get("p").unwrap().values().to_vec()
     });
     let set = vec![("soft".to_string(), "0.02".to_string())];
     let problem =
         Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings { set, ..Settings::default() }).unwrap();
     let mut run = prepare(problem, run_options("stormer-verlet-a", "0.001", "0.003")).unwrap();
     let alone = run.solve().unwrap();
-    let alone = alone.arrays.get("q").unwrap().values();
+    let alone = alone.arrays.get("p").unwrap().values();
     let third = ensemble.len() / 3;
     assert!(bits(&ensemble[third..2 * third]) == bits(alone));
 }
