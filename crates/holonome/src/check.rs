@@ -524,7 +524,7 @@ fn mass(model: &Model) -> Option<Mass> {
         let momentum = |slot: u32| {
             term.rows() > 0
                 && term.slots[slot as usize] == holonome_model::functional::Source::State
-                && term.table[slot as usize] >= n
+                && term.row(0).at(slot as usize) >= n
         };
         let state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == holonome_model::functional::Source::State);
         for (input, d) in g.adjoint(term.roots[0], |i| matches!(i, Input::Slot(k) if momentum(k))) {

@@ -186,3 +186,16 @@ fn a_solution_that_ends_is_followed_to_its_end() {
     let Err(error) = failed else { panic!("1/(1 - t) goes on beyond 1") };
     assert!(error.to_string().contains("0.99999") || error.to_string().contains("t = 1"), "{error}");
 }
+
+/// Steps so long that three iterations of the projection do not arrive, which the loop leaves to be made by themselves.
+#[test]
+fn long_steps_that_a_loop_does_not_project_are_made_by_themselves() {
+    let pendulum = |step: f64| {
+        let text = format!("--method projection:taylor --step {step} --until 120 --samples 2");
+        run(model("spherical-pendulum", &[]), options(&text))
+    };
+    let finished = pendulum(1.0).unwrap();
+    let length = finished.state()[..3].iter().map(|q| q * q).sum::<f64>().sqrt();
+    assert!((length - 1.0).abs() < 1e-14, "{length}");
+    assert!(pendulum(2.0).is_err());
+}

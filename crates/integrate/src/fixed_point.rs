@@ -5,7 +5,7 @@ use crate::controller::Control;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
-use crate::scheme::map::{Attempts, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use crate::scheme::map::{Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use crate::system::System;
 use holonome_linear::widest::widest;
 
@@ -100,6 +100,8 @@ pub struct CollocationMap<'a> {
     facts: Facts,
     stop: Stop,
     attempts: Option<&'a dyn Attempts>,
+    /// Equal steps in a loop, with the length of their scratch.
+    blocks: Option<(&'a dyn Blocks, usize)>,
 }
 
 impl<'a> CollocationMap<'a> {
@@ -110,7 +112,20 @@ impl<'a> CollocationMap<'a> {
         system: &'a dyn System,
         stages: &'a dyn Stages,
     ) -> CollocationMap<'a> {
-        CollocationMap { collocation, system, stages, facts: facts(collocation), stop: stop(plan), attempts: None }
+        CollocationMap {
+            collocation,
+            system,
+            stages,
+            facts: facts(collocation),
+            stop: stop(plan),
+            attempts: None,
+            blocks: None,
+        }
+    }
+
+    /// The same with equal steps in a loop that takes so much scratch.
+    pub fn with_blocks(self, blocks: &'a dyn Blocks, work_len: usize) -> CollocationMap<'a> {
+        CollocationMap { blocks: Some((blocks, work_len)), ..self }
     }
 
     /// The same with attempts in a loop.
@@ -246,9 +261,10 @@ impl StepMap for CollocationMap<'_> {
     fn work_len(&self) -> usize {
         let n = self.system.dim();
         let attempts = self.attempts.map_or(0, |attempts| attempts.work_len());
+        let blocks = self.blocks.map_or(0, |(_, work_len)| work_len);
         // A memory for a part of a step, and an estimate of its error.
         let part = self.memory_len() + n;
-        (part + self.stages.work_len().max(n + self.system.work_len())).max(attempts)
+        (part + self.stages.work_len().max(n + self.system.work_len())).max(attempts).max(blocks)
     }
 
     fn memory_len(&self) -> usize {
@@ -282,6 +298,14 @@ impl StepMap for CollocationMap<'_> {
 
     fn attempts(&self) -> Option<&dyn Attempts> {
         self.attempts
+    }
+
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        self.blocks.map(|(blocks, _)| blocks)
+    }
+
+    fn stands_alone(&self) -> bool {
+        false
     }
 
     /// A step to that time: the polynomial is of half the order within the step, and tells where the iteration starts.

@@ -254,7 +254,8 @@ impl<'a> Engine<'a> {
                 self.state.keep_before_end();
             }
             self.check_limit()?;
-            let blocks = self.map.blocks().filter(|_| !self.needs_stages());
+            let memory = &self.state.memory;
+            let blocks = self.map.blocks().filter(|blocks| !self.needs_stages() && blocks.follows(memory));
             let ended = match blocks.map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest()))) {
                 Some((blocks, count)) if count > 0 => self.block(fixed, blocks, count, observer)?,
                 _ => self.single(fixed, observer)?,

@@ -5,11 +5,11 @@
 //! formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over rows
 //! ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
 
-mod evened;
 mod near;
+mod stretches;
 
-pub use evened::Evened;
 pub use near::{List, Neighbours, Pairs, Side, Which};
+pub use stretches::{Entries, Stretch, Stretches};
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
@@ -33,14 +33,12 @@ pub enum Source {
 pub struct Term {
     /// The template's expressions over `Input::Slot` and `Input::Time`.
     pub graph: Graph,
-    /// The value's components; row r adds component c to output `first_output[r] + c`.
+    /// The value's components; a row adds component c to the output number c behind its first.
     pub roots: Vec<Node>,
     /// What each slot reads.
     pub slots: Vec<Source>,
-    /// rows × slots.
-    pub table: Vec<u32>,
-    /// One entry a row.
-    pub first_output: Vec<u32>,
+    /// For each row the entries of the slots, and behind them the first output.
+    pub table: Stretches,
     /// Row-dependent numbers.
     pub numbers: Vec<f64>,
     /// Of a sum over pairs that are near each other, whose rows are those of its members, not of its pairs.
@@ -59,31 +57,68 @@ pub struct Functional {
 impl Term {
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.first_output.len()
+        self.table.rows()
     }
 
-    /// The entries of one row of the table.
-    pub fn row(&self, row: usize) -> &[u32] {
-        &self.table[row * self.slots.len()..(row + 1) * self.slots.len()]
+    /// A row of the table.
+    pub fn row(&self, row: usize) -> Entries<'_> {
+        self.table.row(row)
     }
 
-    /// Calls `f` with the entries of every row and the first output that it adds to; those of every pair.
-    fn each_row(&self, f: &mut dyn FnMut(&[u32], u32)) {
-        let Some(pairs) = &self.pairs else {
-            return (0..self.rows()).for_each(|row| f(self.row(row), self.first_output[row]));
-        };
-        let mut entries = vec![0; self.slots.len()];
+    /// The same with outputs so far behind.
+    pub(crate) fn with_outputs_moved(self, by: u32) -> Term {
+        Term { table: self.table.moved(self.slots.len(), by), ..self }
+    }
+
+    /// Calls `f` with every row; with that of every pair.
+    fn each_row(&self, f: &mut dyn FnMut(Entries)) {
+        let Some(pairs) = &self.pairs else { return self.table.each().for_each(f) };
+        let mut entries = vec![0; self.table.width()];
         pairs.which.each(&mut |i, j| {
-            for (k, (entry, side)) in entries.iter_mut().zip(&pairs.sides).enumerate() {
-                *entry = self.row(if *side == Side::Second { j } else { i })[k];
+            let [first, second] = [i, j].map(|member| self.row(member));
+            for (k, entry) in entries.iter_mut().enumerate() {
+                let of_second = pairs.sides.get(k) == Some(&Side::Second);
+                *entry = if of_second { second.at(k) } else { first.at(k) };
             }
-            f(&entries, self.first_output[i]);
+            f(Entries::of(&entries));
         });
     }
 
     /// Whose the outputs are, of a sum over pairs.
     pub(crate) fn output_side(&self) -> Side {
-        if self.first_output.windows(2).all(|both| both[0] == both[1]) { Side::Both } else { Side::First }
+        let outputs = || self.table.each().map(|row| row.last());
+        if outputs().zip(outputs().skip(1)).all(|(a, b)| a == b) { Side::Both } else { Side::First }
+    }
+
+    /// The same with stretches of rows in which each slot reads one number: what is derived of a chain of a million links
+    /// is derived of one of them.
+    pub fn evened(&self) -> Term {
+        if !self.slots.contains(&Source::Number) {
+            return self.clone();
+        }
+        let of_numbers: Vec<usize> = (0..self.slots.len()).filter(|&k| self.slots[k] == Source::Number).collect();
+        let number = |row: Entries, k: usize| self.numbers[row.at(k) as usize];
+        let (mut table, mut numbers) = (Stretches::new(self.table.width()), Vec::new());
+        for stretch in self.table.iter() {
+            let same = |a: usize, b: usize| {
+                let [a, b] = [a, b].map(|offset| stretch.row(offset));
+                of_numbers.iter().all(|&k| number(a, k).to_bits() == number(b, k).to_bits())
+            };
+            let mut first = 0;
+            while first < stretch.rows {
+                let end = (first + 1..stretch.rows).find(|&row| !same(first, row)).unwrap_or(stretch.rows);
+                let (mut entries, mut step): (Vec<u32>, Vec<u32>) =
+                    (stretch.row(first).iter().collect(), stretch.step.to_vec());
+                for &k in &of_numbers {
+                    let value = number(stretch.row(first), k);
+                    (entries[k], step[k]) = (numbers.len() as u32, 0);
+                    numbers.push(value);
+                }
+                table.push_stretch(entries, step, end - first);
+                first = end;
+            }
+        }
+        Term { table, numbers, ..self.clone() }
     }
 
     /// How many rows are computed to evaluate it, at most.
@@ -128,17 +163,17 @@ impl Template {
         self.slots + self.kernel.outputs() + self.kernel.work_len()
     }
 
-    /// The components' values in row `row` of `term`.
+    /// The components' values in a row of `term`.
     pub fn row<'w>(
         &self,
         term: &Term,
-        row: usize,
+        row: Entries,
         t: f64,
         x: &[f64],
         parameters: &[f64],
         work: &'w mut [f64],
     ) -> &'w [f64] {
-        self.bound(term, term.row(row), t, (x, &[]), parameters, work)
+        self.row_beside(term, row, t, (x, &[]), parameters, work)
     }
 
     /// [`Template::row`] of a template with twice the slots of `term`: those behind read what `beside` has in the places
@@ -146,19 +181,7 @@ impl Template {
     pub fn row_beside<'w>(
         &self,
         term: &Term,
-        row: usize,
-        t: f64,
-        x: (&[f64], &[f64]),
-        parameters: &[f64],
-        work: &'w mut [f64],
-    ) -> &'w [f64] {
-        self.bound(term, term.row(row), t, x, parameters, work)
-    }
-
-    fn bound<'w>(
-        &self,
-        term: &Term,
-        entries: &[u32],
+        row: Entries,
         t: f64,
         (x, beside): (&[f64], &[f64]),
         parameters: &[f64],
@@ -167,14 +190,14 @@ impl Template {
         let (local, work) = work.split_at_mut(self.slots);
         let (value, work) = work.split_at_mut(self.kernel.outputs());
         let (local_x, local_beside) = local.split_at_mut(term.slots.len());
-        for ((local, source), &entry) in local_x.iter_mut().zip(&term.slots).zip(entries) {
+        for ((local, source), entry) in local_x.iter_mut().zip(&term.slots).zip(row.iter()) {
             *local = match source {
                 Source::State => x[entry as usize],
                 Source::Parameter => parameters[entry as usize],
                 Source::Number => term.numbers[entry as usize],
             };
         }
-        for ((local, source), &entry) in local_beside.iter_mut().zip(&term.slots).zip(entries) {
+        for ((local, source), entry) in local_beside.iter_mut().zip(&term.slots).zip(row.iter()) {
             *local = if *source == Source::State { beside[entry as usize] } else { 0.0 };
         }
         self.kernel.run(&self.parameters, &[t], local, value, work);
@@ -194,10 +217,10 @@ impl Functional {
         let mut outputs = vec![zero; self.outputs];
         for term in &self.terms {
             let plan = term.graph.reachable(&term.roots);
-            term.each_row(&mut |binding, first| {
+            term.each_row(&mut |row| {
                 let values = g.instantiate_plan(&term.graph, &plan, &term.roots, &mut |g, input| match input {
                     Input::Slot(k) => {
-                        let entry = binding[k as usize];
+                        let entry = row.at(k as usize);
                         match term.slots[k as usize] {
                             Source::State => g.state(entry as usize),
                             Source::Parameter => g.parameter(entry as usize),
@@ -207,12 +230,17 @@ impl Functional {
                     other => g.input(other),
                 });
                 for (component, value) in values.into_iter().enumerate() {
-                    let output = &mut outputs[first as usize + component];
+                    let output = &mut outputs[row.last() as usize + component];
                     *output = g.add(*output, value);
                 }
             });
         }
         outputs
+    }
+
+    /// The same with terms that are [evened](Term::evened).
+    pub fn evened(&self) -> Functional {
+        Functional { outputs: self.outputs, terms: self.terms.iter().map(Term::evened).collect() }
     }
 
     /// The value at (t, x), by a loop over rows.
@@ -245,9 +273,9 @@ impl Functional {
     ) {
         outputs.fill(0.0);
         for (term, template) in self.terms.iter().zip(templates) {
-            term.each_row(&mut |entries, first| {
-                let value = template.bound(term, entries, t, (x, &[]), parameters, work);
-                for (output, v) in outputs[first as usize..].iter_mut().zip(value) {
+            term.each_row(&mut |row| {
+                let value = template.row(term, row, t, x, parameters, work);
+                for (output, v) in outputs[row.last() as usize..].iter_mut().zip(value) {
                     *output += v;
                 }
             });
@@ -259,10 +287,9 @@ impl Functional {
         let mut reads = vec![false; self.outputs];
         for term in &self.terms {
             let slots = term.slots_of_roots();
-            for (row, &first) in term.first_output.iter().enumerate() {
-                let entries = term.row(row);
-                for (output, slots) in reads[first as usize..].iter_mut().zip(&slots) {
-                    *output |= slots.iter().any(|&k| marked(term.slots[k], entries[k]));
+            for row in term.table.each() {
+                for (output, slots) in reads[row.last() as usize..].iter_mut().zip(&slots) {
+                    *output |= slots.iter().any(|&k| marked(term.slots[k], row.at(k)));
                 }
             }
         }
@@ -274,14 +301,14 @@ impl Functional {
         let mut found = Vec::new();
         for term in &self.terms {
             let slots = term.slots_of_roots();
-            for row in 0..term.rows() {
-                let first = term.first_output[row] as usize;
+            for row in term.table.each() {
+                let first = row.last() as usize;
                 if !(first..first + term.roots.len()).contains(&output) {
                     continue;
                 }
                 for &k in &slots[output - first] {
                     if term.slots[k] == Source::State {
-                        found.push(term.row(row)[k]);
+                        found.push(row.at(k));
                     }
                 }
             }

@@ -124,7 +124,8 @@ fn is_dense(model: &Model) -> bool {
         let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State);
         let distinct = |slot: usize| {
             let mut seen = vec![false; model.dimension()];
-            (0..term.rows()).filter(|&row| !std::mem::replace(&mut seen[term.row(row)[slot] as usize], true)).count()
+            let entries = term.table.each().map(|row| row.at(slot) as usize);
+            entries.filter(|&entry| !std::mem::replace(&mut seen[entry], true)).count()
         };
         states.map(|slot| term.rows() / distinct(slot).max(1)).min()
     };

@@ -6,7 +6,7 @@
 //! units come out as they went in.
 
 use crate::elaborate::model::{Dynamics, Model, Role};
-use crate::functional::{Functional, Source, Template, Term};
+use crate::functional::{Entries, Functional, Source, Template, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
 use crate::graph::{Graph, Input, Node};
@@ -183,9 +183,9 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
                     let (graph, mut gradients) = term.gradients();
                     let gradient = gradients.swap_remove(0);
                     let roots: Vec<Node> = gradient.iter().map(|&(_, d)| d).collect();
-                    let mut add = |row: usize, values: &[f64]| {
+                    let mut add = |row: Entries, values: &[f64]| {
                         for (&(slot, _), value) in gradient.iter().zip(values) {
-                            let entry = term.row(row)[slot as usize] as usize;
+                            let entry = row.at(slot as usize) as usize;
                             if entry < degrees {
                                 sum[entry + degrees] -= value;
                             } else {
@@ -198,8 +198,8 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
             }
             Dynamics::Field(f) => {
                 for term in f.terms.iter().filter(|term| term.pairs.is_none()) {
-                    let mut add = |row: usize, values: &[f64]| {
-                        let first = term.first_output[row] as usize;
+                    let mut add = |row: Entries, values: &[f64]| {
+                        let first = row.last() as usize;
                         sum[first..].iter_mut().zip(values).for_each(|(s, v)| *s += v);
                     };
                     rows((model, backend), term, term.graph.clone(), term.roots.clone(), along, &mut add);
@@ -220,7 +220,7 @@ fn rows(
     mut graph: Graph,
     roots: Vec<Node>,
     along: Option<&[f64]>,
-    add: &mut dyn FnMut(usize, &[f64]),
+    add: &mut dyn FnMut(Entries, &[f64]),
 ) {
     let width = term.slots.len() as u32;
     let roots = match along {
@@ -234,7 +234,7 @@ fn rows(
     let template = Template::new(&graph, &roots, 2 * term.slots.len(), backend);
     let mut work = vec![0.0; template.work_len()];
     let along = along.unwrap_or(&model.initial);
-    for row in 0..term.rows() {
+    for row in term.table.each() {
         add(row, template.row_beside(term, row, 0.0, (&model.initial, along), &model.parameter_values, &mut work));
     }
 }

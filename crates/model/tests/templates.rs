@@ -57,6 +57,30 @@ fn slots_are_what_a_row_reads() {
     assert_eq!(dynamics(&model).reads(0), reads);
 }
 
+#[test]
+fn rows_that_move_on_evenly_are_stretches() {
+    let model = support::model(
+        "size n = 40\ncoordinate r[i in 1..n] : R^3 = (i, 0, 0)\nmomentum p of r\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) + sum(i in 1..n, j in i+1..n : 1/norm(r[i] - r[j])) + sum(i in 1..n : (i - 20)^2*r[i].y + i/i*r[i].z)\n",
+    );
+    let terms = &dynamics(&model).terms;
+    let counts: Vec<usize> = terms.iter().map(|term| term.table.count()).collect();
+    // The partners of a body are one.
+    assert_eq!(counts, [1, 39, 1]);
+    let evened = terms[2].evened();
+    assert_eq!((terms[2].rows(), evened.rows(), evened.table.count()), (40, 40, 40), "a number of its own in each row");
+    for (row, same) in terms[2].table.each().zip(evened.table.each()) {
+        for (k, source) in evened.slots.iter().enumerate() {
+            match source {
+                Source::Number => {
+                    assert_eq!(terms[2].numbers[row.at(k) as usize], evened.numbers[same.at(k) as usize]);
+                }
+                _ => assert_eq!(row.at(k), same.at(k)),
+            }
+        }
+    }
+    assert_eq!(terms[1].evened().table, terms[1].table);
+}
+
 /// Every formula of a model, with its name.
 fn formulas(model: &Model) -> Vec<(String, &Functional)> {
     let named = |q: &'_ Quantity| q.name.clone();

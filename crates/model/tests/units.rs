@@ -4,7 +4,7 @@ mod support;
 
 use holonome_model::consistency::{self, Examined};
 use holonome_model::elaborate::model::{Dynamics, Model, Role};
-use holonome_model::functional::{Functional, Source, Term};
+use holonome_model::functional::{Functional, Source, Stretches, Term};
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::scales::{Scales, in_units};
 
@@ -59,22 +59,24 @@ impl Units {
                 graph.mul(root, scale)
             })
             .collect();
-        let (mut table, mut numbers) = (Vec::new(), term.numbers.clone());
-        for row in 0..term.rows() {
-            table.extend_from_slice(term.row(row));
-            let inverse = term.slots.iter().zip(term.row(row)).map(|(source, &entry)| match source {
+        let (added, mut numbers) = (term.slots.len() + roots.len(), term.numbers.clone());
+        let mut table = Stretches::new(term.table.width() + added);
+        for row in term.table.each() {
+            let mut entries: Vec<u32> = row.iter().take(term.slots.len()).collect();
+            let inverse = term.slots.iter().zip(row.iter()).map(|(source, entry)| match source {
                 Source::State => 1.0 / self.scale[entry as usize],
                 _ => 1.0,
             });
-            let outputs = (0..roots.len()).map(|c| output(term.first_output[row] as usize + c));
+            let outputs = (0..roots.len()).map(|c| output(row.last() as usize + c));
             for number in inverse.chain(outputs) {
-                table.push(numbers.len() as u32);
+                entries.push(numbers.len() as u32);
                 numbers.push(number);
             }
+            entries.push(row.last());
+            table.push(&entries);
         }
-        let added = std::iter::repeat_n(Source::Number, term.slots.len() + roots.len());
-        let slots = term.slots.iter().copied().chain(added).collect();
-        Term { graph, roots, slots, table, first_output: term.first_output.clone(), numbers, pairs: None }
+        let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::Number, added)).collect();
+        Term { graph, roots, slots, table, numbers, pairs: None }
     }
 
     fn model(&self, model: &Model) -> Model {

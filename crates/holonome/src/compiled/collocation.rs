@@ -6,6 +6,7 @@
 
 use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
+use super::map::Repeated;
 use super::march::{self, AttemptLoop, Attempted, Begun, Judging, larger, least};
 use super::step::squares;
 use super::vectors::StateVectors;
@@ -14,10 +15,10 @@ use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
     Iterated, MOST_ITERATIONS, Memory, ROUNDING, SETTLED, Stages, Stop, most_by_first_change, stop,
 };
-use holonome_integrate::plan::{AdaptiveSteps, Plan};
+use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
 use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
 use holonome_integrate::scheme::collocation::{Collocation, From};
-use holonome_integrate::scheme::map::{self, StepFrom, Workspace};
+use holonome_integrate::scheme::map::{self, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::aligned::first_aligned;
 use holonome_model::graph::op::{Binary, Unary};
@@ -389,6 +390,118 @@ impl map::Attempts for CollocationLoop {
     }
 }
 
+/// Equal steps in a loop.
+pub struct CollocationSteps {
+    stages: CompiledStages,
+    /// What follows a step: a map of the state of a loop, with x₁ and the estimate of its error behind it.
+    settle: Repeated,
+    stop: Stop,
+    t0: f64,
+    h: f64,
+}
+
+impl CollocationSteps {
+    /// Of steps of `plan` with these stages, settled like that.
+    pub fn new(stages: &CompiledStages, settle: Repeated, plan: &Plan, fixed: &FixedSteps) -> CollocationSteps {
+        CollocationSteps { stages: stages.clone(), settle, stop: stop(plan), t0: plan.t0, h: fixed.h }
+    }
+
+    /// The same with other parameters, of what settles a step, over stages that have them.
+    pub fn rebound(
+        &self,
+        stages: &CompiledStages,
+        parameters: &[f64],
+        plan: &Plan,
+        fixed: &FixedSteps,
+    ) -> CollocationSteps {
+        CollocationSteps::new(stages, self.settle.rebound(parameters), plan, fixed)
+    }
+
+    /// Scratch needed.
+    pub fn work_len(&self) -> usize {
+        2 * self.stages.vectors.dim() + self.settle.work_len() + self.stages.work_len()
+    }
+
+    /// Makes a step from the state of the loop, and puts x₁ and its error behind that; says whether it is like any other.
+    fn step(
+        &self,
+        t: f64,
+        x: &[f64],
+        x1: &mut [f64],
+        error: &mut [f64],
+        (numbers, work): (&mut [f64], &mut [f64]),
+        cost: &mut Cost,
+    ) -> bool {
+        let stages = &self.stages;
+        stages.begin(StepFrom { t, h: self.h, x }, numbers);
+        stages.start.iterate(numbers, 1, work);
+        stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
+        let iterated = stages.iterated(numbers);
+        cost.field += u64::from(iterated.count) * stages.collocation.stages as u64;
+        if !iterated.converged(self.stop) {
+            return false;
+        }
+        stages.finish.iterate(numbers, 1, work);
+        stages.gather(numbers, &stages.at.stages, x1);
+        stages.gather(numbers, &stages.at.field, error);
+        stages.spread(self.h, stages.at.length, numbers);
+        !stages.moves(numbers)
+    }
+}
+
+impl map::Blocks for CollocationSteps {
+    fn follows(&self, memory: &[f64]) -> bool {
+        memory.last() != Some(&0.0)
+    }
+
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        carry: Carry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let Carry { memory, scales, innovation, cost, mut outputs } = carry;
+        if !self.follows(memory) {
+            return false;
+        }
+        let (stages, n) = (&self.stages, x.len());
+        let (collocation, vectors) = (stages.collocation, &stages.vectors);
+        let (state, work) = work.split_at_mut(self.settle.len() + 2 * n);
+        self.settle.enter(x, (scales, largest.len()), first, state);
+        let (numbers, work) = stages.split(work);
+        stages.recall(&Memory::of(collocation, vectors, memory), numbers);
+        stages.give(From::End, self.stop, numbers);
+        let (mut spent, mut known) = (Cost::default(), 0);
+        let take_out = |x: &mut [f64], memory: &mut [f64], state: &[f64], numbers: &[f64]| {
+            x.copy_from_slice(&state[..n]);
+            let mut memory = Memory::of(collocation, vectors, memory);
+            stages.remember(numbers, &mut memory);
+            *memory.length = numbers[stages.at.length * collocation.stages];
+        };
+        for step in first..first + count {
+            if outputs.after.get(known) == Some(&step) {
+                take_out(x, memory, state, numbers);
+                outputs.keep(step, x, memory);
+                known += 1;
+            }
+            let (before, attempted) = state.split_at_mut(self.settle.len());
+            let (x1, error) = attempted.split_at_mut(n);
+            let t = (step as f64).mul_add(self.h, self.t0);
+            if !self.step(t, &before[..n], x1, error, (numbers, work), &mut spent) {
+                return false;
+            }
+            self.settle.kernel().iterate(state, 1, work);
+        }
+        take_out(x, memory, state, numbers);
+        outputs.keep(first + count, x, memory);
+        cost.add(&spent);
+        self.settle.leave(state, count, x, (scales, innovation, cost), largest)
+    }
+}
+
 /// Σ_j p_j f_j over stages j, where p_j is parameter `first` + j, other in each lane; in the order of the slices.
 fn sum_of_stages(g: &mut Graph, first: usize, s: usize, f: Node) -> Node {
     let weights: Vec<Node> = (0..s).map(|j| g.parameter(first + j)).collect();
@@ -645,8 +758,9 @@ fn goes_on(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Problem, RunOptions, Settings, StepSize, prepare};
+    use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::observer::Recorder;
+    use holonome_integrate::plan::Plan;
     use holonome_integrate::run::{run, run_map};
     use holonome_integrate::state::StepState;
 
@@ -688,6 +802,55 @@ mod tests {
                 let [few, many] = [compiled, slices].map(|state| state.cost.field);
                 assert!(if follows { few < many } else { few <= many }, "{method}: {few} {many} of\n{text}");
             }
+        }
+    }
+
+    /// Equal steps in a loop are those that are made one by one, also where time is read, where something begins to move that
+    /// nothing was known of, and where a run is interrupted.
+    #[test]
+    fn a_loop_is_its_steps_one_by_one() {
+        let cases = [
+            ("coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)", 0.05),
+            ("coordinate q : R = 0\nmomentum p of q = 0\nhamiltonian p^2/2 + q^4/4 - q*sin(t)", 0.05),
+            (
+                "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1",
+                0.1,
+            ),
+            (
+                "coordinate q[i in 1..2] : R = (1, 0)[i]\nmomentum p of q\n\
+              hamiltonian sum(i in 1..2 : p[i]^2/2 + q[i]^2/2) - q[2]*max(0, t - 1.03)^3",
+                0.1,
+            ),
+        ];
+        for ((text, h), method) in cases.into_iter().flat_map(|case| {
+            ["gauss8", "gauss16", "corrected:gauss16", "projection:gauss8"].map(|method| (case, method))
+        }) {
+            let problem = Problem::from_text("model", text, &Default::default(), &Settings::default()).unwrap();
+            let (method, step) = (method.parse().unwrap(), StepSize::Fixed(h));
+            // The last step is a part of one.
+            let options = RunOptions { method, step, until: 20.02, samples: Some(7), ..RunOptions::default() };
+            let Ok(mut simulation) = prepare(problem, options) else { panic!("{method} suits\n{text}") };
+            let run = |simulation: &Simulation, pause: Option<u64>| {
+                let (plan, system) = (&simulation.plan, &*simulation.system);
+                let mut state = StepState::new(plan, system, &simulation.problem.model.initial, None);
+                let map = simulation.step.map(plan, system).expect("the stages are compiled");
+                let mut recorder = Recorder::default();
+                if let Some(limit) = pause {
+                    let plan = Plan { step_limit: limit, ..plan.clone() };
+                    run_map(&plan, system, &*map, &mut state, &mut recorder).unwrap_err();
+                }
+                run_map(plan, system, &*map, &mut state, &mut recorder).unwrap();
+                let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let outputs: Vec<_> = recorder.x.iter().map(|x| bits(x)).collect();
+                (map.blocks().is_some(), (bits(&state.x), bits(&state.memory), state.cost, outputs))
+            };
+            let (in_loop, looped) = run(&simulation, None);
+            let (_, interrupted) = run(&simulation, Some(73));
+            simulation.step.leave_loops();
+            let (alone_in_loop, alone) = run(&simulation, None);
+            assert!(in_loop && !alone_in_loop, "{method}: {text}");
+            assert_eq!(looped, alone, "{method}: {text}");
+            assert_eq!(looped, interrupted, "{method}: {text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A method's step compiled as a whole, as the loop over time calls it.
 
-use super::collocation::{CollocationLoop, CompiledStages};
+use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
 use super::step::{Ingredients, Mend, Recorded, Settling};
@@ -13,7 +13,7 @@ use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::Treatment;
-use holonome_integrate::plan::{AdaptiveSteps, Plan, Stepping};
+use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
     self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
 };
@@ -36,10 +36,17 @@ pub enum CompiledStep {
     Repeated(Repeated),
     /// Attempts of such a method.
     Attempted(Box<Attempts>),
-    /// Stages of a collocation method, and attempts in a loop.
-    Collocated(Box<(CompiledStages, Option<CollocationLoop>)>),
+    /// Steps of a collocation method.
+    Collocated(Box<Collocated>),
     /// Steps of a Taylor series.
     Developed(Box<Developed>),
+}
+
+/// Steps of a collocation method: the stages of one, and equal steps or attempts in a loop.
+pub struct Collocated {
+    stages: CompiledStages,
+    repeated: Option<CollocationSteps>,
+    march: Option<CollocationLoop>,
 }
 
 /// Steps of a Taylor series: one by itself, and equal steps or attempts in a loop.
@@ -60,12 +67,15 @@ impl CompiledStep {
             return Some(Box::new(SeriesMap { step }));
         }
         let CompiledStep::Collocated(collocated) = self else { return None };
-        let (stages, attempts) = &**collocated;
-        let map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
-        Some(Box::new(match attempts {
-            Some(attempts) => map.with_attempts(attempts),
-            None => map,
-        }))
+        let Collocated { stages, repeated, march } = &**collocated;
+        let mut map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
+        if let Some(attempts) = march {
+            map = map.with_attempts(attempts);
+        }
+        if let Some(steps) = repeated {
+            map = map.with_blocks(steps, steps.work_len());
+        }
+        Some(Box::new(map))
     }
 
     /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
@@ -89,7 +99,18 @@ impl CompiledStep {
             let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
             let settling = CompiledStep::settling(plan, field, vectors, system.settling());
             let control = fixed_point::facts(collocation).control;
-            let attempts = match (&plan.stepping, settling, control) {
+            let repeated = match &plan.stepping {
+                Stepping::Fixed(fixed) if CompiledStep::ends_in_formulas(plan, field) => {
+                    let (dimension, mend) = (field.dimension, Mend::of(plan, field));
+                    let (scheme, kept) = (Recorded::Iterated(collocation), Mend::kept(mend, plan));
+                    let of =
+                        Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+                    let settle = Repeated::new((&of, field), (settling.as_ref(), targets), (plan, fixed), parameters);
+                    Some(CollocationSteps::new(&stages, settle, plan, fixed))
+                }
+                _ => None,
+            };
+            let march = match (&plan.stepping, settling, control) {
                 (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
                     let weights = Mend::kept(settling.mend(), plan).weights;
                     let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
@@ -100,7 +121,7 @@ impl CompiledStep {
                 }
                 _ => None,
             };
-            return Ok(CompiledStep::Collocated(Box::new((stages, attempts))));
+            return Ok(CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march })));
         }
         let taylor = CompiledStep::taylor(plan, field)?;
         let scheme = match (&taylor, plan.method.scheme.runge_kutta()) {
@@ -122,19 +143,11 @@ impl CompiledStep {
         Ok(match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
-                let all = [parameters, &[fixed.h, plan.t0]].concat();
-                let repeated = Repeated {
-                    kernel: Bound::new(&tape, &all),
-                    watching: Watching::of(field),
-                    len: tape.states,
-                    carried: kept.carried(&vectors.vectors),
-                    evaluations: scheme.evaluations()[0],
-                    mend,
-                };
+                let of = (&ingredients, field);
+                let repeated = Repeated::new(of, (settling.as_ref(), targets), (plan, fixed), parameters);
                 match scheme {
                     Recorded::RungeKutta(_) => CompiledStep::Repeated(repeated),
-                    Recorded::Taylor(_) => developed(Some(repeated), None).unwrap_or_default(),
+                    _ => developed(Some(repeated), None).unwrap_or_default(),
                 }
             }
             Stepping::Adaptive(adaptive) => {
@@ -146,7 +159,7 @@ impl CompiledStep {
                         let attempts = Attempts::new(&ingredients, tableau, march, parameters);
                         CompiledStep::Attempted(Box::new(attempts))
                     }
-                    Recorded::Taylor(_) => developed(None, march).unwrap_or_default(),
+                    _ => developed(None, march).unwrap_or_default(),
                 }
             }
         })
@@ -206,15 +219,18 @@ impl CompiledStep {
                 CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
             }
             (CompiledStep::Collocated(collocated), stepping) => {
-                let (stages, attempts) = &**collocated;
-                let stages = stages.rebound(parameters);
-                let attempts = match (attempts, stepping) {
-                    (Some(attempts), Stepping::Adaptive(adaptive)) => {
-                        Some(attempts.rebound(&stages, parameters, adaptive))
+                let stages = collocated.stages.rebound(parameters);
+                let (mut repeated, mut march) = (None, None);
+                match stepping {
+                    Stepping::Fixed(fixed) => {
+                        let own = all(&[fixed.h, plan.t0]);
+                        repeated = collocated.repeated.as_ref().map(|steps| steps.rebound(&stages, &own, plan, fixed));
                     }
-                    _ => None,
-                };
-                CompiledStep::Collocated(Box::new((stages, attempts)))
+                    Stepping::Adaptive(adaptive) => {
+                        march = collocated.march.as_ref().map(|march| march.rebound(&stages, parameters, adaptive));
+                    }
+                }
+                CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march }))
             }
             (CompiledStep::Developed(step), stepping) => {
                 let (mut repeated, mut march) = (None, None);
@@ -249,7 +265,7 @@ impl CompiledStep {
     pub(super) fn leave_loops(&mut self) {
         match self {
             CompiledStep::Attempted(attempts) => attempts.march = None,
-            CompiledStep::Collocated(collocated) => collocated.1 = None,
+            CompiledStep::Collocated(steps) => (steps.repeated, steps.march) = (None, None),
             CompiledStep::Developed(step) => step.march = None,
             _ => {}
         }
@@ -295,13 +311,86 @@ pub(super) fn repeated_tape(
 }
 
 impl Repeated {
-    fn rebound(&self, parameters: &[f64]) -> Repeated {
+    /// Of equal steps of `plan`, with the targets F₀ in parameters from number `targets` on.
+    fn new(
+        (ingredients, field): (&Ingredients, &Field),
+        (settling, targets): (Option<&Settling>, usize),
+        (plan, fixed): (&Plan, &FixedSteps),
+        parameters: &[f64],
+    ) -> Repeated {
+        let tape = repeated_tape(ingredients, field, targets, settling);
+        Repeated {
+            kernel: Bound::new(&tape, &[parameters, &[fixed.h, plan.t0]].concat()),
+            watching: Watching::of(field),
+            len: tape.outputs.len(),
+            carried: ingredients.kept.carried(&ingredients.vectors.vectors),
+            evaluations: ingredients.scheme.evaluations()[0],
+            mend: Mend::of(plan, field),
+        }
+    }
+
+    /// Length of the state of the loop.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn kernel(&self) -> &Bound {
+        &self.kernel
+    }
+
+    pub(super) fn rebound(&self, parameters: &[f64]) -> Repeated {
         let (kernel, watching) = (self.kernel.rebound(parameters), self.watching.clone());
         Repeated { kernel, watching, ..*self }
     }
 
     pub(super) fn work_len(&self) -> usize {
         (1 + KEPT_STATES) * self.len + self.kernel.work_len()
+    }
+
+    /// Puts the state of the loop before step `first`, with so many groups of invariants.
+    pub(super) fn enter(&self, x: &[f64], (scales, groups): (&[f64], usize), first: u64, state: &mut [f64]) {
+        let n = x.len();
+        state[..n].copy_from_slice(x);
+        state[n..n + groups].fill(0.0);
+        let carried = n + groups..n + groups + self.carried;
+        state[carried.clone()].copy_from_slice(&scales[..self.carried]);
+        let mut rest = state[carried.end..self.len].iter_mut();
+        if self.mend.is_some()
+            && let Some(unsettled) = rest.next()
+        {
+            *unsettled = 0.0;
+        }
+        if let Some(number) = rest.next() {
+            *number = first as f64;
+        }
+    }
+
+    /// Takes what `count` steps have come to from there; says whether that is good.
+    pub(super) fn leave(
+        &self,
+        state: &[f64],
+        count: u64,
+        x: &mut [f64],
+        (scales, innovation, cost): (&mut [f64], &mut f64, &mut Cost),
+        largest: &mut [f64],
+    ) -> bool {
+        let (n, groups) = (x.len(), largest.len());
+        let carried = n + groups..n + groups + self.carried;
+        let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
+        scales.copy_from_slice(&state[carried]);
+        x.copy_from_slice(&state[..n]);
+        largest.copy_from_slice(&state[n..n + groups]);
+        self.watching.finish(largest, 1);
+        match self.mend {
+            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
+            Some(Mend::Projects { .. }) => {}
+            _ => *innovation = unsettled,
+        }
+        cost.field += count * self.evaluations;
+        if let Some(mend) = self.mend {
+            mend.count(count, cost);
+        }
+        true
     }
 }
 
@@ -325,41 +414,12 @@ impl Blocks for Repeated {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let (n, groups) = (x.len(), largest.len());
         let (states, work) = work.split_at_mut((1 + KEPT_STATES) * self.len);
-        let state = &mut states[..self.len];
-        state[..n].copy_from_slice(x);
-        state[n..n + groups].fill(0.0);
-        let carried = n + groups..n + groups + self.carried;
-        state[carried.clone()].copy_from_slice(&carry.scales[..self.carried]);
-        let mut rest = state[carried.end..].iter_mut();
-        if self.mend.is_some()
-            && let Some(unsettled) = rest.next()
-        {
-            *unsettled = 0.0;
-        }
-        if let Some(number) = rest.next() {
-            *number = first as f64;
-        }
-        let places = LoopPlaces { len: self.len, x: 0..n, carried: 0..0, start: 0..0 };
-        let mut outputs = carry.outputs;
+        self.enter(x, (carry.scales, largest.len()), first, &mut states[..self.len]);
+        let places = LoopPlaces { len: self.len, x: 0..x.len(), carried: 0..0, start: 0..0 };
+        let Carry { scales, innovation, cost, mut outputs, .. } = carry;
         outputs.along(first..first + count, (states, &places), &[], (self, work));
-        let state = &mut states[..self.len];
-        let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
-        carry.scales.copy_from_slice(&state[carried]);
-        x.copy_from_slice(&state[..n]);
-        largest.copy_from_slice(&state[n..n + groups]);
-        self.watching.finish(largest, 1);
-        match self.mend {
-            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
-            Some(Mend::Projects { .. }) => {}
-            _ => *carry.innovation = unsettled,
-        }
-        carry.cost.field += count * self.evaluations;
-        if let Some(mend) = self.mend {
-            mend.count(count, carry.cost);
-        }
-        true
+        self.leave(&states[..self.len], count, x, (scales, innovation, cost), largest)
     }
 }
 

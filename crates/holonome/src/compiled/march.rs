@@ -97,7 +97,7 @@ impl Ingredients<'_> {
     pub fn slots(&self, settling: &Settling) -> Slots {
         let first = match self.scheme {
             Recorded::RungeKutta(tableau) => tableau.first_same_as_last && settling.mend().is_none(),
-            Recorded::Taylor(_) => false,
+            Recorded::Taylor(_) | Recorded::Iterated(_) => false,
         };
         Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
@@ -137,6 +137,7 @@ impl Ingredients<'_> {
                 });
                 Begun { length: g.mul(h, part), attempt }
             }
+            Recorded::Iterated(_) => unreachable!("attempts that iterate have a loop of their own"),
         });
         Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
     }

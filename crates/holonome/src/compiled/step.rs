@@ -5,9 +5,11 @@ use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::watching::{Watching, mends};
+use holonome_integrate::fixed_point;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
+use holonome_integrate::scheme::collocation::Collocation;
 use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, stage_count, vector_count};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
@@ -25,11 +27,13 @@ use holonome_model::treatment::correction::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A scheme whose whole steps are formulas.
+/// A scheme whose whole steps are formulas, or what is done to their results.
 #[derive(Clone, Copy)]
 pub enum Recorded<'a> {
     RungeKutta(&'static Tableau),
     Taylor(&'a Taylor),
+    /// Steps that are found by iteration: x₁ and the estimate of its error stand behind all else.
+    Iterated(&'static Collocation),
 }
 
 impl Recorded<'_> {
@@ -38,6 +42,7 @@ impl Recorded<'_> {
         match self {
             Recorded::RungeKutta(tableau) => Facts::of_tableau(tableau),
             Recorded::Taylor(taylor) => taylor.facts(),
+            Recorded::Iterated(collocation) => fixed_point::facts(collocation),
         }
     }
 
@@ -48,6 +53,8 @@ impl Recorded<'_> {
                 [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
             }
             Recorded::Taylor(taylor) => [taylor.evaluations(); 2],
+            // Those of the iteration are counted where it is made.
+            Recorded::Iterated(_) => [0; 2],
         }
     }
 }
@@ -72,8 +79,15 @@ impl Ingredients<'_> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
-    /// x₁ of an equal step whose first stage is `k0`, and the vectors from which [`Ingredients::estimates`] come.
-    fn equal_step(&self, space: &mut TracingSpace, from: StepFrom<Node>, k0: Vec<Node>) -> (Vec<Node>, Vec<Vec<Node>>) {
+    /// x₁ of an equal step whose first stage is `k0`, and the vectors from which [`Ingredients::estimates`] come. What is
+    /// found by iteration stands in the states from `behind` on.
+    fn equal_step(
+        &self,
+        space: &mut TracingSpace,
+        from: StepFrom<Node>,
+        k0: Vec<Node>,
+        behind: usize,
+    ) -> (Vec<Node>, Vec<Vec<Node>>) {
         let g = &mut space.graph;
         match self.scheme {
             Recorded::RungeKutta(tableau) => {
@@ -86,6 +100,11 @@ impl Ingredients<'_> {
             Recorded::Taylor(taylor) => {
                 let (c, one) = (taylor.coefficients(g, (from.t, from.h), from.x), g.one());
                 (Taylor::value(g, &c, one), vec![taylor.estimate(g, &c, (one, from.h))])
+            }
+            Recorded::Iterated(_) => {
+                let n = self.dimension;
+                let [x1, error] = [behind, behind + n].map(|first| (first..first + n).map(|k| g.state(k)).collect());
+                (x1, vec![error])
             }
         }
     }
@@ -105,7 +124,7 @@ impl Ingredients<'_> {
     pub fn lagged(&self) -> Option<&'static Lagged> {
         match self.scheme {
             Recorded::RungeKutta(tableau) => tableau.lagged.as_ref(),
-            Recorded::Taylor(_) => None,
+            Recorded::Taylor(_) | Recorded::Iterated(_) => None,
         }
     }
 
@@ -132,7 +151,8 @@ impl Ingredients<'_> {
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
         let deviations = known.split_off(n);
-        let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known);
+        let len = n + slots + carried + usize::from(counts);
+        let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
             let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
@@ -153,7 +173,8 @@ impl Ingredients<'_> {
         if counts {
             outputs.push(next);
         }
-        Tape::of_fused(g, &outputs, n + slots + carried + usize::from(counts), self.parameters + 2)
+        let behind = if matches!(self.scheme, Recorded::Iterated(_)) { 2 * n } else { 0 };
+        Tape::of_fused(g, &outputs, len + behind, self.parameters + 2)
     }
 
     /// The scales after an equal step, as `holonome_integrate::run` finds them for a single one.

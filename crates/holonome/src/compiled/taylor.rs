@@ -271,6 +271,10 @@ impl StepMap for SeriesMap<'_> {
         false
     }
 
+    fn stands_alone(&self) -> bool {
+        false
+    }
+
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
         self.expand(step, None, workspace);
         self.attempt(step, x1, workspace);

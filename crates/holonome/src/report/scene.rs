@@ -415,9 +415,9 @@ impl<'m> Rods<'m> {
     fn points_read(&self, constraint: &Quantity) -> Vec<Option<Vec<u32>>> {
         let mut read: Vec<Option<Vec<u32>>> = vec![Some(Vec::new()); constraint.functional.outputs];
         for term in &constraint.functional.terms {
-            for row in 0..term.rows() {
-                let all = &mut read[term.first_output[row] as usize];
-                for (_, &entry) in term.slots.iter().zip(term.row(row)).filter(|(slot, _)| **slot == Source::State) {
+            for row in term.table.each() {
+                let all = &mut read[row.last() as usize];
+                for (_, entry) in term.slots.iter().zip(row.iter()).filter(|(slot, _)| **slot == Source::State) {
                     match (&mut *all, self.point_of[entry as usize]) {
                         (Some(points), Some(point)) if !points.contains(&point) => points.push(point),
                         (Some(_), Some(_)) | (None, _) => {}

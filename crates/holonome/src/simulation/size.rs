@@ -6,7 +6,6 @@ use crate::recording::RecordedArray;
 use crate::store::CHUNK_NUMBERS_MAX;
 use holonome_integrate::system::System;
 use holonome_model::elaborate::model::{Dynamics, Model};
-use holonome_model::functional::Term;
 
 impl Simulation {
     /// Adds to the warnings what a run that is going to be stored should say of its size.
@@ -42,13 +41,13 @@ impl Simulation {
 }
 
 /// Numbers that a model takes once it is read and its derivatives are there: so many for each number of the state, and for
-/// each row of a template. Measured with chains of 1e6 links or springs and with 2e6 pairs, to a quarter of it.
+/// each stretch of rows of a template. Measured with chains of 1e6 links or springs, to a quarter of it.
 fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 27;
-    const OF_A_ROW: usize = 8;
+    const OF_A_STRETCH: usize = 8;
     let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
     let quantities = model.constraints.iter().chain(&model.integrals).chain(model.observed());
     let functionals = quantities.map(|quantity| &quantity.functional).chain([dynamics]);
-    let rows: usize = functionals.flat_map(|functional| &functional.terms).map(Term::rows).sum();
-    OF_THE_STATE * model.dimension() + OF_A_ROW * rows
+    let stretches: usize = functionals.flat_map(|functional| &functional.terms).map(|term| term.table.count()).sum();
+    OF_THE_STATE * model.dimension() + OF_A_STRETCH * stretches
 }

@@ -174,6 +174,12 @@ pub trait StepMap: Sync {
         true
     }
 
+    /// Whether [`StepMap::fixed_step`] takes nothing from `kept`, and nothing is done to its result: only then a step that a
+    /// loop does not make well is made by itself within the loop.
+    fn stands_alone(&self) -> bool {
+        !self.takes_first_stage()
+    }
+
     /// x₁ of a step without control. `kept[0]` holds X(t, x) on entry if the map takes it.
     ///
     /// # Errors
@@ -374,6 +380,11 @@ pub trait Blocks: Sync {
     /// themselves.
     fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
     -> bool;
+
+    /// Whether it makes the step that follows what left this memory; a first one may have nothing to start from.
+    fn follows(&self, _memory: &[f64]) -> bool {
+        true
+    }
 
     /// How many steps may be made in one go, so that nobody has to wait.
     fn longest(&self) -> u64 {

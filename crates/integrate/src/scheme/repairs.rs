@@ -91,8 +91,8 @@ impl Repairs {
             }
             memory.copy_from_slice(&self.memory);
             scales.copy_from_slice(&self.scales);
-            if map.takes_first_stage() {
-                // Such a step, and what is done to its result, is not the map's alone.
+            if !map.stands_alone() {
+                // Such a step, and what is done to its result, is not the map's.
                 return Err(Unmade);
             }
             if bad {

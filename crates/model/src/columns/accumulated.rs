@@ -1,111 +1,76 @@
 //! Columns that are made by adding up the rows of templates: the forces of a sum over pairs.
 
 use super::function::Contribution;
-use super::{Call, Column, Columns, Definition, Function};
-use crate::functional::{Pairs, Side, Source};
-use crate::graph::{Graph, Input, Node};
-use crate::rows::{Near, Piece, Rows};
+use super::{Call, Column, Columns, Definition, Function, Stored};
+use crate::functional::{Pairs, Side, Source, Stretches};
+use crate::graph::{Expression, Graph, Input, Node};
+use crate::rows::{Near, Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Row programs that add up some columns, which are outputs of one call; `place` says where member i of output k goes. What
-/// the call reads is stored.
-pub fn accumulated(columns: &Columns, outputs: &[Column], place: &dyn Fn(usize, u32) -> u32) -> Vec<Piece> {
+/// Row programs that add up some columns, which are outputs of one call; `places` says where the members of each go. What the
+/// call reads is stored.
+pub fn accumulated(columns: &Columns, outputs: &[Column], places: &dyn Fn(usize) -> Stored) -> Vec<Piece> {
     let called = outputs.first().map(|&column| columns.definition(column));
     let Some(Definition::Call { call, .. }) = called else { return Vec::new() };
     let call = &columns.calls[call as usize];
     let function = &columns.functions[call.function];
-    let mut targets: Vec<Targets> = (0..function.parts()).map(|part| Targets::new(function, part as u32)).collect();
+    let mut parts: Vec<Vec<Target>> = (0..function.parts()).map(|_| Vec::new()).collect();
     for (k, &column) in outputs.iter().enumerate() {
-        let Some(members) = &columns.facts(column).members else { continue };
-        for member in 0..columns.length(column) {
-            for contribution in members.contributions(member) {
-                targets[contribution.part as usize].put(contribution, place(k, member));
-            }
+        let (Some(members), at) = (&columns.facts(column).members, places(k)) else { continue };
+        for share in members.shares() {
+            let (place, step) = (at.first + share.member * at.stride, share.step as u32);
+            let step = if share.rows > 1 { step.wrapping_mul(at.stride) } else { 0 };
+            let contribution = share.contribution;
+            parts[contribution.part as usize].push(Target { contribution, rows: share.rows, place, step });
         }
     }
-    let parts = targets.iter().enumerate();
-    parts.flat_map(|(part, targets)| targets.pieces(columns, call, function, part as u32)).collect()
+    let parts = (0..).zip(parts);
+    parts.flat_map(|(part, targets)| CallPart { columns, call, function, part }.pieces(targets)).collect()
 }
 
-/// Where the rows of a part add to.
-struct Targets {
-    /// Number of formulas.
-    width: usize,
-    /// What is wanted of which row, and its place.
-    list: Vec<(Contribution, u32)>,
+/// Where a formula adds to in rows behind each other.
+#[derive(Clone, Copy)]
+struct Target {
+    /// That of the first row.
+    contribution: Contribution,
+    rows: u32,
+    place: u32,
+    /// By how much the place moves on from row to row.
+    step: u32,
+}
+
+impl Target {
+    fn end(&self) -> u32 {
+        self.contribution.row + self.rows
+    }
 }
 
 /// Rows of which the same formulas are wanted.
 struct Group {
-    wanted: Vec<bool>,
-    /// The first formula of each row.
-    rows: Vec<Contribution>,
-    /// rows × wanted formulas.
-    places: Vec<u32>,
+    formulas: Vec<u32>,
+    /// Whether they read each slot. Only of what is read it is known where it is stored.
+    reads: Vec<bool>,
+    /// What the slots read, and where the formulas are added.
+    rows: Stretches,
 }
 
-impl Targets {
-    fn new(function: &Function, part: u32) -> Targets {
-        Targets { width: function.values_of(part), list: Vec::new() }
-    }
+/// A part of a function whose inputs are the arguments of a call.
+struct CallPart<'a> {
+    columns: &'a Columns,
+    call: &'a Call,
+    function: &'a Function,
+    part: u32,
+}
 
-    fn put(&mut self, contribution: Contribution, place: u32) {
-        self.list.push((contribution, place));
-    }
-
-    /// What is wanted in the order of the rows, and of the formulas of each.
-    fn by_rows(&self) -> Vec<(Contribution, u32)> {
-        // Every row of every stretch up to the last one that is wanted has a place to count in.
-        let mut ends: Vec<usize> = Vec::new();
-        for (contribution, _) in &self.list {
-            let (stretch, row) = (contribution.stretch as usize, contribution.row as usize);
-            ends.resize(ends.len().max(stretch + 1), 0);
-            ends[stretch] = ends[stretch].max(row + 1);
-        }
-        let first: Vec<usize> = ends.iter().scan(0, |sum, end| Some(std::mem::replace(sum, *sum + end))).collect();
-        let at = |contribution: &Contribution| first[contribution.stretch as usize] + contribution.row as usize;
-        let mut next = vec![0; ends.iter().sum::<usize>() + 1];
-        self.list.iter().for_each(|(contribution, _)| next[at(contribution) + 1] += 1);
-        (1..next.len()).for_each(|row| next[row] += next[row - 1]);
-        let Some(&any) = self.list.first() else { return Vec::new() };
-        let mut sorted = vec![any; self.list.len()];
-        for wanted in &self.list {
-            let place = &mut next[at(&wanted.0)];
-            sorted[*place] = *wanted;
-            *place += 1;
-        }
-        sorted.chunk_by_mut(of_one_row).for_each(|row| row.sort_unstable());
-        sorted
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        let list = self.by_rows();
-        let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<bool>, usize>) = (Vec::new(), FxHashMap::default());
-        let mut key = Vec::new();
-        for row in list.chunk_by(of_one_row) {
-            key.clear();
-            key.resize(self.width, false);
-            row.iter().for_each(|(contribution, _)| key[contribution.formula as usize] = true);
-            let group = known.get(&key).copied().unwrap_or_else(|| {
-                known.insert(key.clone(), groups.len());
-                groups.push(Group { wanted: key.clone(), rows: Vec::new(), places: Vec::new() });
-                groups.len() - 1
-            });
-            groups[group].rows.push(row[0].0);
-            groups[group].places.extend(row.iter().map(|&(_, place)| place));
-        }
-        groups
-    }
-
-    /// The pieces of a part: one for the rows in which the same formulas are wanted.
-    fn pieces(&self, columns: &Columns, call: &Call, function: &Function, part: u32) -> Vec<Piece> {
-        let (groups, width) = (self.groups(), self.width);
-        let piece = |group: &Group| {
-            let formulas: Vec<usize> = (0..width).filter(|&k| group.wanted[k]).collect();
-            let nodes: Vec<Node> = formulas.iter().map(|&k| function.formula(part, k as u32).node).collect();
-            // The time is stored, like all that varies.
-            let own = function.slots(part);
-            let clock = own.len() as u32;
+impl CallPart<'_> {
+    /// The pieces of the part: one for the rows of which the same formulas are wanted.
+    fn pieces(&self, targets: Vec<Target>) -> Vec<Piece> {
+        let (function, part) = (self.function, self.part);
+        // The time is stored, like all that varies.
+        let slots = [function.slots(part), &[Source::State]].concat();
+        let clock = slots.len() as u32 - 1;
+        let piece = |Group { formulas, rows, .. }: Group| {
+            let nodes: Vec<Node> = formulas.iter().map(|&k| function.formula(part, k).node).collect();
             let mut graph = Graph::new();
             let pairs = function.pairs(part);
             let roots: Vec<Node> = nodes.into_iter().chain(pairs.iter().flat_map(|pairs| pairs.nodes())).collect();
@@ -113,113 +78,117 @@ impl Targets {
                 Input::Time => g.input(Input::Slot(clock)),
                 other => g.input(other),
             });
-            let slots = [own, &[Source::State]].concat();
             let of_pairs = nodes.split_off(formulas.len());
             let near = pairs.map(|pairs| Near {
                 pairs: Pairs { sides: [&pairs.sides[..], &[Side::Both]].concat(), ..pairs.with_nodes(&of_pairs) },
-                outputs: formulas.iter().map(|&k| function.side(part, k as u32)).collect(),
+                outputs: formulas.iter().map(|&k| function.side(part, k)).collect(),
             });
-            let rows = CallRows { columns, call, function, rows: &group.rows, slots };
-            let target = |row: usize, k: usize| group.places[row * formulas.len() + k];
-            Piece::new(&rows, &graph, nodes, &target, near)
+            let table = RowTable { slots: &slots, rows, numbers: function.numbers(part) };
+            Piece::new(&table, &graph, nodes, near)
         };
-        groups.iter().filter_map(piece).collect()
+        self.groups(targets, &slots).into_iter().filter_map(piece).collect()
     }
-}
 
-/// Whether two wanted outputs are of the same row.
-fn of_one_row((a, _): &(Contribution, u32), (b, _): &(Contribution, u32)) -> bool {
-    (a.stretch, a.row) == (b.stretch, b.row)
-}
+    fn groups(&self, mut targets: Vec<Target>, slots: &[Source]) -> Vec<Group> {
+        let of = |target: &Target| (target.contribution.stretch, target.contribution.row);
+        targets.sort_unstable_by_key(|target| (of(target), target.contribution.formula));
+        let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<u32>, usize>) = (Vec::new(), FxHashMap::default());
+        for stretch in targets.chunk_by(|a, b| a.contribution.stretch == b.contribution.stretch) {
+            // From each row at which a target starts or ends to the next one the same formulas are wanted.
+            let mut ends: Vec<u32> = stretch.iter().flat_map(|t| [t.contribution.row, t.end()]).collect();
+            ends.sort_unstable();
+            ends.dedup();
+            let (mut wanted, mut next): (Vec<Target>, _) = (Vec::new(), stretch.iter().peekable());
+            for rows in ends.windows(2) {
+                wanted.retain(|target| target.end() > rows[0]);
+                while let Some(&target) = next.next_if(|target| target.contribution.row == rows[0]) {
+                    wanted.push(target);
+                }
+                wanted.sort_unstable_by_key(|target| target.contribution.formula);
+                let formulas: Vec<u32> = wanted.iter().map(|target| target.contribution.formula).collect();
+                let Some(target) = wanted.first() else { continue };
+                let group = known.get(&formulas).copied().unwrap_or_else(|| {
+                    known.insert(formulas.clone(), groups.len());
+                    let (reads, width) = (self.reads(&formulas), slots.len() + formulas.len());
+                    groups.push(Group { formulas, reads, rows: Stretches::new(width) });
+                    groups.len() - 1
+                });
+                let row = Contribution { row: rows[0], ..target.contribution };
+                self.put((row, rows[1] - rows[0]), slots, &wanted, &mut groups[group]);
+            }
+        }
+        groups
+    }
 
-/// Some rows of a part whose inputs are the arguments of a call.
-struct CallRows<'a> {
-    columns: &'a Columns,
-    call: &'a Call,
-    function: &'a Function,
-    rows: &'a [Contribution],
-    /// Those of the part, and the time.
-    slots: Vec<Source>,
-}
+    /// Which slots some formulas read; the last one is the time.
+    fn reads(&self, formulas: &[u32]) -> Vec<bool> {
+        let (function, count) = (self.function, self.function.slots(self.part).len());
+        let mut reads = vec![false; count + 1];
+        for formula in formulas.iter().map(|&k| function.formula(self.part, k)) {
+            formula.slots.iter().for_each(|&slot| reads[slot as usize] = true);
+            reads[count] |= formula.reads_time;
+        }
+        let of_pairs = function.pairs(self.part).map_or(Vec::new(), Pairs::nodes);
+        for node in function.graph(self.part).reachable(&of_pairs) {
+            match function.graph(self.part).expression(node) {
+                Expression::Input(Input::Slot(slot)) => reads[slot as usize] = true,
+                Expression::Input(Input::Time) => reads[count] = true,
+                _ => {}
+            }
+        }
+        reads
+    }
 
-impl CallRows<'_> {
+    /// Adds so many rows from a first one on, in which formulas are wanted.
+    fn put(&self, (first, count): (Contribution, u32), slots: &[Source], wanted: &[Target], group: &mut Group) {
+        let Group { reads, rows, .. } = group;
+        let step = |slot: usize| if reads[slot] { self.step(first, slot, slots, count) } else { Some(0) };
+        let steps: Option<Vec<u32>> = (0..slots.len()).map(step).collect();
+        let place = |target: &Target, row: u32| {
+            target.place.wrapping_add((first.row + row - target.contribution.row).wrapping_mul(target.step))
+        };
+        let entries = |row: u32| -> Vec<u32> {
+            let entry = |slot: usize| if reads[slot] { self.entry(first.moved(row), slot, slots) } else { 0 };
+            (0..slots.len()).map(entry).chain(wanted.iter().map(|target| place(target, row))).collect()
+        };
+        match steps {
+            Some(steps) if count > 1 => {
+                let steps = steps.into_iter().chain(wanted.iter().map(|target| target.step));
+                rows.push_stretch(entries(0), steps, count as usize);
+            }
+            _ => (0..count).for_each(|row| rows.push(&entries(row))),
+        }
+    }
+
     fn place(&self, column: Column, member: u32) -> u32 {
         let at = self.columns.stored(column).expect("what is read by rows is stored");
         at.first + member * at.stride
     }
 
-    fn entry(&self, row: Contribution, slot: usize) -> u32 {
-        if slot + 1 == self.slots.len() {
+    /// What a slot reads in a row.
+    fn entry(&self, row: Contribution, slot: usize, slots: &[Source]) -> u32 {
+        if slot + 1 == slots.len() {
             return self.place(self.call.time, 0);
         }
-        match self.slots[slot] {
+        match slots[slot] {
             Source::State => {
                 let (column, member) = self.call.argument(self.function.entry(row, slot as u32));
                 self.place(column, member)
             }
-            // The same in all rows of a stretch.
-            Source::Number => self.function.entry(Contribution { row: 0, ..row }, slot as u32),
-            Source::Parameter => self.function.entry(row, slot as u32),
+            Source::Number | Source::Parameter => self.function.entry(row, slot as u32),
         }
     }
 
-    /// By how much the entry moves on in each of `count` rows behind each other, where it moves evenly.
-    fn step(&self, row: Contribution, slot: usize, count: u32) -> Option<u32> {
-        if slot + 1 == self.slots.len() || self.slots[slot] == Source::Number || count == 1 {
+    /// By how much that moves on in each of `count` rows behind each other, where it moves evenly.
+    fn step(&self, row: Contribution, slot: usize, slots: &[Source], count: u32) -> Option<u32> {
+        if slot + 1 == slots.len() || count == 1 {
             return Some(0);
         }
         let step = self.function.step(row, slot as u32);
-        if self.slots[slot] == Source::Parameter {
+        if slots[slot] != Source::State {
             return Some(step);
         }
         let even = self.call.reads_one(self.function.entry(row, slot as u32), step, count);
-        even.then(|| self.entry(row.moved(1), slot).wrapping_sub(self.entry(row, slot)))
-    }
-}
-
-impl Rows for CallRows<'_> {
-    fn count(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn slots(&self) -> &[Source] {
-        &self.slots
-    }
-
-    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
-        let mut rest = entries;
-        for rows in self.rows[first..first + rest.len()].chunk_by(|a, b| a.moved(1) == *b) {
-            let (these, behind) = rest.split_at_mut(rows.len());
-            match self.step(rows[0], slot, rows.len() as u32) {
-                Some(step) => {
-                    let first = self.entry(rows[0], slot);
-                    let places = (0..).map(|k: u32| first.wrapping_add(k.wrapping_mul(step)));
-                    these.iter_mut().zip(places).for_each(|(entry, place)| *entry = place);
-                }
-                None => these.iter_mut().zip(rows).for_each(|(entry, &row)| *entry = self.entry(row, slot)),
-            }
-            rest = behind;
-        }
-    }
-
-    fn number(&self, slot: usize) -> f64 {
-        self.function.number(self.rows[0], slot as u32)
-    }
-
-    fn is_same(&self, slot: usize) -> bool {
-        let number = |row: Contribution| self.function.number(row, slot as u32).to_bits();
-        let first = self.rows[0];
-        self.rows.chunk_by(|a, b| a.moved(1) == *b).all(|rows| match self.slots[slot] {
-            Source::Number => number(rows[0]) == number(first),
-            _ => {
-                let stays = self.step(rows[0], slot, rows.len() as u32) == Some(0);
-                stays && self.entry(rows[0], slot) == self.entry(first, slot)
-            }
-        })
-    }
-
-    fn numbers(&self) -> Vec<f64> {
-        let part = self.rows.first().map_or(0, |row| row.part);
-        self.function.numbers(part).to_vec()
+        even.then(|| self.entry(row.moved(1), slot, slots).wrapping_sub(self.entry(row, slot, slots)))
     }
 }

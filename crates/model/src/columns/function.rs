@@ -1,11 +1,11 @@
 //! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
 
-use crate::functional::{Evened, Pairs, Side, Source, Term};
+use crate::functional::{Functional, Pairs, Side, Source, Stretch, Term};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::policy::PILE;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A vector-valued function of a model.
 #[derive(Debug)]
@@ -47,16 +47,35 @@ impl Contribution {
     }
 }
 
-/// What adds to the members of a family of outputs. It is listed for the first of members in a row that are alike: what
-/// adds to them is the same but for the rows, which move on by one from member to member.
-#[derive(Clone, Debug)]
+/// What a formula adds to members of a family in rows behind each other: to `member` in the first, to `member + step` in the
+/// next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub member: u32,
+    pub step: i32,
+    pub rows: u32,
+    /// That of the first row.
+    pub contribution: Contribution,
+}
+
+/// What adds to the members of a family of outputs.
+#[derive(Debug)]
 pub(super) struct Members {
+    shares: Vec<Share>,
+    reads: Reads,
+    length: u32,
+    listed: OnceLock<Listed>,
+}
+
+/// What adds to each member of a family. It is listed for the first of members in a row that are alike: what adds to them
+/// is the same but for the rows, which move on by one from member to member.
+#[derive(Debug)]
+struct Listed {
     /// The first of each such members, and the number of all.
     starts: Vec<u32>,
     /// What adds to the first of run i is `list[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     list: Vec<Contribution>,
-    reads: Reads,
 }
 
 /// What the members of a family read, each input once if it is read by itself.
@@ -67,9 +86,20 @@ pub(super) struct Reads {
     pub inputs: Vec<(u32, u32, u32)>,
 }
 
-impl Members {
-    /// Of strands that lie in so many members from a first one on; those of one row may lie anywhere.
-    fn new(mut strands: Vec<(Range<u32>, Contribution)>, reads: Reads, length: u32) -> Members {
+impl Listed {
+    fn new(shares: &[Share], length: u32) -> Listed {
+        // Strands that lie in so many members from a first one on; those of one row may lie anywhere.
+        let mut strands: Vec<(Range<u32>, Contribution)> = Vec::new();
+        for &Share { member, step, rows, contribution } in shares {
+            if step == 1 {
+                strands.push((member..member + rows, contribution));
+                continue;
+            }
+            for row in 0..rows {
+                let member = member.wrapping_add_signed(row as i32 * step);
+                strands.push((member..member + 1, contribution.moved(row)));
+            }
+        }
         strands.sort_unstable_by_key(|(members, contribution)| (members.start, *contribution));
         let mut starts: Vec<u32> = strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
         starts.extend([0, length]);
@@ -88,7 +118,21 @@ impl Members {
             list[begin..].sort_unstable();
             first.push(list.len() as u32);
         }
-        Members { starts, first, list, reads }
+        Listed { starts, first, list }
+    }
+
+    fn at(&self, member: u32) -> usize {
+        self.starts.partition_point(|&start| start <= member) - 1
+    }
+
+    fn of_first(&self, run: usize) -> &[Contribution] {
+        &self.list[self.first[run] as usize..self.first[run + 1] as usize]
+    }
+}
+
+impl Members {
+    fn new(shares: Vec<Share>, reads: Reads, length: u32) -> Members {
+        Members { shares, reads, length, listed: OnceLock::new() }
     }
 
     /// What they read of the function's inputs.
@@ -96,45 +140,48 @@ impl Members {
         &self.reads
     }
 
-    /// For how many members from this one on what adds to them is alike.
-    pub fn run(&self, member: u32) -> u32 {
-        self.starts[self.at(member) + 1] - member
+    /// What adds to them, formula by formula and stretch by stretch.
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
     }
 
-    fn at(&self, member: u32) -> usize {
-        self.starts.partition_point(|&start| start <= member) - 1
+    fn listed(&self) -> &Listed {
+        self.listed.get_or_init(|| Listed::new(&self.shares, self.length))
+    }
+
+    /// For how many members from this one on what adds to them is alike.
+    pub fn run(&self, member: u32) -> u32 {
+        let listed = self.listed();
+        listed.starts[listed.at(member) + 1] - member
     }
 
     /// What adds to a member.
     pub fn contributions(&self, member: u32) -> impl Iterator<Item = Contribution> {
-        let run = self.at(member);
-        let moved = member - self.starts[run];
-        self.of_first(run).iter().map(move |contribution| contribution.moved(moved))
-    }
-
-    fn of_first(&self, run: usize) -> &[Contribution] {
-        &self.list[self.first[run] as usize..self.first[run + 1] as usize]
-    }
-
-    /// What adds to the first of members in a row that are alike, with their number.
-    pub fn runs(&self) -> impl Iterator<Item = (&[Contribution], u32)> {
-        let lengths = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
-        lengths.enumerate().map(|(run, length)| (self.of_first(run), length))
+        let listed = self.listed();
+        let run = listed.at(member);
+        let moved = member - listed.starts[run];
+        listed.of_first(run).iter().map(move |contribution| contribution.moved(moved))
     }
 
     /// Whether one formula adds so often to a member that writing it out for each member is too long.
     fn piles_up(&self) -> bool {
+        // The rows of a body of a sum over pairs, of which nobody needs a list.
+        if self.shares.iter().any(|share| share.step == 0 && share.rows as usize >= PILE) {
+            return true;
+        }
         let most = |contributions: &[Contribution]| {
             let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
             formulas.sort_unstable();
             formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0)
         };
-        self.runs().any(|(contributions, _)| contributions.len() >= PILE && most(contributions) >= PILE)
+        let listed = self.listed();
+        let mut runs = (0..listed.first.len() - 1).map(|run| listed.of_first(run));
+        runs.any(|contributions| contributions.len() >= PILE && most(contributions) >= PILE)
     }
 
     /// Whether nothing adds to any.
     pub fn is_zero(&self) -> bool {
-        self.list.is_empty()
+        self.shares.is_empty()
     }
 }
 
@@ -178,16 +225,15 @@ impl Reading {
     }
 }
 
-/// The formulas of one template, with the first two rows of each of its stretches.
+/// The formulas of one template, with its rows.
 #[derive(Clone, Debug)]
 struct Part {
     graph: Graph,
     /// Those that are values, then their derivatives.
     formulas: Vec<Formula>,
-    values: usize,
     /// Whose they are, of a sum over pairs.
     sides: Vec<Side>,
-    kept: Arc<Term>,
+    term: Arc<Term>,
 }
 
 /// A formula over the slots of a template.
@@ -218,11 +264,11 @@ impl Formula {
 
 impl Part {
     /// With formulas for `nodes`, and then for their derivatives, if they are `smooth`.
-    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, kept: Arc<Term>, smooth: bool) -> Part {
+    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, term: Arc<Term>, smooth: bool) -> Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         let differentiated = if smooth { nodes.len() } else { 0 };
         for k in 0..differentiated {
-            let is_state = |input: Input| matches!(input, Input::Slot(k) if kept.slots[k as usize] == Source::State);
+            let is_state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
             let partials = graph.adjoint(nodes[k], is_state);
             for (input, node) in partials {
                 if let Input::Slot(slot) = input {
@@ -232,7 +278,7 @@ impl Part {
                 }
             }
         }
-        Part { graph, formulas, values: nodes.len(), sides, kept }
+        Part { graph, formulas, sides, term }
     }
 }
 
@@ -241,38 +287,38 @@ impl Function {
         Function { parts: Vec::new(), strands: Vec::new(), outputs, known: Mutex::default() }
     }
 
-    /// The values of a functional.
-    pub fn value(functional: &Evened) -> Function {
+    /// The values of an [evened](Functional::evened) functional.
+    pub fn value(functional: &Functional) -> Function {
         Function::values(functional, true)
     }
 
     /// The values of a functional that nobody differentiates.
-    pub fn size(functional: &Evened) -> Function {
+    pub fn size(functional: &Functional) -> Function {
         Function::values(functional, false)
     }
 
-    fn values(functional: &Evened, smooth: bool) -> Function {
-        let mut function = Function::without_parts(functional.kept.outputs);
-        for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
+    fn values(functional: &Functional, smooth: bool) -> Function {
+        let mut function = Function::without_parts(functional.outputs);
+        for term in &functional.terms {
             let sides = vec![term.output_side(); term.roots.len()];
             let part = Part::new(term.graph.clone(), &term.roots, sides, Arc::new(term.clone()), smooth);
             for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
-                function.add(formula, lengths, &|row: usize| term.first_output[row] + formula as u32);
+                function.add(formula, term, term.slots.len(), formula as u32);
             }
             function.parts.push(part);
         }
         function
     }
 
-    /// The gradient of a functional with one output with respect to its first `inputs` inputs.
-    pub fn gradient(functional: &Evened, inputs: usize) -> Function {
+    /// The gradient of an evened functional with one output with respect to its first `inputs` inputs.
+    pub fn gradient(functional: &Functional, inputs: usize) -> Function {
         let mut function = Function::without_parts(inputs);
-        for (term, lengths) in functional.kept.terms.iter().zip(&functional.lengths) {
+        for term in &functional.terms {
             let (graph, gradients) = term.gradients();
             let gradient = &gradients[0];
             let nodes: Vec<Node> = gradient.iter().map(|&(_, node)| node).collect();
             for (formula, &(slot, _)) in gradient.iter().enumerate() {
-                function.add(formula, lengths, &|row: usize| term.row(row)[slot as usize]);
+                function.add(formula, term, slot as usize, 0);
             }
             let sides = gradient.iter().map(|&(slot, _)| term.side(slot)).collect();
             function.parts.push(Part::new(graph, &nodes, sides, Arc::new(term.clone()), true));
@@ -280,14 +326,14 @@ impl Function {
         function
     }
 
-    /// Adds what a formula of the next part adds in its stretches of these lengths, of which two rows each are kept.
-    fn add(&mut self, formula: usize, lengths: &[u32], output: &dyn Fn(usize) -> u32) {
+    /// Adds what a formula of the next part, which is made of a term, adds to the outputs `behind` those in a column of its
+    /// table.
+    fn add(&mut self, formula: usize, term: &Term, column: usize, behind: u32) {
         let part = self.parts.len() as u32;
-        for (stretch, &rows) in lengths.iter().enumerate() {
-            let (first, second) = (output(2 * stretch), output(2 * stretch + 1));
-            let contribution = Contribution { part, stretch: stretch as u32, row: 0, formula: formula as u32 };
-            let step = i64::from(second) - i64::from(first);
-            self.strands.push(Strand { output: first, step, rows, contribution });
+        for (stretch, rows) in (0..).zip(term.table.iter()) {
+            let contribution = Contribution { part, stretch, row: 0, formula: formula as u32 };
+            let (output, step) = (rows.first[column] + behind, i64::from(rows.step[column] as i32));
+            self.strands.push(Strand { output, step, rows: rows.rows as u32, contribution });
         }
     }
 
@@ -309,39 +355,33 @@ impl Function {
             let offset = output - first;
             (offset % stride == 0).then_some(offset / stride).filter(|member| (0..i64::from(length)).contains(member))
         };
-        let (mut strands, mut reading) = (Vec::new(), Reading::default());
+        let (mut shares, mut reading) = (Vec::new(), Reading::default());
         for strand in &self.strands {
             let (output, rows) = (i64::from(strand.output), i64::from(strand.rows));
             if strand.step % stride == 0 && (output - first) % stride != 0 {
                 continue;
             }
-            if strand.step == stride {
-                // Row k belongs to member start + k.
-                let start = (output - first) / stride;
-                let (from, to) = (start.max(0), (start + rows).min(i64::from(length)));
+            if strand.step % stride == 0 {
+                // Row k adds to member start + k * step.
+                let (start, step) = ((output - first) / stride, strand.step / stride);
+                let (from, to) = inside(start, step, rows, i64::from(length));
                 if from < to {
-                    let contribution = strand.contribution.moved((from - start) as u32);
-                    reading.add(self, contribution, (to - from) as u32);
-                    strands.push((from as u32..to as u32, contribution));
+                    let contribution = strand.contribution.moved(from as u32);
+                    let (member, step, rows) = ((start + from * step) as u32, step as i32, (to - from) as u32);
+                    reading.add(self, contribution, rows);
+                    shares.push(Share { member, step, rows, contribution });
                 }
                 continue;
             }
-            // The rows of a body of a sum over pairs all belong to it.
-            let together = strand.step == 0 && member(output).is_some();
-            if together {
-                reading.add(self, strand.contribution, strand.rows);
-            }
             for row in 0..rows {
                 if let Some(member) = member(output + row * strand.step) {
-                    let (member, contribution) = (member as u32, strand.contribution.moved(row as u32));
-                    strands.push((member..member + 1, contribution));
-                    if !together {
-                        reading.add(self, contribution, 1);
-                    }
+                    let contribution = strand.contribution.moved(row as u32);
+                    reading.add(self, contribution, 1);
+                    shares.push(Share { member: member as u32, step: 1, rows: 1, contribution });
                 }
             }
         }
-        Members::new(strands, reading.reads(), length)
+        Members::new(shares, reading.reads(), length)
     }
 
     pub(super) fn formula(&self, part: u32, formula: u32) -> &Formula {
@@ -354,17 +394,12 @@ impl Function {
 
     /// What a slot of a contribution is bound to.
     pub(super) fn source(&self, contribution: Contribution, slot: u32) -> Source {
-        self.parts[contribution.part as usize].kept.slots[slot as usize]
+        self.parts[contribution.part as usize].term.slots[slot as usize]
     }
 
     /// The input that a slot reads, if it reads one.
     pub(super) fn input(&self, contribution: Contribution, slot: u32) -> Option<u32> {
         (self.source(contribution, slot) == Source::State).then(|| self.entry(contribution, slot))
-    }
-
-    /// Number of formulas of a part that are values of the function, not derivatives of them.
-    pub(super) fn values_of(&self, part: u32) -> usize {
-        self.parts[part as usize].values
     }
 
     /// Number of parts.
@@ -374,7 +409,7 @@ impl Function {
 
     /// The pairs of a part that sums over them.
     pub(super) fn pairs(&self, part: u32) -> Option<&Pairs> {
-        self.parts[part as usize].kept.pairs.as_deref()
+        self.parts[part as usize].term.pairs.as_deref()
     }
 
     /// Whose a formula of such a part is.
@@ -384,39 +419,67 @@ impl Function {
 
     /// Whether what adds to some members has to be added up over rows: it would be too long written out for each.
     pub(super) fn piles_up(&self, members: &Members) -> bool {
-        let over_pairs = |contributions: &[Contribution]| contributions.iter().any(|c| self.pairs(c.part).is_some());
-        members.piles_up() || members.runs().any(|(contributions, _)| over_pairs(contributions))
+        let over_pairs = || members.shares().iter().any(|share| self.pairs(share.contribution.part).is_some());
+        over_pairs() || members.piles_up()
     }
 
     /// What the slots of a part are bound to.
     pub(super) fn slots(&self, part: u32) -> &[Source] {
-        &self.parts[part as usize].kept.slots
+        &self.parts[part as usize].term.slots
     }
 
     /// The numbers of a part.
     pub(super) fn numbers(&self, part: u32) -> &[f64] {
-        &self.parts[part as usize].kept.numbers
+        &self.parts[part as usize].term.numbers
+    }
+
+    fn stretch(&self, contribution: Contribution) -> Stretch<'_> {
+        self.parts[contribution.part as usize].term.table.get(contribution.stretch as usize)
     }
 
     /// The place that a slot reads: an input or a parameter.
     pub(super) fn entry(&self, contribution: Contribution, slot: u32) -> u32 {
-        let step = self.step(contribution, slot);
-        self.first_entry(contribution, slot).wrapping_add(contribution.row.wrapping_mul(step))
+        self.stretch(contribution).row(contribution.row as usize).at(slot as usize)
     }
 
     /// By how much that place moves on from row to row.
     pub(super) fn step(&self, contribution: Contribution, slot: u32) -> u32 {
-        let kept = &self.parts[contribution.part as usize].kept;
-        let second = kept.row(2 * contribution.stretch as usize + 1)[slot as usize];
-        second.wrapping_sub(self.first_entry(contribution, slot))
-    }
-
-    fn first_entry(&self, contribution: Contribution, slot: u32) -> u32 {
-        self.parts[contribution.part as usize].kept.row(2 * contribution.stretch as usize)[slot as usize]
+        self.stretch(contribution).step[slot as usize]
     }
 
     /// The number that a slot for numbers reads, the same in all rows of a stretch.
     pub(super) fn number(&self, contribution: Contribution, slot: u32) -> f64 {
-        self.parts[contribution.part as usize].kept.numbers[self.first_entry(contribution, slot) as usize]
+        let first = self.stretch(contribution).first[slot as usize];
+        self.parts[contribution.part as usize].term.numbers[first as usize]
+    }
+}
+
+/// Of so many members, the first at `start` and each `step` behind the one before, which are below `length`.
+fn inside(start: i64, step: i64, count: i64, length: i64) -> (i64, i64) {
+    let up_to = |distance: i64, step: i64| (distance.max(0) as u64).div_ceil(step as u64) as i64;
+    match step {
+        0 if (0..length).contains(&start) => (0, count),
+        0 => (0, 0),
+        1.. => (up_to(-start, step), up_to(length - start, step).min(count)),
+        _ => (up_to(start - length + 1, -step), up_to(start + 1, -step).min(count)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_inside_are_those_between_the_ends() {
+        for (length, count) in [(1, 1), (5, 4), (3, 9)] {
+            for step in -3..=3 {
+                for start in -12..=12 {
+                    let rows = (0..count).filter(|row| (0..length).contains(&(start + row * step)));
+                    let rows: Vec<i64> = rows.collect();
+                    let (from, to) = inside(start, step, count, length);
+                    assert!(rows.iter().copied().eq(from..to.max(from)), "{start} {step}: {rows:?}, {from}..{to}");
+                }
+            }
+        }
     }
 }

@@ -20,7 +20,7 @@ mod pieces;
 
 pub use accumulated::accumulated;
 pub use function::Function;
-use function::{Contribution, Members};
+use function::{Contribution, Members, Share};
 pub use pieces::{Jacobian, pieces};
 
 use crate::graph::op::{Binary, Unary};
@@ -434,16 +434,14 @@ impl Columns {
             }
             linear
         };
-        members.runs().all(|(contributions, length)| {
-            contributions.iter().all(|&contribution| {
-                let slots = &function.formula(contribution.part, contribution.formula).slots;
-                let one = |slot: &u32| {
-                    let input = function.input(contribution, *slot);
-                    input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), length))
-                };
-                let rows = if slots.iter().all(one) { 1 } else { length };
-                (0..rows).all(|row| is_linear(contribution.moved(row)))
-            })
+        members.shares().iter().all(|&Share { contribution, rows, .. }| {
+            let slots = &function.formula(contribution.part, contribution.formula).slots;
+            let one = |slot: &u32| {
+                let input = function.input(contribution, *slot);
+                input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), rows))
+            };
+            let looked_at = if slots.iter().all(one) { 1 } else { rows };
+            (0..looked_at).all(|row| is_linear(contribution.moved(row)))
         })
     }
 }

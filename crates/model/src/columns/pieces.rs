@@ -2,11 +2,10 @@
 
 use super::expansion::{Builder, Expansion, Forms, Graphs, Leaf, mixed};
 use super::{Column, Columns};
-use crate::functional::Source;
+use crate::functional::{Source, Stretches};
 use crate::graph::Node;
-use crate::rows::{Piece, Rows};
+use crate::rows::{Piece, RowTable};
 use rustc_hash::FxHashMap;
-use std::cell::Cell;
 
 /// Members with formulas of one form: runs of members in a row, of which only the first is kept, with the steps by which
 /// the others move on.
@@ -162,92 +161,64 @@ impl Group {
         let mut expansion = Expansion::new(columns, what.unknowns(), Graphs::default());
         let roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
         let slots: Vec<Source> = expansion.leaves.iter().map(|leaf| leaf.source).collect();
+        let (rows, numbers) = self.rows_of(&slots, roots.len(), what, place);
+        Piece::new(&RowTable { slots: &slots, rows, numbers: &numbers }, &expansion.builder.graph, roots, None)
+    }
+
+    /// The rows of a template with these slots and so many outputs, with the numbers that they read.
+    fn rows_of(
+        &self,
+        slots: &[Source],
+        outputs: usize,
+        what: What,
+        place: &dyn Fn(usize, u32, u32) -> u32,
+    ) -> (Stretches, Vec<f64>) {
         debug_assert_eq!(slots.len() * self.runs.len(), self.leaves.len());
-        let rows = GroupRows { group: self, slots: &slots, near: Cell::new(0) };
-        let count = roots.len();
-        let target = |row: usize, k: usize| {
-            let (run, offset) = rows.run(row);
-            let result = &self.results[run * count + k];
-            place(result.column as usize, self.runs[run].member + offset, result.unknown + offset * result.step)
-        };
-        Piece::new(&rows, &expansion.builder.graph, roots, &target, None)
-    }
-}
-
-/// The members of a group as rows.
-struct GroupRows<'a> {
-    group: &'a Group,
-    slots: &'a [Source],
-    /// The run of the row that was last looked at: the next is in it, or not far.
-    near: Cell<usize>,
-}
-
-impl GroupRows<'_> {
-    /// The run that a row is in, and its number there.
-    fn run(&self, row: usize) -> (usize, u32) {
-        let (runs, row) = (&self.group.runs, row as u32);
-        let mut k = self.near.get();
-        if row < runs[k].row || runs.get(k + 2).is_some_and(|run| run.row <= row) {
-            k = runs.partition_point(|run| run.row <= row) - 1;
-        } else if runs.get(k + 1).is_some_and(|run| run.row <= row) {
-            k += 1;
-        }
-        self.near.set(k);
-        (k, row - runs[k].row)
-    }
-
-    fn leaf(&self, row: usize, slot: usize) -> &Leaf {
-        let (run, _) = self.run(row);
-        &self.group.leaves[run * self.slots.len() + slot]
-    }
-}
-
-impl Rows for GroupRows<'_> {
-    fn count(&self) -> usize {
-        self.group.count
-    }
-
-    fn slots(&self) -> &[Source] {
-        self.slots
-    }
-
-    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
-        if self.slots[slot] == Source::Number {
-            let before = self.slots[..slot].iter().filter(|&&source| source == Source::Number).count();
-            let start = (before * self.group.count + first) as u32;
-            entries.iter_mut().zip(start..).for_each(|(entry, place)| *entry = place);
-            return;
-        }
-        let (mut row, mut rest) = (first, entries);
-        while !rest.is_empty() {
-            let (run, offset) = self.run(row);
-            let leaf = &self.group.leaves[run * self.slots.len() + slot];
-            let end = self.group.runs.get(run + 1).map_or(self.group.count, |next| next.row as usize);
-            let (these, behind) = rest.split_at_mut(rest.len().min(end - row));
-            for (entry, offset) in these.iter_mut().zip(offset..) {
-                *entry = leaf.entry.wrapping_add(offset.wrapping_mul(leaf.step));
+        // Numbers slot by slot, once where they are the same in all rows: the place of the first, and the step.
+        let mut numbers = Vec::new();
+        let mut number = |slot: usize| {
+            let of_runs = || self.leaves.iter().skip(slot).step_by(slots.len()).map(|leaf| leaf.number);
+            let (first, mut all) = (numbers.len() as u32, of_runs());
+            if all.next().is_none_or(|same| all.all(|number| number.to_bits() == same.to_bits())) {
+                numbers.extend(of_runs().take(1));
+                return (first, 0);
             }
-            (row, rest) = (row + these.len(), behind);
+            let of_rows = of_runs().zip(self.lengths());
+            numbers.extend(of_rows.flat_map(|(number, rows)| std::iter::repeat_n(number, rows as usize)));
+            (first, 1)
+        };
+        let of_numbers: Vec<Option<(u32, u32)>> =
+            (0..slots.len()).map(|slot| (slots[slot] == Source::Number).then(|| number(slot))).collect();
+        let mut rows = Stretches::new(slots.len() + outputs);
+        for (k, (run, length)) in self.runs.iter().zip(self.lengths()).enumerate() {
+            let leaves = self.leaves[k * slots.len()..][..slots.len()].iter().zip(&of_numbers);
+            let entries = leaves.map(|(leaf, number)| match *number {
+                Some((first, step)) => (first + run.row * step, step),
+                None => (leaf.entry, leaf.step),
+            });
+            let results = &self.results[k * outputs..][..outputs];
+            let target = |result: &Outcome, offset: u32| {
+                place(result.column as usize, run.member + offset, result.unknown + offset * result.step)
+            };
+            // Values stand evenly; where derivatives stand is not known.
+            if matches!(what, What::Values(_)) && length > 1 {
+                let targets = results.iter().map(|result| {
+                    let [first, second] = [0, 1].map(|offset| target(result, offset));
+                    (first, second.wrapping_sub(first))
+                });
+                let (first, step): (Vec<u32>, Vec<u32>) = entries.chain(targets).unzip();
+                rows.push_stretch(first, step, length as usize);
+                continue;
+            }
+            let (first, step): (Vec<u32>, Vec<u32>) = entries.unzip();
+            let mut row = first;
+            for offset in 0..length {
+                row.truncate(slots.len());
+                row.extend(results.iter().map(|result| target(result, offset)));
+                rows.push(&row);
+                row.iter_mut().zip(&step).for_each(|(entry, step)| *entry = entry.wrapping_add(*step));
+            }
         }
-    }
-
-    fn number(&self, slot: usize) -> f64 {
-        self.group.leaves[slot].number
-    }
-
-    fn is_same(&self, slot: usize) -> bool {
-        let first = &self.group.leaves[slot];
-        let leaves = self.group.leaves.iter().skip(slot).step_by(self.slots.len());
-        let mut runs = leaves.zip(self.group.lengths());
-        runs.all(|(leaf, rows)| match self.slots[slot] {
-            Source::Number => leaf.number.to_bits() == first.number.to_bits(),
-            _ => leaf.entry == first.entry && (rows == 1 || leaf.step == 0),
-        })
-    }
-
-    fn numbers(&self) -> Vec<f64> {
-        let slots = (0..self.slots.len()).filter(|&slot| self.slots[slot] == Source::Number);
-        let of = |slot: usize| (0..self.group.count).map(move |row| self.leaf(row, slot).number);
-        slots.flat_map(of).collect()
+        (rows, numbers)
     }
 }

@@ -1,7 +1,7 @@
 //! Columns against functionals that are evaluated row by row.
 
 use super::*;
-use crate::functional::{Evened, Functional, Source, Term};
+use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input};
 use crate::rows::RowProgram;
 use proptest::prelude::*;
@@ -14,14 +14,14 @@ fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     let difference = graph.sub(a, b);
     let square = graph.mul(difference, difference);
     let root = graph.mul(square, c);
-    let first_output: Vec<u32> = (0..rows.len() as u32).map(outputs).collect();
-    let count = first_output.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut table = Stretches::new(4);
+    (0..).zip(rows).for_each(|(row, &[a, b, c])| table.push(&[a, b, c, outputs(row)]));
+    let count = table.each().map(|row| row.last() as usize + 1).max().unwrap_or(0);
     let term = Term {
         graph,
         roots: vec![root],
         slots: vec![Source::State, Source::State, Source::Parameter],
-        table: rows.concat(),
-        first_output,
+        table,
         numbers: Vec::new(),
         pairs: None,
     };
@@ -73,10 +73,10 @@ proptest! {
         let x: Vec<f64> = (0..n).map(|i| (1.3 * i as f64).sin()).collect();
         let parameters: Vec<f64> = (0..10).map(|i| 1.0 + 0.1 * f64::from(i)).collect();
         let each = functional(&rows, |row| row);
-        let (values, derivatives) = through_columns(Function::value(&Evened::new(&each)), n, &x, &parameters);
+        let (values, derivatives) = through_columns(Function::value(&each.evened()), n, &x, &parameters);
         prop_assert_eq!(&values, &each.evaluate(0.0, &x, &parameters));
         let all = functional(&rows, |_| 0);
-        let (gradient, hessian) = through_columns(Function::gradient(&Evened::new(&all), n), n, &x, &parameters);
+        let (gradient, hessian) = through_columns(Function::gradient(&all.evened(), n), n, &x, &parameters);
         // By hand: (a − b)² c.
         let (mut expected, mut rate, mut second) = (vec![0.0; n], vec![0.0; rows.len() * n], vec![0.0; n * n]);
         for (row, &[a, b, c]) in rows.iter().enumerate() {
@@ -107,7 +107,7 @@ fn numbers_that_meet_are_one() {
     for fixed in [&[7u32][..], &[0, 19], &[13, 14]] {
         let functional = meeting(n as u32, fixed);
         let expected = functional.evaluate(0.0, &x, &parameters);
-        let (values, derivatives) = through_columns(Function::value(&Evened::new(&functional)), n, &x, &parameters);
+        let (values, derivatives) = through_columns(Function::value(&functional.evened()), n, &x, &parameters);
         for i in 0..n {
             assert!((values[i] - expected[i]).abs() < 1e-14);
             let mut rate = vec![0.0; n];
@@ -124,7 +124,7 @@ fn numbers_that_meet_are_one() {
 
 #[test]
 fn calls_are_told_apart_by_what_they_read() {
-    let function = Function::gradient(&Evened::new(&functional(&[[0, 1, 0], [1, 2, 0]], |_| 0)), 6);
+    let function = Function::gradient(&functional(&[[0, 1, 0], [1, 2, 0]], |_| 0).evened(), 6);
     let mut columns = Columns::new();
     let [q, p, other] = [(); 3].map(|()| columns.input(3));
     let (time, number) = (columns.time(), columns.function(function));

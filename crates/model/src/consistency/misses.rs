@@ -123,10 +123,10 @@ impl Constraints {
             values.fill(0.0);
             sizes.fill(0.0);
             for (term, template) in functional.terms.iter().zip(templates) {
-                for (row, &first) in term.first_output.iter().enumerate() {
+                for row in term.table.each() {
                     let both = template.row_beside(term, row, model.t0, (x, scale), parameters, work);
                     let (value, size) = both.split_at(term.roots.len());
-                    let outputs = first as usize..first as usize + value.len();
+                    let outputs = term.outputs(row);
                     values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
                     sizes[outputs].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
                 }

@@ -1,6 +1,6 @@
 //! How far sums over pairs reach that end at a distance, and the periodic boxes that they are in.
 
-use crate::functional::{Functional, Term};
+use crate::functional::{Functional, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use std::f64::consts::PI;
 
@@ -20,10 +20,11 @@ pub(super) fn of(term: &Term) -> Option<Functional> {
         }
         other => g.input(other),
     });
-    let of_first = kept.iter().map(|&k| (term.slots[k as usize], term.row(0)[k as usize]));
-    let (slots, table) = of_first.unzip();
-    let numbers = term.numbers.clone();
-    let only = Term { graph, roots, slots, table, first_output: vec![0], numbers, pairs: None };
+    let (slots, first) = (kept.iter().map(|&k| term.slots[k as usize]).collect(), term.row(0));
+    let row: Vec<u32> = kept.iter().map(|&k| first.at(k as usize)).chain([0]).collect();
+    let mut table = Stretches::new(row.len());
+    table.push(&row);
+    let only = Term { graph, roots, slots, table, numbers: term.numbers.clone(), pairs: None };
     Some(Functional { outputs: nodes.len(), terms: vec![only] })
 }
 

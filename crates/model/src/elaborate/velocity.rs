@@ -102,10 +102,9 @@ impl Momenta {
                 })
                 .collect();
             let mut places = Vec::with_capacity(term.rows() * roots.len());
-            for row in 0..term.rows() {
-                let entries = term.row(row);
+            for row in term.table.each() {
                 for (k, &(a, b)) in derivatives.iter().enumerate() {
-                    let (a, b) = (entries[a as usize], b.map(|b| entries[b as usize]));
+                    let (a, b) = (row.at(a as usize), b.map(|b| row.at(b as usize)));
                     let place = match (own(a), b) {
                         (None, _) => NOWHERE,
                         (Some(own), None) => own,
@@ -166,7 +165,7 @@ impl Momenta {
         for derivatives in &self.terms {
             let term = &h.terms[derivatives.term];
             let mut places = derivatives.places.iter();
-            for row in 0..term.rows() {
+            for row in term.table.each() {
                 let values = derivatives.template.row(term, row, 0.0, at_zero, parameters, work);
                 for (value, &place) in values.iter().zip(&mut places) {
                     if place != NOWHERE {

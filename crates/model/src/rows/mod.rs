@@ -17,11 +17,12 @@ mod line;
 mod near;
 mod parts;
 mod segments;
+mod table;
 
 pub use kernel::RowKernel;
 pub use layout::{Family, Layout};
 
-use crate::functional::{Functional, Pairs, Side, Source, Term};
+use crate::functional::{Entries, Functional, Pairs, Side, Source, Stretch, Stretches, Term};
 use crate::graph::calculus::Gradient;
 use crate::graph::fuse::fuse;
 use crate::graph::interpret::SEGMENT_LANES;
@@ -30,10 +31,11 @@ use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use line::Line;
 use near::NearRows;
-use rustc_hash::FxHashMap;
 use segments::cut;
 use std::ops::Range;
 use std::sync::Arc;
+pub(crate) use table::RowTable;
+use table::{alike, placed};
 
 /// Rows that are gathered and scattered together, at most, but for segments.
 pub const BLOCK: usize = 64;
@@ -118,41 +120,46 @@ impl RowProgram {
         for term in &functional.terms {
             let mut graph = term.graph.clone();
             let roots: Vec<Node> = term.roots.iter().map(|&root| derive(&mut graph, root)).collect();
-            for (kept, rows) in alike(term, |row, key| key.extend(term.outputs(row).map(|o| target(o).is_some()))) {
+            for (kept, rows) in wanted(term, target) {
                 let kept: Vec<usize> = (0..roots.len()).filter(|&c| kept[c]).collect();
                 let outputs = kept.iter().map(|&c| roots[c]).collect();
-                let first = |row: usize| term.first_output[rows[row] as usize] as usize;
-                let at = |row: usize, k: usize| target(first(row) + kept[k]).unwrap_or(0);
+                let place = |row: Entries, k: usize| target(row.last() as usize + kept[k]).unwrap_or(0);
+                let table = placed(term, &rows, kept.len(), stays, place);
                 let near = term.near(kept.iter().map(|_| term.output_side()));
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
+                pieces.extend(Piece::new(&table, &graph, outputs, near));
             }
         }
         pieces
     }
 
     /// The entries of a functional's Jacobian; `target` is as above and `position` says where the derivative of an
-    /// output of the program with respect to a state component stands.
+    /// output of the program with respect to a state component stands. `is_full` is whether those of such an output with
+    /// respect to all components stand one behind the other.
     pub fn jacobian(
         functional: &Functional,
         target: &dyn Fn(usize) -> Option<u32>,
         position: &dyn Fn(u32, u32) -> u32,
+        is_full: &dyn Fn(u32) -> bool,
     ) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for term in &functional.terms {
             let (graph, gradients) = term.gradients();
-            for (kept, rows) in alike(term, |row, key| key.extend(term.outputs(row).map(|o| target(o).is_some()))) {
+            for (kept, rows) in wanted(term, target) {
                 let entries: Vec<(usize, u32, Node)> = (0..gradients.len())
                     .filter(|&c| kept[c])
                     .flat_map(|c| gradients[c].iter().map(move |&(slot, d)| (c, slot, d)))
                     .collect();
                 let outputs = entries.iter().map(|&(_, _, d)| d).collect();
-                let at = |row: usize, k: usize| {
-                    let ((component, slot, _), row) = (entries[k], rows[row] as usize);
-                    let output = target(term.first_output[row] as usize + component).unwrap_or(0);
-                    position(output, term.row(row)[slot as usize])
+                let output = |row: Entries, component: usize| target(row.last() as usize + component).unwrap_or(0);
+                let place = |row: Entries, k: usize| {
+                    let (component, slot, _) = entries[k];
+                    position(output(row, component), row.at(slot as usize))
                 };
+                let row_is_full = |row: Entries| (0..gradients.len()).all(|c| !kept[c] || is_full(output(row, c)));
+                let is_even = |stretch: &Stretch| stays(stretch) && row_is_full(stretch.row(0));
+                let table = placed(term, &rows, entries.len(), is_even, place);
                 let near = term.near(entries.iter().map(|&(_, slot, _)| term.side(slot)));
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
+                pieces.extend(Piece::new(&table, &graph, outputs, near));
             }
         }
         pieces
@@ -166,17 +173,20 @@ impl RowProgram {
             let (mut graph, gradients) = term.gradients();
             let gradient = &gradients[0];
             // A slot may be a coordinate in one row and a momentum in another.
-            let is_coordinate = |row: usize, slot: u32| term.row(row)[slot as usize] < n;
-            let groups = alike(term, |row, key| key.extend(gradient.iter().map(|&(slot, _)| is_coordinate(row, slot))));
-            for (coordinates, rows) in groups {
+            let is_coordinate = |row: Entries, slot: u32| row.at(slot as usize) < n;
+            let key = |row: Entries, key: &mut Vec<bool>| {
+                key.extend(gradient.iter().map(|&(slot, _)| is_coordinate(row, slot)));
+            };
+            for (coordinates, rows) in alike(&term.table, |_| true, key) {
                 let signed = |(&(_, d), &coordinate): (&(u32, Node), &bool)| if coordinate { graph.neg(d) } else { d };
-                let outputs = gradient.iter().zip(&coordinates).map(signed).collect();
-                let at = |row: usize, k: usize| {
-                    let entry = term.row(rows[row] as usize)[gradient[k].0 as usize];
+                let outputs: Vec<Node> = gradient.iter().zip(&coordinates).map(signed).collect();
+                let place = |row: Entries, k: usize| {
+                    let entry = row.at(gradient[k].0 as usize);
                     if coordinates[k] { entry + n } else { entry - n }
                 };
+                let table = placed(term, &rows, outputs.len(), |_| true, place);
                 let near = term.near(gradient.iter().map(|&(slot, _)| term.side(slot)));
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
+                pieces.extend(Piece::new(&table, &graph, outputs, near));
             }
         }
         pieces
@@ -185,7 +195,6 @@ impl RowProgram {
     /// The sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` says to which output component i of
     /// the state does.
     pub fn momentum_curvature(hamiltonian: &Functional, degrees: usize, target: &dyn Fn(u32) -> u32) -> Vec<Piece> {
-        let n = degrees as u32;
         let mut pieces = Vec::new();
         for term in &hamiltonian.terms {
             let (mut graph, gradients) = term.gradients();
@@ -194,19 +203,17 @@ impl RowProgram {
                 let second = graph.adjoint(d, |input| input == Input::Slot(slot));
                 curvature.extend(second.into_iter().map(|(_, node)| (slot, node)));
             }
-            // A slot may be a coordinate in one row and a momentum in another.
-            let is_momentum = |row: usize, slot: u32| term.row(row)[slot as usize] >= n;
-            let groups = alike(term, |row, key| key.extend(curvature.iter().map(|&(slot, _)| is_momentum(row, slot))));
-            for (momenta, rows) in groups {
+            for (momenta, rows) in momenta(term, &curvature, degrees) {
                 let kept: Vec<(u32, Node)> =
                     curvature.iter().zip(&momenta).filter(|(_, momentum)| **momentum).map(|(&kept, _)| kept).collect();
                 if kept.is_empty() {
                     continue;
                 }
                 let outputs = kept.iter().map(|&(_, node)| node).collect();
-                let at = |row: usize, k: usize| target(term.row(rows[row] as usize)[kept[k].0 as usize]);
+                let place = |row: Entries, k: usize| target(row.at(kept[k].0 as usize));
+                let table = placed(term, &rows, kept.len(), |_| false, place);
                 let near = term.near(kept.iter().map(|&(slot, _)| term.side(slot)));
-                pieces.extend(Piece::new(&TermRows { term, rows: &rows }, &graph, outputs, &at, near));
+                pieces.extend(Piece::new(&table, &graph, outputs, near));
             }
         }
         pieces
@@ -217,11 +224,7 @@ impl RowProgram {
         let mut terms = Vec::new();
         for term in &hamiltonian.terms {
             let (mut graph, gradients) = term.gradients();
-            // A slot may be a coordinate in one row and a momentum in another.
-            let is_momentum = |row: usize, slot: u32| term.row(row)[slot as usize] as usize >= degrees;
-            let groups =
-                alike(term, |row, key| key.extend(gradients[0].iter().map(|&(slot, _)| is_momentum(row, slot))));
-            for (momenta, rows) in groups {
+            for (momenta, rows) in momenta(term, &gradients[0], degrees) {
                 let mut work = None;
                 for (&(slot, d), _) in gradients[0].iter().zip(&momenta).filter(|(_, momentum)| **momentum) {
                     let p = graph.input(Input::Slot(slot));
@@ -233,8 +236,7 @@ impl RowProgram {
                     roots: vec![work],
                     graph: graph.clone(),
                     slots: term.slots.clone(),
-                    table: rows.iter().flat_map(|&row| term.row(row as usize)).copied().collect(),
-                    first_output: vec![0; rows.len()],
+                    table: rows.with_last(0),
                     numbers: term.numbers.clone(),
                     // Pairs that lists find hold positions only.
                     pairs: None,
@@ -292,8 +294,8 @@ impl RowProgram {
 
 impl Term {
     /// The outputs that a row adds to.
-    pub(crate) fn outputs(&self, row: usize) -> std::ops::Range<usize> {
-        let first = self.first_output[row] as usize;
+    pub(crate) fn outputs(&self, row: Entries) -> std::ops::Range<usize> {
+        let first = row.last() as usize;
         first..first + self.roots.len()
     }
 
@@ -323,31 +325,20 @@ impl Term {
     }
 }
 
-/// The rows of a term, collected by a key: each key once, in the order of the rows.
-fn alike(term: &Term, key_of: impl Fn(usize, &mut Vec<bool>)) -> Vec<(Vec<bool>, Vec<u32>)> {
-    let mut groups: Vec<(Vec<bool>, Vec<u32>)> = Vec::new();
-    let mut known: FxHashMap<Vec<bool>, usize> = FxHashMap::default();
-    let (mut key, mut last) = (Vec::new(), 0);
-    for row in 0..term.rows() {
-        key.clear();
-        key_of(row, &mut key);
-        // Mostly a row is like the one before.
-        if let Some((_, rows)) = groups.get_mut(last).filter(|(like, _)| *like == key) {
-            rows.push(row as u32);
-            continue;
-        }
-        let group = match known.get(&key) {
-            Some(&group) => group,
-            None => {
-                known.insert(key.clone(), groups.len());
-                groups.push((key.clone(), Vec::new()));
-                groups.len() - 1
-            }
-        };
-        groups[group].1.push(row as u32);
-        last = group;
-    }
-    groups
+/// Whether the rows of a stretch add to the same outputs.
+fn stays(stretch: &Stretch) -> bool {
+    stretch.step.last() == Some(&0)
+}
+
+/// The rows of a term by which of its components are outputs of a program, as `target` says.
+fn wanted(term: &Term, target: &dyn Fn(usize) -> Option<u32>) -> Vec<(Vec<bool>, Stretches)> {
+    alike(&term.table, stays, |row, key| key.extend(term.outputs(row).map(|output| target(output).is_some())))
+}
+
+/// The rows of a term by which of these slots are momenta: a slot may be a coordinate in one row and a momentum in another.
+fn momenta(term: &Term, slots: &[(u32, Node)], degrees: usize) -> Vec<(Vec<bool>, Stretches)> {
+    let is_momentum = |row: Entries, slot: u32| row.at(slot as usize) as usize >= degrees;
+    alike(&term.table, |_| true, |row, key| key.extend(slots.iter().map(|&(slot, _)| is_momentum(row, slot))))
 }
 
 /// The step from the first entry to the second.
@@ -368,94 +359,24 @@ pub(crate) struct Near {
     pub outputs: Vec<Side>,
 }
 
-/// Rows of a template: what each of them reads.
-pub(crate) trait Rows {
-    /// How many there are.
-    fn count(&self) -> usize;
-    /// What the slots read.
-    fn slots(&self) -> &[Source];
-    /// Where a slot reads it, in the rows from `first` on, as many as there is room for.
-    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]);
-    /// The number that a slot for numbers reads in the first row.
-    fn number(&self, slot: usize) -> f64;
-    /// Whether a slot for parameters or numbers reads the same in all rows.
-    fn is_same(&self, slot: usize) -> bool;
-    /// All numbers, as the entries of slots for numbers count them.
-    fn numbers(&self) -> Vec<f64>;
-}
-
-/// Some rows of a term.
-struct TermRows<'a> {
-    term: &'a Term,
-    rows: &'a [u32],
-}
-
-impl TermRows<'_> {
-    fn entry(&self, row: usize, slot: usize) -> u32 {
-        self.term.row(self.rows[row] as usize)[slot]
-    }
-}
-
-impl Rows for TermRows<'_> {
-    fn count(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn slots(&self) -> &[Source] {
-        &self.term.slots
-    }
-
-    fn entries(&self, slot: usize, first: usize, entries: &mut [u32]) {
-        for (entry, &row) in entries.iter_mut().zip(&self.rows[first..]) {
-            *entry = self.term.row(row as usize)[slot];
-        }
-    }
-
-    fn number(&self, slot: usize) -> f64 {
-        self.term.numbers[self.entry(0, slot) as usize]
-    }
-
-    fn is_same(&self, slot: usize) -> bool {
-        let number = |row: usize| self.term.numbers[self.entry(row, slot) as usize].to_bits();
-        (1..self.rows.len()).all(|row| match self.term.slots[slot] {
-            Source::Number => number(row) == number(0),
-            _ => self.entry(row, slot) == self.entry(0, slot),
-        })
-    }
-
-    fn numbers(&self) -> Vec<f64> {
-        self.term.numbers.clone()
-    }
-}
-
 impl Piece {
-    /// `outputs` of a graph over the slots of these rows, output k of a row being added at `target(row, k)`; nothing if
-    /// all outputs are 0. Of a sum over pairs that are near each other, the rows are all members.
-    pub(crate) fn new(
-        rows: &dyn Rows,
-        graph: &Graph,
-        outputs: Vec<Node>,
-        target: &dyn Fn(usize, usize) -> u32,
-        near: Option<Near>,
-    ) -> Option<Piece> {
-        let (count, sources) = (rows.count(), rows.slots());
+    /// `outputs` of a graph over the slots of a table, whose rows say where they are added; nothing if all outputs are 0. Of
+    /// a sum over pairs that are near each other, the rows are all members.
+    pub(crate) fn new(table: &RowTable, graph: &Graph, outputs: Vec<Node>, near: Option<Near>) -> Option<Piece> {
+        let (rows, sources, width) = (&table.rows, table.slots, outputs.len());
+        debug_assert_eq!(rows.width(), sources.len() + width);
+        let count = rows.rows();
         if count == 0 {
             return None;
         }
         // What is the same in all rows belongs into the formula: constants fold, and products of parameters are
         // computed once for a run.
-        let same = |slot: usize| sources[slot] != Source::State && rows.is_same(slot);
         let mut folded = Graph::new();
-        let width = outputs.len();
         let roots = outputs.into_iter().chain(near.iter().flat_map(|near| near.pairs.nodes())).collect::<Vec<_>>();
         let mut outputs = folded.instantiate(graph, &roots, |g, input| match input {
-            Input::Slot(k) if same(k as usize) => match sources[k as usize] {
-                Source::Number => g.constant(rows.number(k as usize)),
-                _ => {
-                    let mut entry = [0];
-                    rows.entries(k as usize, 0, &mut entry);
-                    g.parameter(entry[0] as usize)
-                }
+            Input::Slot(k) if table.is_same(k as usize) => match sources[k as usize] {
+                Source::Number => g.constant(table.number(k as usize)),
+                _ => g.parameter(rows.get(0).first[k as usize] as usize),
             },
             other => g.input(other),
         });
@@ -479,10 +400,13 @@ impl Piece {
         let of_pairs = outputs.split_off(kept.len());
         let mut numbers = Vec::new();
         if slots.iter().any(|(_, source)| *source == Source::Number) {
-            numbers = rows.numbers();
+            numbers = table.numbers.to_vec();
             // Room for the last vector of a loop.
             numbers.extend([0.0; SEGMENT_LANES]);
         }
+        // Where they stand in the table: the slots, then the outputs.
+        let read = slots.iter().map(|&(slot, _)| slot as usize);
+        let columns: Vec<usize> = read.chain(kept.iter().map(|&k| sources.len() + k)).collect();
         let mut piece = Piece {
             graph: folded,
             outputs,
@@ -495,30 +419,37 @@ impl Piece {
             line: None,
             near: None,
         };
-        let reads: Vec<usize> = piece.slots.iter().map(|&(slot, _)| slot as usize).collect();
         if let Some(near) = near {
             debug_assert_eq!(count, near.pairs.which.members(), "rows of pairs are not divided");
-            let sides: Vec<Side> = kept.iter().map(|&k| near.outputs[k]).collect();
-            let pairs = near.pairs.with_nodes(&of_pairs);
-            piece.near = Some(NearRows::new(pairs, rows, &reads, &sides, &|row, k| target(row, kept[k])));
+            let of_slots = piece.slots.iter().map(|&(slot, _)| near.pairs.sides[slot as usize]);
+            let sides: Vec<Side> = of_slots.chain(kept.iter().map(|&k| near.outputs[k])).collect();
+            let split = piece.slots.len();
+            piece.near = Some(NearRows::new(near.pairs.with_nodes(&of_pairs), rows, (&columns, &sides), split));
             return Some(piece);
         }
-        // What each slot and output stands for, in some rows from a first one on.
-        let entries_of = |k: usize, first: usize, entries: &mut [u32]| match k.checked_sub(reads.len()) {
-            None => rows.entries(reads[k], first, entries),
-            Some(k) => (first..).zip(entries).for_each(|(row, entry)| *entry = target(row, kept[k])),
-        };
-        if let Some(lengths) = cut(count, &piece.slots, kept.len(), &entries_of) {
-            piece.put_segments(rows, &lengths, &entries_of);
+        if let Some(lengths) = cut(rows, &piece.slots, &columns) {
+            piece.put_segments(table, &lengths, &columns);
             return Some(piece);
         }
-        let width = reads.len() + kept.len();
-        let mut entries = vec![[0; BLOCK]; width];
-        let mut first = 0;
+        let mut entries = vec![[0; BLOCK]; columns.len()];
+        let (mut first, mut which) = (0, 0);
         while first < count {
             let most = BLOCK.min(count - first);
-            for (k, entries) in entries.iter_mut().enumerate() {
-                entries_of(k, first, &mut entries[..most]);
+            while rows.get(which).end() <= first {
+                which += 1;
+            }
+            let stretch = rows.get(which);
+            if first + most <= stretch.end() {
+                let row = stretch.row(first - stretch.start);
+                let step = |k: usize| if most > 1 { stretch.step[k] as i32 } else { 0 };
+                let place = |&k: &usize| Places::Even { first: row.at(k), step: step(k) };
+                piece.places.extend(columns.iter().map(place));
+                piece.blocks.push(most as u32);
+                first += most;
+                continue;
+            }
+            for (entries, &k) in entries.iter_mut().zip(&columns) {
+                rows.column(k, first, &mut entries[..most]);
             }
             let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
             // A block may as well end where a line of a grid ends, if that leaves it long enough.
@@ -542,6 +473,8 @@ impl Piece {
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
             for places in &places[self.slots.len()..] {
                 match *places {
+                    // More often is no different.
+                    Places::Even { first, step: 0 } => (0..rows.min(2)).for_each(|_| to(first)),
                     Places::Even { first, step } => {
                         let mut at = first;
                         for _ in 0..rows {

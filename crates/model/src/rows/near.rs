@@ -1,8 +1,8 @@
 //! Pieces that are sums over pairs which are near each other.
 
 use super::parts::{NEAR_OUTPUTS, Parts, near_parts};
-use super::{Layout, Piece, Rows};
-use crate::functional::{List, Pairs, Side, Source};
+use super::{Layout, Piece};
+use crate::functional::{List, Pairs, Side, Source, Stretches};
 use crate::graph::Node;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
@@ -30,26 +30,16 @@ struct Entries {
 }
 
 impl NearRows {
-    /// Those of a piece whose slots read these of `rows`, and whose outputs are added at `target(member, k)`.
-    pub fn new(
-        pairs: Pairs,
-        rows: &dyn Rows,
-        slots: &[usize],
-        outputs: &[Side],
-        target: &dyn Fn(usize, usize) -> u32,
-    ) -> NearRows {
-        let entries = |&slot: &usize| {
-            let mut of = vec![0; rows.count()];
-            rows.entries(slot, 0, &mut of);
-            Entries { side: pairs.sides[slot], of }
+    /// Those of a piece whose slots and outputs are these columns of the rows, with whose they are; the first `slots` are slots.
+    pub fn new(pairs: Pairs, rows: &Stretches, (columns, sides): (&[usize], &[Side]), slots: usize) -> NearRows {
+        let entries = |(&column, &side): (&usize, &Side)| {
+            let mut of = vec![0; rows.rows()];
+            rows.column(column, 0, &mut of);
+            Entries { side, of }
         };
-        let output =
-            |(k, &side): (usize, &Side)| Entries { side, of: (0..rows.count()).map(|m| target(m, k)).collect() };
-        NearRows {
-            slots: slots.iter().map(entries).collect(),
-            outputs: outputs.iter().enumerate().map(output).collect(),
-            pairs,
-        }
+        let mut all: Vec<Entries> = columns.iter().zip(sides).map(entries).collect();
+        let outputs = all.split_off(slots);
+        NearRows { pairs, slots: all, outputs }
     }
 
     /// All places that are added to, each at least twice: they are added to by many.

@@ -1,7 +1,7 @@
 //! Rows of sums over pairs, cut into segments: the partners of one body.
 
-use super::{BLOCK, Piece, Places, Rows};
-use crate::functional::Source;
+use super::{Piece, Places, RowTable};
+use crate::functional::{Entries, Source, Stretches};
 use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
 use std::ops::Range;
 
@@ -11,122 +11,103 @@ const SHORTEST: usize = 6;
 /// Rows that are looked at first.
 const LOOKED_AT: usize = 16;
 
-/// The lengths of the segments of `count` rows, of which `entries` gives what slot or output k stands for from some row on:
-/// within a segment all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into
-/// only one, or if nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
-pub(super) fn cut(
-    count: usize,
-    slots: &[(u32, Source)],
-    outputs: usize,
-    entries: &impl Fn(usize, usize, &mut [u32]),
-) -> Option<Vec<u32>> {
+/// The lengths of the segments of rows, of which these columns are the slots and the outputs of a piece: within a segment
+/// all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into only one, or if
+/// nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
+pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) -> Option<Vec<u32>> {
+    let count = rows.rows();
     if count < 2 * SHORTEST {
         return None;
     }
-    let width = slots.len() + outputs;
     // A look at some rows tells apart what is large and no such sum: a chain.
+    let looks: Vec<usize> = (0..LOOKED_AT).map(|at| at * (count - 1) / LOOKED_AT).collect();
     let stays = |k: usize| {
-        let mut pair = [0; 2];
-        let equal = (0..LOOKED_AT).filter(|at| {
-            entries(k, at * (count - 1) / LOOKED_AT, &mut pair);
-            pair[0] == pair[1]
-        });
-        slots[k].1 == Source::State && 2 * equal.count() > LOOKED_AT
+        let equal = looks.iter().filter(|&&row| rows.row(row).at(k) == rows.row(row + 1).at(k));
+        2 * equal.count() > LOOKED_AT
     };
-    let staying: Vec<usize> = (0..slots.len()).filter(|&k| stays(k)).collect();
+    let source = |at: usize| slots.get(at).map(|&(_, source)| source);
+    // Every row has numbers of its own; see `Piece::put_segments`.
+    let moving: Vec<usize> = (0..columns.len()).filter(|&at| source(at) != Some(Source::Number)).collect();
+    let is_still = |at: usize| source(at) == Some(Source::State) && stays(columns[at]);
+    let staying: Vec<usize> = (0..moving.len()).filter(|&which| is_still(moving[which])).collect();
+    let moving: Vec<usize> = moving.into_iter().map(|at| columns[at]).collect();
     if staying.is_empty() {
         return None;
     }
-    // Some rows with the one behind them, slots and outputs one after the other: up to a block of steps from row to row.
-    let mut block = vec![[0; BLOCK + 1]; width];
-    let each_block = |block: &mut [[u32; BLOCK + 1]], of: &mut dyn FnMut(&[[u32; BLOCK + 1]], usize)| {
-        for first in (0..count - 1).step_by(BLOCK) {
-            let steps = BLOCK.min(count - 1 - first);
-            for (k, column) in block.iter_mut().enumerate() {
-                match slots.get(k) {
-                    // Every row has numbers of its own; see `Piece::put_segments`.
-                    Some((_, Source::Number)) => column.iter_mut().zip(first as u32..).for_each(|(to, row)| *to = row),
-                    _ => entries(k, first, &mut column[..=steps]),
-                }
+    // The steps from row to row: so many times those in a stretch, then those to the next.
+    let each_step = |of: &mut dyn FnMut(&[u32], usize, Entries)| {
+        let mut step = vec![0; moving.len()];
+        let mut last: Option<Entries> = None;
+        for stretch in rows.iter() {
+            if let Some(last) = last {
+                step.iter_mut().zip(&moving).for_each(|(step, &k)| *step = stretch.first[k].wrapping_sub(last.at(k)));
+                of(&step, 1, stretch.row(0));
             }
-            of(block, steps);
+            if stretch.rows > 1 {
+                step.iter_mut().zip(&moving).for_each(|(step, &k)| *step = stretch.step[k]);
+                of(&step, stretch.rows - 1, stretch.row(1));
+            }
+            last = Some(stretch.row(stretch.rows - 1));
         }
-    };
-    let step = |column: &[u32; BLOCK + 1], row: usize| column[row + 1].wrapping_sub(column[row]);
-    let which_are = |most: &[u32], block: &[[u32; BLOCK + 1]]| {
-        let mut equal = [true; BLOCK];
-        for (&most, column) in most.iter().zip(block) {
-            equal.iter_mut().enumerate().for_each(|(row, equal)| *equal &= step(column, row) == most);
-        }
-        equal
     };
     // The step from most rows to the next, by majority vote.
-    let (mut most, mut votes) = (vec![0; width], 0);
-    each_block(&mut block, &mut |block, steps| {
-        let mut equal = which_are(&most, block);
-        for row in 0..steps {
-            if votes == 0 && !equal[row] {
-                most.iter_mut().zip(block).for_each(|(most, column)| *most = step(column, row));
-                equal = which_are(&most, block);
-            }
-            votes = if equal[row] { votes + 1 } else { votes - 1 };
+    let (mut most, mut votes) = (vec![0; moving.len()], 0);
+    each_step(&mut |step, times, _| {
+        if step == most {
+            votes += times;
+        } else if votes >= times {
+            votes -= times;
+        } else {
+            most.copy_from_slice(step);
+            votes = times - votes;
         }
     });
-    let mut start: Option<Vec<u32>> = None;
-    let mut lengths: Vec<u32> = vec![1];
-    let mut varies = false;
-    each_block(&mut block, &mut |block, steps| {
-        let start = start.get_or_insert_with(|| staying.iter().map(|&k| block[k][0]).collect());
-        let equal = which_are(&most, block);
-        for row in 0..steps {
-            match lengths.last_mut().filter(|_| equal[row]) {
-                Some(length) => *length += 1,
-                None => {
-                    lengths.push(1);
-                    for (&k, start) in staying.iter().zip(&mut *start) {
-                        varies |= most[k] == 0 && block[k][row + 1] != *start;
-                        *start = block[k][row + 1];
-                    }
-                }
-            }
+    let largest = count / SHORTEST;
+    let mut start: Vec<u32> = staying.iter().map(|&which| rows.row(0).at(moving[which])).collect();
+    let (mut lengths, mut varies) = (vec![1], false);
+    each_step(&mut |step, times, row| {
+        if step == most {
+            *lengths.last_mut().expect("it has the first row") += times as u32;
+            return;
+        }
+        // Of more segments than this there are none.
+        let times = times.min((largest + 1).saturating_sub(lengths.len())) as u32;
+        lengths.extend((0..times).map(|_| 1));
+        for (&which, start) in staying.iter().zip(&mut start) {
+            let (entry, step) = (row.at(moving[which]), step[which]);
+            varies |= most[which] == 0 && (entry != *start || times > 1 && step != 0);
+            *start = entry.wrapping_add(step.wrapping_mul(times.saturating_sub(1)));
         }
     });
-    (varies && count >= SHORTEST * lengths.len()).then_some(lengths)
+    (varies && lengths.len() <= largest).then_some(lengths)
 }
 
 impl Piece {
-    /// Makes every segment a block.
-    pub(super) fn put_segments(
-        &mut self,
-        rows: &dyn Rows,
-        lengths: &[u32],
-        entries: &impl Fn(usize, usize, &mut [u32]),
-    ) {
+    /// Makes every segment a block; the columns of the table are those of the slots and the outputs.
+    pub(super) fn put_segments(&mut self, table: &RowTable, lengths: &[u32], columns: &[usize]) {
         // Numbers slot by slot, each in the order of the rows, with room behind them for the last vector of a loop.
-        let table = rows.numbers();
-        let numbers: Vec<usize> = (0..self.slots.len()).filter(|&k| self.slots[k].1 == Source::Number).collect();
-        let mut places = vec![0; rows.count()];
-        self.numbers = Vec::with_capacity(numbers.len() * rows.count() + SEGMENT_LANES);
+        let is_number = |k: usize| self.slots.get(k).is_some_and(|&(_, source)| source == Source::Number);
+        let numbers: Vec<usize> = (0..columns.len()).filter(|&k| is_number(k)).collect();
+        let count = table.rows.rows();
+        self.numbers = Vec::with_capacity(numbers.len() * count + SEGMENT_LANES);
         for &k in &numbers {
-            entries(k, 0, &mut places);
-            self.numbers.extend(places.iter().map(|&place| table[place as usize]));
+            self.numbers.extend(table.rows.each().map(|row| table.numbers[row.at(columns[k]) as usize]));
         }
         self.numbers.extend([0.0; SEGMENT_LANES]);
-        let place = |row: usize, k: usize| match self.slots.get(k) {
-            Some((_, Source::Number)) => (numbers.partition_point(|&n| n < k) * rows.count() + row) as u32,
-            _ => {
-                let mut entry = [0];
-                entries(k, row, &mut entry);
-                entry[0]
-            }
-        };
         let mut first = 0;
         for &length in lengths {
-            for k in 0..self.slots.len() + self.outputs.len() {
-                let start = place(first, k);
-                let step = if length > 1 { i64::from(place(first + 1, k)) - i64::from(start) } else { 0 };
+            let row = table.rows.row(first);
+            let next = (length > 1).then(|| table.rows.row(first + 1));
+            for (k, &column) in columns.iter().enumerate() {
+                let (start, step) = match numbers.binary_search(&k) {
+                    Ok(number) => ((number * count + first) as u32, i32::from(length > 1)),
+                    Err(_) => {
+                        let start = row.at(column);
+                        (start, next.map_or(0, |next| next.at(column).wrapping_sub(start) as i32))
+                    }
+                };
                 // Places are below 2³¹ wherever a model fits into memory.
-                self.places.push(Places::Even { first: start, step: step as i32 });
+                self.places.push(Places::Even { first: start, step });
             }
             self.blocks.push(length);
             first += length as usize;
@@ -328,5 +309,46 @@ impl Segments {
             let (entries, sums) = rest.split_at(self.still.len());
             ([shifts[0], shifts[1], shifts[2]].map(|shift| shift as usize), entries, sums)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The segments of pairs (i, j), of which i stays: i < j below n, with some rows left out.
+    fn pairs(n: u32, left_out: &[u32]) -> Vec<[u32; 2]> {
+        let all = (0..n).flat_map(|i| (i + 1..n).map(move |j| [i, j]));
+        (0..).zip(all).filter(|(row, _)| !left_out.contains(row)).map(|(_, row)| row).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn segments_end_where_the_first_of_a_pair_or_the_step_changes(
+            n in 5u32..24,
+            left_out in prop::collection::vec(0u32..250, 0..12),
+            joined: bool,
+        ) {
+            let list = pairs(n, &left_out);
+            let mut rows = Stretches::new(2);
+            for row in &list {
+                // Stretches as they come, or a row each.
+                if joined { rows.push(row) } else { rows.push_stretch(*row, [0, 0], 1) }
+            }
+            let mut expected = vec![1u32];
+            for pair in list.windows(2) {
+                match pair[1] == [pair[0][0], pair[0][1] + 1] {
+                    true => *expected.last_mut().expect("the first row's") += 1,
+                    false => expected.push(1),
+                }
+            }
+            let slots = [(0, Source::State), (1, Source::State)];
+            let found = cut(&rows, &slots, &[0, 1]);
+            match list.len() >= 2 * SHORTEST && list.len() >= SHORTEST * expected.len() && expected.len() > 1 {
+                true => prop_assert_eq!(found, Some(expected)),
+                false => prop_assert_eq!(found, None),
+            }
+        }
     }
 }

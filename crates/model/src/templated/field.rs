@@ -126,7 +126,8 @@ impl Differentiated {
             let at = if full { component as usize } else { columns.partition_point(|&c| c < component) };
             (first + at) as u32
         };
-        let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position);
+        let is_full = |row: u32| row_start[row as usize + 1] - row_start[row as usize] == dimension;
+        let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position, &is_full);
         let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.watched).flat_map(entry).collect();
         for ((first, step), derivatives) in &derivatives {
             entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
@@ -296,10 +297,10 @@ fn pattern(
     let each = |entry: &mut dyn FnMut(u32, u32)| {
         for (part, gradients) in &gradients {
             for (term, gradients) in part.functional.terms.iter().zip(gradients) {
-                for row in 0..term.rows() {
+                for row in term.table.each() {
                     for (output, gradient) in term.outputs(row).zip(gradients) {
                         if let Some(f) = (part.rows)(output) {
-                            gradient.iter().for_each(|&(slot, _)| entry(f, term.row(row)[slot as usize]));
+                            gradient.iter().for_each(|&(slot, _)| entry(f, row.at(slot as usize)));
                         }
                     }
                 }

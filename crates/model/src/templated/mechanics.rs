@@ -3,7 +3,7 @@
 
 use crate::columns::{Column, Columns, Function, Segment};
 use crate::elaborate::model::{Dynamics, Model, Role};
-use crate::functional::{Evened, Functional, Source, Term};
+use crate::functional::{Entries, Functional, Source, Stretches, Term};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Input, Node};
 use crate::rows::{Family, Layout};
@@ -29,7 +29,7 @@ pub struct RowMechanics {
     /// Number of outputs of g.
     outputs: usize,
     /// g.
-    all: Arc<Evened>,
+    all: Arc<Functional>,
     gradient: usize,
     g: usize,
     forces: usize,
@@ -57,7 +57,7 @@ impl RowMechanics {
         let variables = model.variables.iter().map(|v| (v.first as u32, v.family.width())).collect();
         let layout = Layout::new(model);
         let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
-        let mut all = Evened::default();
+        let mut all = Functional::default();
         for quantity in &model.constraints {
             let width = quantity.shape.len();
             quantities.push((outputs as u32, width));
@@ -66,24 +66,19 @@ impl RowMechanics {
                 stride: width as u32,
                 length: quantity.members as u32,
             }));
-            let Evened { kept, lengths } = Evened::new(&quantity.functional);
-            for mut term in kept.terms {
-                term.first_output.iter_mut().for_each(|output| *output += outputs as u32);
-                all.kept.terms.push(term);
-            }
-            all.lengths.extend(lengths);
+            let Functional { terms, .. } = quantity.functional.evened();
+            all.terms.extend(terms.into_iter().map(|term| term.with_outputs_moved(outputs as u32)));
             outputs += quantity.functional.outputs;
         }
-        all.kept.outputs = outputs;
+        all.outputs = outputs;
         let dimension = model.dimension();
         let mut columns = Columns::new();
-        let hidden = all.with(along(&all.kept, dimension + outputs, 1, true));
-        let hamiltonian = Evened::new(hamiltonian);
+        let hidden = along(&all, dimension + outputs, 1, true);
+        let hamiltonian = hamiltonian.evened();
         let gradient = columns.function(Function::gradient(&hamiltonian, dimension));
-        let forces = columns.function(Function::gradient(&all.with(weighted(&all.kept, dimension)), dimension));
-        let sizes = [&all, &hidden].map(|functional| {
-            columns.function(Function::size(&functional.with(sized(&functional.kept, model.degrees()))))
-        });
+        let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
+        let sizes =
+            [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional, model.degrees()))));
         let hidden = columns.function(Function::value(&hidden));
         let g = columns.function(Function::value(&all));
         Some(RowMechanics {
@@ -127,12 +122,12 @@ impl RowMechanics {
             return Err("its kinetic energy is not quadratic in the momenta".into());
         }
         let (degrees, behind) = (model.degrees(), self.dimension + self.outputs);
-        let mut of = |functional: &Evened, order: usize| {
-            let derivative = along(&functional.kept, behind, order, false);
-            self.columns.function(Function::gradient(&functional.with(derivative), degrees))
+        let mut of = |functional: &Functional, order: usize| {
+            let derivative = along(functional, behind, order, false);
+            self.columns.function(Function::gradient(&derivative, degrees))
         };
-        let hamiltonian = Evened::new(hamiltonian);
-        let stiff = model.stiff.as_ref().map(Evened::new);
+        let hamiltonian = hamiltonian.evened();
+        let stiff = model.stiff.as_ref().map(Functional::evened);
         let stiff = stiff.as_ref().unwrap_or(&hamiltonian);
         self.curvature = Some([of(&hamiltonian, 1), of(&hamiltonian, 2), of(stiff, 1)]);
         let (rows, families) = by_rows(hamiltonian);
@@ -146,16 +141,16 @@ impl RowMechanics {
             unreachable!("these are the mechanics of a Hamiltonian")
         };
         let (dimension, behind) = (self.dimension, self.dimension + self.outputs);
-        let hamiltonian = Evened::new(hamiltonian);
-        let hidden = self.all.with(along(&self.all.kept, behind, 1, true));
-        let mut gradient = |of: &Evened, length: usize| self.columns.function(Function::gradient(of, length));
-        let slopes = gradient(&hamiltonian.with(along(&hamiltonian.kept, behind, 1, false)), dimension);
+        let hamiltonian = hamiltonian.evened();
+        let hidden = along(&self.all, behind, 1, true);
+        let mut gradient = |of: &Functional, length: usize| self.columns.function(Function::gradient(of, length));
+        let slopes = gradient(&along(&hamiltonian, behind, 1, false), dimension);
         let timed = match model.explicit_time {
-            true => gradient(&hamiltonian.with(along(&hamiltonian.kept, behind, 1, true)), dimension),
+            true => gradient(&along(&hamiltonian, behind, 1, true), dimension),
             false => slopes,
         };
-        let forces = gradient(&hidden.with(weighted(&hidden.kept, dimension)), model.degrees());
-        let rates = hidden.with(along(&hidden.kept, behind + dimension, 1, true));
+        let forces = gradient(&weighted(&hidden, dimension), model.degrees());
+        let rates = along(&hidden, behind + dimension, 1, true);
         self.extension = Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
     }
 
@@ -322,21 +317,28 @@ impl RowMechanics {
     }
 }
 
-/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them.
+/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them. The entries move
+/// on evenly where the row's own do.
 fn extended(
     term: &Term,
     width: usize,
-    entry: impl Fn(usize, usize) -> u32,
+    entry: impl Fn(Entries, usize) -> u32,
     roots: impl FnOnce(&mut Graph, &[Node]) -> Vec<Node>,
 ) -> Term {
     let mut graph = term.graph.clone();
     let count = term.slots.len();
     let added: Vec<Node> = (0..width).map(|k| graph.input(Input::Slot((count + k) as u32))).collect();
     let roots = roots(&mut graph, &added);
-    let mut table = Vec::with_capacity(term.rows() * (count + width));
-    for row in 0..term.rows() {
-        table.extend_from_slice(term.row(row));
-        table.extend((0..width).map(|k| entry(row, k)));
+    let mut table = Stretches::new(term.table.width() + width);
+    for stretch in term.table.iter() {
+        let entries = |offset: usize| -> Vec<u32> {
+            let row = stretch.row(offset);
+            let added = (0..width).map(|k| entry(row, k));
+            row.iter().take(count).chain(added).chain([row.last()]).collect()
+        };
+        let (first, second) = (entries(0), entries(1));
+        let step: Vec<u32> = second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
+        table.push_stretch(first, step, stretch.rows);
     }
     let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::State, width)).collect();
     Term { graph, roots, slots, table, ..term.clone() }
@@ -345,25 +347,30 @@ fn extended(
 /// λ·g as a function of (x, λ), where λ stands behind the state.
 fn weighted(functional: &Functional, dimension: usize) -> Functional {
     let term = |term: &Term| {
-        let lambda = |row: usize, k: usize| dimension as u32 + term.first_output[row] + k as u32;
+        let lambda = |row: Entries, k: usize| dimension as u32 + row.last() + k as u32;
         let sum = |g: &mut Graph, lambda: &[Node]| vec![g.dot(lambda, &term.roots)];
-        Term { first_output: vec![0; term.rows()], ..extended(term, term.roots.len(), lambda, sum) }
+        let extended = extended(term, term.roots.len(), lambda, sum);
+        Term { table: extended.table.clone().with_last(0), ..extended }
     };
     Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
 }
 
 /// A functional of one output with an output for every row of its terms; and which belong to each term.
-fn by_rows(mut functional: Evened) -> (Evened, Vec<Family>) {
+fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
     let (mut families, mut next) = (Vec::new(), 0);
-    for (term, lengths) in functional.kept.terms.iter_mut().zip(&functional.lengths) {
+    for term in &mut functional.terms {
         let first = next;
-        for (outputs, &length) in term.first_output.chunks_exact_mut(2).zip(lengths) {
-            outputs.copy_from_slice(&[next, next + u32::from(length > 1)]);
-            next += length;
+        let mut table = Stretches::new(term.table.width());
+        let slots = term.slots.len();
+        for stretch in term.table.iter() {
+            let with = |entries: &[u32], last: u32| [&entries[..slots], &[last]].concat();
+            table.push_stretch(with(stretch.first, next), with(stretch.step, 1), stretch.rows);
+            next += stretch.rows as u32;
         }
+        term.table = table;
         families.push(Family { first, stride: 1, length: next - first });
     }
-    functional.kept.outputs = next as usize;
+    functional.outputs = next as usize;
     (functional, families)
 }
 
@@ -373,7 +380,7 @@ fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> F
     let term = |term: &Term| {
         let moving: Vec<u32> =
             (0..term.slots.len() as u32).filter(|&k| term.slots[k as usize] == Source::State).collect();
-        let velocity = |row: usize, k: usize| behind as u32 + term.row(row)[moving[k] as usize];
+        let velocity = |row: Entries, k: usize| behind as u32 + row.at(moving[k] as usize);
         let mut extended = extended(term, moving.len(), velocity, |g, v| {
             let mut roots = term.roots.clone();
             for _ in 0..order {
@@ -404,7 +411,7 @@ fn sized(functional: &Functional, degrees: usize) -> Functional {
         let (mut graph, gradients) = term.gradients();
         let zero = graph.zero();
         // Positions, and what stands behind them.
-        let part = |slot: u32| usize::from(term.rows() > 0 && term.row(0)[slot as usize] as usize >= degrees);
+        let part = |slot: u32| usize::from(term.rows() > 0 && term.row(0).at(slot as usize) as usize >= degrees);
         let mut largest = [zero; 2];
         for (k, source) in term.slots.iter().enumerate() {
             if *source == Source::State {

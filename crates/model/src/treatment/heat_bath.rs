@@ -14,7 +14,7 @@ use crate::elaborate::expression::MOMENTUM;
 use crate::elaborate::lower::LARGEST_TEMPLATE;
 pub use crate::elaborate::model::HeatBath;
 use crate::elaborate::model::{Dynamics, Model};
-use crate::functional::{Functional, Source, Term};
+use crate::functional::{Entries, Functional, Source, Term};
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::Unary;
 use crate::graph::{Expression, Graph, Input, Node};
@@ -99,8 +99,8 @@ fn has_diagonal_mass(hamiltonian: &Functional, degrees: usize) -> Result<bool, N
     for term in &hamiltonian.terms {
         let (mut graph, gradients) = term.gradients();
         // A slot may be a coordinate in one row and a momentum in another.
-        let momenta = |row: usize| -> Vec<u32> { momentum_slots(term, row, degrees).collect() };
-        let kinds: FxHashSet<Vec<u32>> = (0..term.rows()).map(momenta).filter(|momenta| !momenta.is_empty()).collect();
+        let momenta = |row: Entries| -> Vec<u32> { momentum_slots(term, row, degrees).collect() };
+        let kinds: FxHashSet<Vec<u32>> = term.table.each().map(momenta).filter(|momenta| !momenta.is_empty()).collect();
         for momenta in kinds {
             let is_momentum = |input: Input| matches!(input, Input::Slot(k) if momenta.contains(&k));
             let zero = graph.zero();
@@ -121,10 +121,10 @@ fn has_diagonal_mass(hamiltonian: &Functional, degrees: usize) -> Result<bool, N
     Ok(diagonal)
 }
 
-fn momentum_slots(term: &Term, row: usize, degrees: usize) -> impl Iterator<Item = u32> {
-    let entries = term.slots.iter().zip(term.row(row)).enumerate();
+fn momentum_slots(term: &Term, row: Entries, degrees: usize) -> impl Iterator<Item = u32> {
+    let entries = term.slots.iter().zip(row.iter()).enumerate();
     entries
-        .filter(move |(_, (source, entry))| **source == Source::State && **entry as usize >= degrees)
+        .filter(move |(_, (source, entry))| **source == Source::State && *entry as usize >= degrees)
         .map(|(slot, _)| slot as u32)
 }
 
@@ -173,8 +173,8 @@ fn fixman_terms(
         };
         scalars.extend(std::iter::repeat_n(quantity.name.as_str(), quantity.members * kept));
         for term in &quantity.functional.terms {
-            for (row, &output) in (0..).zip(&term.first_output) {
-                let of_roots = (0..term.roots.len()).map(|root| scalar(output as usize + root)).collect();
+            for (row, entries) in (0..).zip(term.table.each()) {
+                let of_roots = term.outputs(entries).map(scalar).collect();
                 rows.push(((terms.len() as u32, row), of_roots));
             }
             terms.push(term);
@@ -185,7 +185,7 @@ fn fixman_terms(
     let mut joined = Joined((0..scalars.len()).collect());
     for ((term, row), of_roots) in &rows {
         let term = terms[*term as usize];
-        for (&entry, source) in term.row(*row as usize).iter().zip(&term.slots) {
+        for (entry, source) in term.row(*row as usize).iter().zip(&term.slots) {
             if *source == Source::State {
                 of_coordinate[entry as usize].extend(of_roots.iter().filter(|&&s| s != NONE).map(|&s| s as usize));
             }
@@ -197,9 +197,9 @@ fn fixman_terms(
     // Rows of H that hold the momentum of each coordinate.
     let mut feeders = vec![Vec::<Part>::new(); degrees];
     for (number, term) in (constraint_terms as u32..).zip(&hamiltonian.terms) {
-        for row in 0..term.rows() {
-            for slot in momentum_slots(term, row, degrees) {
-                feeders[term.row(row)[slot as usize] as usize - degrees].push((number, row as u32));
+        for (row, entries) in (0..).zip(term.table.each()) {
+            for slot in momentum_slots(term, entries, degrees) {
+                feeders[entries.at(slot as usize) as usize - degrees].push((number, row));
             }
         }
     }
@@ -224,7 +224,7 @@ fn fixman_terms(
         for &(term, row) in &parts {
             let term = terms[term as usize];
             let states = term.row(row as usize).iter().zip(&term.slots).filter(|(_, s)| **s == Source::State);
-            for (&entry, _) in states {
+            for (entry, _) in states {
                 if !coordinates.contains(&entry) {
                     coordinates.push(entry);
                 }
@@ -244,7 +244,7 @@ fn fixman_terms(
         }
         for &(term, row) in &parts {
             let term = terms[term as usize];
-            shape.extend(term.row(row as usize).iter().zip(&term.slots).map(|(&entry, source)| {
+            shape.extend(term.row(row as usize).iter().zip(&term.slots).map(|(entry, source)| {
                 let momentum = entry as usize >= degrees;
                 let coordinate = if momentum { entry - degrees as u32 } else { entry };
                 let place = coordinates.iter().position(|&known| known == coordinate);

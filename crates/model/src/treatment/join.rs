@@ -1,7 +1,7 @@
 //! Rows of several templates joined to rows of one: how a formula of formulas (a square, a product) is made of
 //! functionals without writing them out.
 
-use crate::functional::{Source, Term};
+use crate::functional::{Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
@@ -84,7 +84,7 @@ impl<'a> Join<'a> {
                 });
                 let roots = make(&mut graph, &instances, last);
                 let (table, numbers) = table(&parts, group, parameter);
-                Term { graph, roots, slots, table, first_output: group.first_output.clone(), numbers, pairs: None }
+                Term { graph, roots, slots, table, numbers, pairs: None }
             })
             .collect()
     }
@@ -108,20 +108,24 @@ impl Instances {
 }
 
 /// The row table of a group, and its numbers: those of each part one after the other.
-fn table(parts: &[&Term], group: &Group, parameter: Option<u32>) -> (Vec<u32>, Vec<f64>) {
+fn table(parts: &[&Term], group: &Group, parameter: Option<u32>) -> (Stretches, Vec<f64>) {
     let mut numbers = Vec::new();
     let mut bases = Vec::new();
     for part in parts {
         bases.push(numbers.len() as u32);
         numbers.extend_from_slice(&part.numbers);
     }
-    let mut table = Vec::new();
-    for rows in group.rows.chunks(parts.len()) {
-        for ((part, &row), base) in parts.iter().zip(rows).zip(&bases) {
-            let entries = part.slots.iter().zip(part.row(row as usize));
-            table.extend(entries.map(|(source, entry)| if *source == Source::Number { entry + base } else { *entry }));
+    let slots: usize = parts.iter().map(|part| part.slots.len()).sum();
+    let (mut table, mut row) = (Stretches::new(slots + usize::from(parameter.is_some()) + 1), Vec::new());
+    for (rows, &first_output) in group.rows.chunks(parts.len()).zip(&group.first_output) {
+        row.clear();
+        for ((part, &own), base) in parts.iter().zip(rows).zip(&bases) {
+            let entries = part.slots.iter().zip(part.row(own as usize).iter());
+            row.extend(entries.map(|(source, entry)| if *source == Source::Number { entry + base } else { entry }));
         }
-        table.extend(parameter);
+        row.extend(parameter);
+        row.push(first_output);
+        table.push(&row);
     }
     (table, numbers)
 }

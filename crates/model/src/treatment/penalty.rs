@@ -90,7 +90,7 @@ fn half_square(constraint: &Quantity, omega: u32) -> Result<Vec<Term>, NotPenali
     // What each member is the sum of, with the component at which it starts.
     let mut parts: Vec<Vec<(Part, u32)>> = vec![Vec::new(); constraint.members];
     for (number, term) in (0..).zip(terms) {
-        for (row, &first) in (0..).zip(&term.first_output) {
+        for (row, first) in (0..).zip(term.table.each().map(|row| row.last())) {
             parts[(first / width) as usize].push(((number, row), first % width));
         }
     }
@@ -136,10 +136,10 @@ impl Feeders {
         let mut list = Vec::new();
         for (number, term) in (0..).zip(&hamiltonian.terms) {
             let gradient = term.gradients().1.remove(0);
-            for row in 0..term.rows() {
-                let entry = |slot: u32| term.row(row)[slot as usize];
+            for (row, entries) in (0..).zip(term.table.each()) {
+                let entry = |slot: u32| entries.at(slot as usize);
                 let momenta = gradient.iter().filter(|&&(slot, _)| entry(slot) >= n);
-                list.extend(momenta.map(|&(slot, _)| [entry(slot) - n, number, row as u32, slot]));
+                list.extend(momenta.map(|&(slot, _)| [entry(slot) - n, number, row, slot]));
             }
         }
         list.sort_unstable();
@@ -161,13 +161,13 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
         let mut slots: Vec<u32> = term.gradients().1.into_iter().flatten().map(|(slot, _)| slot).collect();
         slots.sort_unstable();
         slots.dedup();
-        for (row, &first) in (0..).zip(&term.first_output) {
+        for (row, entries) in (0..).zip(term.table.each()) {
             let mut parts: Vec<Part> = vec![(number, row)];
             let mut place: FxHashMap<Part, u32> = FxHashMap::default();
             // For each slot that matters, which slots of which parts its velocity is the sum of.
             let mut shape = Vec::new();
             for &slot in &slots {
-                for &[_, fed_by, of, momentum] in feeders.of(term.row(row as usize)[slot as usize]) {
+                for &[_, fed_by, of, momentum] in feeders.of(entries.at(slot as usize)) {
                     let part = (count + fed_by, of);
                     let number = *place.entry(part).or_insert_with(|| {
                         parts.push(part);
@@ -176,7 +176,7 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
                     shape.extend([slot, number, momentum]);
                 }
             }
-            join.push(&parts, &shape, first);
+            join.push(&parts, &shape, entries.last());
         }
     }
     bounded(&join)?;

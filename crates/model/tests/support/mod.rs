@@ -3,7 +3,7 @@
 
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::{Environment, elaborate};
-use holonome_model::functional::Term;
+use holonome_model::functional::{Stretches, Term};
 use holonome_model::syntax::ast::{Expr, Name, StatementKind};
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::syntax::span::Span;
@@ -88,10 +88,7 @@ fn expression(text: &str) -> Expr {
 
 /// A term with one of its rows.
 pub fn only(term: &Term, row: usize) -> Term {
-    let width = term.slots.len();
-    Term {
-        table: term.table[row * width..(row + 1) * width].to_vec(),
-        first_output: vec![term.first_output[row]],
-        ..term.clone()
-    }
+    let mut table = Stretches::new(term.table.width());
+    table.push(&term.row(row).iter().collect::<Vec<_>>());
+    Term { table, ..term.clone() }
 }

@@ -314,8 +314,8 @@ impl Planner<'_> {
         // Behind what is read there is room for the last vector of a loop.
         self.room(SEGMENT_LANES);
         let first = self.room(all);
-        let place = |k: usize, member: u32| k as u32 * length + member;
-        Stage { kernel: RowProgram::new(first, all, accumulated(&self.columns, columns, &place)), first, length: all }
+        let places = |k: usize| Stored { first: k as u32 * length, stride: 1 };
+        Stage { kernel: RowProgram::new(first, all, accumulated(&self.columns, columns, &places)), first, length: all }
     }
 
     fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {

@@ -6,7 +6,7 @@ use super::summands::{Piece, Wrapper};
 use super::template::{Lowering, Template};
 use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
 use crate::elaborate::expression::{Draw, Ex};
-use crate::functional::Term;
+use crate::functional::{Stretches, Term};
 use crate::graph::Node;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -46,6 +46,8 @@ pub(super) struct Builder<'a> {
     /// The root is first.
     choices: Vec<Choice>,
     rows: usize,
+    /// The row that is added.
+    row: Vec<u32>,
     /// Entries of all row tables.
     entries: usize,
     /// Nodes of all templates.
@@ -62,7 +64,8 @@ impl<'a> Builder<'a> {
         draws: &'a mut Vec<Draw>,
     ) -> Builder<'a> {
         let choices = vec![Choice::default()];
-        Builder { context, piece, components, classes: Vec::new(), choices, rows: 0, entries: 0, written: 0, draws }
+        let (classes, row) = (Vec::new(), Vec::new());
+        Builder { context, piece, components, classes, choices, rows: 0, row, entries: 0, written: 0, draws }
     }
 
     /// The model around the formula.
@@ -105,11 +108,12 @@ impl<'a> Builder<'a> {
         for guard in &class.guards {
             names.check(guard, row)?;
         }
+        self.row.clear();
         for (slot, span) in &class.slots {
-            let entry = slot.entry(self.context, names, row, *span, &mut class.term, self.draws)?;
-            class.term.table.push(entry);
+            self.row.push(slot.entry(self.context, names, row, *span, &mut class.term, self.draws)?);
         }
-        class.term.first_output.push(first);
+        self.row.push(first);
+        class.term.table.push(&self.row);
         Ok(())
     }
 
@@ -188,8 +192,7 @@ impl<'a> Builder<'a> {
             graph,
             roots,
             slots: slots.iter().map(|(slot, _)| slot.source()).collect(),
-            table: Vec::new(),
-            first_output: Vec::new(),
+            table: Stretches::new(slots.len() + 1),
             numbers: Vec::new(),
             pairs: None,
         };

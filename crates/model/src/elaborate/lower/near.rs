@@ -226,18 +226,21 @@ pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Opt
         for guard in &guards {
             names.check(guard, &row).ok()?;
         }
+        let mut entries = Vec::with_capacity(slots.len() + 1);
         for (slot, span) in &slots {
-            let entry = slot.entry(context, &mut names, &row, *span, &mut term, &mut Vec::new()).ok()?;
-            term.table.push(entry);
+            entries.push(slot.entry(context, &mut names, &row, *span, &mut term, &mut Vec::new()).ok()?);
         }
         let of_family = if family.ranges.is_empty() { 0 } else { start + member.min(firsts - 1) };
-        term.first_output.push(builder.first_output(of_family));
+        entries.push(builder.first_output(of_family));
+        term.table.push(&entries);
     }
     // Members whose numbers stand at equal distances are one stretch of columns.
     let count_of = |side: Side| if side == Side::Second { seconds } else { firsts };
     let is_even = |(k, &side): (usize, &Side)| {
-        let entry = |m: usize| i64::from(term.row(m)[k]);
-        term.slots[k] != Source::State || (2..count_of(side)).all(|m| entry(m) - entry(m - 1) == entry(1) - entry(0))
+        let mut entries = vec![0; count_of(side)];
+        term.table.column(k, 0, &mut entries);
+        let step = |pair: &[u32]| pair[1].wrapping_sub(pair[0]);
+        term.slots[k] != Source::State || entries.windows(2).all(|pair| step(pair) == step(&entries))
     };
     if !sides.iter().enumerate().all(is_even) {
         return None;

@@ -349,10 +349,8 @@ fn dynamics(places: &Places, formulas: &Formulas, lowering: &mut Lowering) -> Op
     let mut whole = Functional { outputs: places.dimension, terms: Vec::new() };
     for (v, ranges, e) in &formulas.derivatives {
         let Some(lowered) = lowering.lower_fixed(Purpose::Motion, ranges, e) else { continue };
-        for mut term in lowered.functional.terms {
-            term.first_output.iter_mut().for_each(|o| *o += places.place[*v].1 as u32);
-            whole.terms.push(term);
-        }
+        let moved = |term: Term| term.with_outputs_moved(places.place[*v].1 as u32);
+        whole.terms.extend(lowered.functional.terms.into_iter().map(moved));
     }
     Some(Dynamics::Field(whole))
 }

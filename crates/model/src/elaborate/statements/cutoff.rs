@@ -62,7 +62,7 @@ struct Pair<'a> {
 impl<'a> Pair<'a> {
     fn new(term: &'a Term, pairs: &Pairs, x: &[f64], parameters: &[f64]) -> Pair<'a> {
         let entry = |(k, source): (usize, &Source)| {
-            let at = term.row(0)[k] as usize;
+            let at = term.row(0).at(k) as usize;
             match source {
                 Source::State => x[at],
                 Source::Parameter => parameters[at],
