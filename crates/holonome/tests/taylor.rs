@@ -197,5 +197,7 @@ fn long_steps_that_a_loop_does_not_project_are_made_by_themselves() {
     let finished = pendulum(1.0).unwrap();
     let length = finished.state()[..3].iter().map(|q| q * q).sum::<f64>().sqrt();
     assert!((length - 1.0).abs() < 1e-14, "{length}");
-    assert!(pendulum(2.0).is_err());
+    // Farther off the set the constraint has a rate, which says nothing about the model.
+    let error = pendulum(2.0).err().expect("too long").to_string();
+    assert!(error.contains("did not converge") && error.contains("shorter step"), "{error}");
 }

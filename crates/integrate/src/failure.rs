@@ -39,7 +39,7 @@ pub enum Failure<E> {
     },
     /// The Newton iteration of a projection stopped before it reached its tolerance.
     #[error(
-        "the projection at t = {t} did not converge: {constraint} is still {residual:.1e} away after {iterations} iterations"
+        "the projection at t = {t} did not converge: {constraint} is still {residual:.1e} away after {iterations} iterations; take a shorter step or a smaller tolerance"
     )]
     ProjectionNotConverged {
         /// End of the step.
