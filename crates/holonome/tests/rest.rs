@@ -97,3 +97,22 @@ fn what_rests_in_any_position_is_no_false_claim() {
         }
     }
 }
+
+/// Rods that float in empty space at rest have no energy, and rounding makes one of 10⁻⁵⁹: nothing to warn of.
+#[test]
+fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
+    let text = "coordinate q[i in 1..3] : R^3 = 0.9572*(cos(1.8*i), sin(2.4*i), cos(1.1*i))\nmomentum p of q\n\
+        hamiltonian sum(i in 1..3 : dot(p[i], p[i])/(2*i))\n\
+        let apart(i, j) = dot(q[i] - q[j], q[i] - q[j])\n\
+        parameter first = 0.9572^2*((cos(1.8) - cos(3.6))^2 + (sin(2.4) - sin(4.8))^2 + (cos(1.1) - cos(2.2))^2)\n\
+        constraint rod : apart(1, 2) = first\n\
+        integral P = sum(i in 1..3 : p[i])\nintegral L = sum(i in 1..3 : cross(q[i], p[i]))\n";
+    let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
+    let finished = run(problem, options("--method rattle --step 0.05 --until 10 --samples 2")).unwrap();
+    assert!(
+        finished.summary.drift.iter().any(|drift| drift.max > 0.0),
+        "nothing has moved: {:?}",
+        finished.summary.drift
+    );
+    assert_eq!(finished.summary.warnings, [""; 0]);
+}
