@@ -81,6 +81,32 @@ fn rows_that_move_on_evenly_are_stretches() {
     assert_eq!(terms[1].evened().table, terms[1].table);
 }
 
+#[test]
+fn ranges_are_run_through_at_once_only_where_rows_are_even() {
+    let with = |formula: &str| {
+        let text = format!(
+            "size n = 9\nparameter m[i in 1..n] = i\ncoordinate r[i in 0..2*n+1] = i\nmomentum p of r\nhamiltonian sum(i in 1..n : {formula})\n"
+        );
+        let model = support::model(&text);
+        let sum = dynamics(&model).evaluate(0.0, &model.initial, &model.parameter_values)[0];
+        (sum, dynamics(&model).terms.iter().map(|term| (term.rows(), term.table.count())).collect::<Vec<_>>())
+    };
+    let sums = |f: &dyn Fn(f64) -> f64| (1..=9).map(|i| f(f64::from(i))).sum::<f64>();
+    assert_eq!(with("m[i]*r[2*i + 1]"), (sums(&|i| i * (2.0 * i + 1.0)), vec![(9, 1)]));
+    assert_eq!(with("r[i*(10 - i) - 9]^2"), (sums(&|i| (i * (10.0 - i) - 9.0).powi(2)), vec![(9, 5)]));
+    assert_eq!(with("if(i < 6, r[i], 3*r[19 - i])"), (15.0 + 3.0 * 46.0, vec![(5, 1), (4, 1)]));
+    assert_eq!(with("i*r[i]"), (285.0, vec![(9, 1)]), "each with a number of its own");
+    assert_eq!(with("sum(j in i+1..n : r[i]*r[j])"), (870.0, vec![(36, 8)]));
+    // A family is run through like a sum, and what is wrong in the middle is found.
+    let model = support::model(
+        "size n = 9\ncoordinate r[i in 1..n] = i\nmomentum p of r\nhamiltonian sum(i in 1..n : p[i]^2/2)\nobserve next[i in 1..n-1] = r[i+1] - r[i]\n",
+    );
+    let next = &model.observables[0];
+    assert_eq!((next.members, next.functional.terms[0].table.count()), (8, 1));
+    assert_eq!(next.functional.evaluate(0.0, &model.initial, &[]), [1.0; 8]);
+    assert_eq!(next.member_name(7), "next[8]");
+}
+
 /// Every formula of a model, with its name.
 fn formulas(model: &Model) -> Vec<(String, &Functional)> {
     let named = |q: &'_ Quantity| q.name.clone();

@@ -170,6 +170,19 @@ impl Stretches {
         self.rows += 1;
     }
 
+    /// Adds so many rows, each by its steps from the one before, as [`Stretches::push`] does one by one.
+    pub fn push_rows(&mut self, mut row: Vec<u32>, step: &[u32], rows: usize) {
+        for rest in (0..rows).rev() {
+            self.push(&row);
+            let last = self.get(self.count() - 1);
+            if last.rows > 1 && last.step == step {
+                self.rows += rest as u32;
+                return;
+            }
+            row.iter_mut().zip(step).for_each(|(entry, step)| *entry = entry.wrapping_add(*step));
+        }
+    }
+
     /// Adds a stretch of so many rows, with its steps; it is not joined to the one before.
     pub fn push_stretch(
         &mut self,
@@ -201,6 +214,19 @@ impl Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_added_at_once(list in prop::collection::vec((0u32..3, 0u32..3, 0u32..3, 0usize..5), 1..8)) {
+            let (mut at_once, mut one_by_one) = (Stretches::new(2), Stretches::new(2));
+            for (a, b, step, rows) in list {
+                at_once.push_rows(vec![a, b], &[step, 1], rows);
+                (0..rows as u32).for_each(|k| one_by_one.push(&[a + k * step, b + k]));
+            }
+            prop_assert_eq!(at_once, one_by_one);
+        }
+    }
 
     #[test]
     fn rows_come_out_as_they_went_in() {

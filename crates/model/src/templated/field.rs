@@ -293,25 +293,32 @@ fn pattern(
 ) -> (Vec<usize>, Vec<u32>) {
     let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
     let gradients: Vec<_> = parts.iter().filter(|part| !part.watched).map(|part| (part, terms(part))).collect();
-    // Every entry, some of them more than once.
-    let each = |entry: &mut dyn FnMut(u32, u32)| {
+    // Every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
+    let each = |entries: &mut dyn FnMut(u32, (u32, u32, usize))| {
         for (part, gradients) in &gradients {
             for (term, gradients) in part.functional.terms.iter().zip(gradients) {
-                for row in term.table.each() {
-                    for (output, gradient) in term.outputs(row).zip(gradients) {
-                        if let Some(f) = (part.rows)(output) {
-                            gradient.iter().for_each(|&(slot, _)| entry(f, row.at(slot as usize)));
+                for stretch in term.table.iter() {
+                    // The rows of a stretch of a sum add to one output.
+                    let together = if stretch.step.last() == Some(&0) { stretch.rows } else { 1 };
+                    for row in stretch.each().step_by(together) {
+                        for (output, gradient) in term.outputs(row).zip(gradients) {
+                            let Some(f) = (part.rows)(output) else { continue };
+                            for &(slot, _) in gradient {
+                                let step = stretch.step[slot as usize];
+                                let number = if step == 0 { 1 } else { together };
+                                entries(f, (row.at(slot as usize), step, number));
+                            }
                         }
                     }
                 }
             }
         }
         for ((first, step), derivatives) in hidden {
-            derivatives.entries().for_each(|(_, member, component)| entry(first + member * step, component));
+            derivatives.entries().for_each(|(_, member, component)| entries(first + member * step, (component, 0, 1)));
         }
     };
     let mut counts = vec![0usize; count];
-    each(&mut |row, _| counts[row as usize] += 1);
+    each(&mut |row, (_, _, number)| counts[row as usize] += number);
     // A row that meets more entries than it has columns, like that of a sum over all pairs, only marks them.
     let mut marked: FxHashMap<u32, Vec<bool>> = FxHashMap::default();
     for (row, count) in (0..).zip(&mut counts) {
@@ -326,11 +333,15 @@ fn pattern(
     }
     let mut columns = vec![0; start[count]];
     let mut next = start.clone();
-    each(&mut |row, column| match marked.get_mut(&row) {
-        Some(marks) => marks[column as usize] = true,
-        None => {
-            columns[next[row as usize]] = column;
-            next[row as usize] += 1;
+    each(&mut |row, (first, step, number)| {
+        let these = (0..number as u32).map(|k| first.wrapping_add(k.wrapping_mul(step)));
+        match marked.get_mut(&row) {
+            Some(marks) => these.for_each(|column| marks[column as usize] = true),
+            None => {
+                let next = &mut next[row as usize];
+                columns[*next..*next + number].iter_mut().zip(these).for_each(|(to, column)| *to = column);
+                *next += number;
+            }
         }
     });
     let (mut row_start, mut column) = (vec![0], Vec::with_capacity(columns.len()));

@@ -117,6 +117,63 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// Adds the rows of so many values of the innermost index, from that of `row` on; those of the first are `member`'s,
+    /// and each is so many members behind the one before. Adds none, and says so, where they do not move on evenly, or where
+    /// anything is wrong with one: then they are to be added one by one.
+    pub(super) fn rows(
+        &mut self,
+        names: &mut RowIndices,
+        row: &mut [f64],
+        count: usize,
+        (member, members): (usize, usize),
+    ) -> Result<bool, Diagnostic> {
+        let class = self.class(names, row)?;
+        let new_entries = count * self.classes[class].slots.len();
+        if self.rows + count > MOST_ROWS
+            || self.entries + new_entries > MOST_NUMBERS
+            || !self.is_even(names, class, row)
+        {
+            return Ok(false);
+        }
+        let (last, low) = (row.len() - 1, row[row.len() - 1]);
+        // Where the ends are sound, so is all between them.
+        let mut entries = |offset: usize| -> Option<Vec<u32>> {
+            row[last] = low + offset as f64;
+            let class = &mut self.classes[class];
+            for guard in &class.guards {
+                names.check(guard, row).ok()?;
+            }
+            let mut entries = Vec::with_capacity(class.slots.len() + 1);
+            for (slot, span) in &class.slots {
+                entries.push(slot.entry(self.context, names, row, *span, &mut class.term, self.draws).ok()?);
+            }
+            entries.push(((member + offset * members) * self.components + self.piece.offset) as u32);
+            Some(entries)
+        };
+        let ends = entries(count - 1).and_then(|_| Some((entries(1)?, entries(0)?)));
+        row[last] = low;
+        let Some((second, first)) = ends else { return Ok(false) };
+        let step: Vec<u32> = second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
+        self.classes[class].term.table.push_rows(first, &step, count);
+        self.rows += count;
+        self.entries += new_entries;
+        Ok(true)
+    }
+
+    /// Whether the rows behind this one have its class, as the innermost index goes on, and entries that move on evenly.
+    fn is_even(&self, names: &mut RowIndices, class: usize, row: &[f64]) -> bool {
+        let mut at = 0;
+        while let Some(question) = self.choices[at].question {
+            let answer = names.evaluate_node(question, row).to_bits();
+            match self.choices[at].answers.get(&answer) {
+                Some(&next) if names.is_still(question) => at = next,
+                _ => return false,
+            }
+        }
+        let Class { guards, slots, .. } = &self.classes[class];
+        guards.iter().all(|guard| names.is_convex(guard)) && slots.iter().all(|(slot, _)| slot.is_even(names))
+    }
+
     /// The class of a row, new where no row has decided like this one.
     fn class(&mut self, names: &mut RowIndices, row: &[f64]) -> Result<usize, Diagnostic> {
         let mut at = 0;

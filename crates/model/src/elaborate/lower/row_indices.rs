@@ -25,6 +25,9 @@ pub(super) struct RowIndices<'a> {
     kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
     /// The ranges' ends and filters of the rows with what they need to be true.
     known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
+    /// By how much nodes move on with the innermost index, and whether they do not depend on it.
+    slopes: FxHashMap<Node, Option<f64>>,
+    still: FxHashMap<Node, bool>,
     work: Vec<f64>,
 }
 
@@ -68,6 +71,8 @@ impl<'a> RowIndices<'a> {
             bound: FxHashMap::default(),
             kernels: FxHashMap::default(),
             known: FxHashMap::default(),
+            slopes: FxHashMap::default(),
+            still: FxHashMap::default(),
             work: Vec::new(),
         }
     }
@@ -244,6 +249,61 @@ impl<'a> RowIndices<'a> {
             return Err(Diagnostic::error(message, guard.span, "no such member"));
         }
         Ok(())
+    }
+
+    /// By how much a node of whole numbers moves on with the innermost index, if it does so evenly: nothing in it rounds.
+    fn slope(&mut self, node: Node) -> Option<f64> {
+        if let Some(&known) = self.slopes.get(&node) {
+            return known;
+        }
+        let whole = |value: f64| value.fract() == 0.0;
+        let slope = match self.graph.expression(node) {
+            GraphExpression::Constant(bits) => whole(f64::from_bits(bits)).then_some(0.0),
+            GraphExpression::Input(Input::State(k)) => Some(f64::from(u8::from(self.is_innermost(k)))),
+            GraphExpression::Unary(Unary::Neg, a) => self.slope(a).map(|a| -a),
+            GraphExpression::Binary(Binary::Add, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a + b),
+            GraphExpression::Binary(Binary::Sub, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a - b),
+            GraphExpression::Binary(Binary::Mul, a, b) => match (self.graph.value(a), self.graph.value(b)) {
+                (Some(factor), None) if whole(factor) => self.slope(b).map(|b| factor * b),
+                (None, Some(factor)) if whole(factor) => self.slope(a).map(|a| a * factor),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.slopes.insert(node, slope);
+        slope
+    }
+
+    fn is_innermost(&self, index: u32) -> bool {
+        index as usize + 1 == self.rows.len()
+    }
+
+    /// Whether a node does not depend on the innermost index.
+    pub(super) fn is_still(&mut self, node: Node) -> bool {
+        if let Some(&known) = self.still.get(&node) {
+            return known;
+        }
+        let moves = |reached| match self.graph.expression(reached) {
+            GraphExpression::Input(Input::State(k)) => self.is_innermost(k),
+            _ => false,
+        };
+        let is_still = !self.graph.reachable(&[node]).into_iter().any(moves);
+        self.still.insert(node, is_still);
+        is_still
+    }
+
+    /// Whether a node moves on by equal steps with the innermost index, if it is whole at both ends.
+    pub(super) fn is_even(&mut self, node: Node) -> bool {
+        self.is_still(node) || self.slope(node).is_some()
+    }
+
+    /// Whether a guard that holds at two rows holds at those between them, as the innermost index goes on.
+    pub(super) fn is_convex(&mut self, guard: &Guard) -> bool {
+        self.is_still(guard.when)
+            && match guard.between {
+                None => self.is_still(guard.value),
+                Some((low, high)) => [guard.value, low, high].into_iter().all(|node| self.is_even(node)),
+            }
     }
 
     pub(super) fn evaluate_node(&mut self, node: Node, row: &[f64]) -> f64 {

@@ -9,6 +9,9 @@ use crate::syntax::diagnostic::Diagnostic;
 /// Index values that the ranges of one formula may run through, with those that filters leave out.
 const MOST_VISITED: usize = 2 * MOST_ROWS;
 
+/// Values of the innermost range from which on it pays to look whether their rows move on evenly.
+const FEWEST_AT_ONCE: usize = 4;
+
 /// Runs through the rows of nested ranges; the first `family_depth` of them number the members.
 pub(super) struct RowLoop {
     family_depth: usize,
@@ -86,6 +89,9 @@ impl RowLoop {
                 )
                 .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
             }
+            if self.run_evenly(builder, flat, filters, names, (row, low, high))? {
+                return Ok(());
+            }
             let mut i = low;
             while i <= high {
                 row.push(i);
@@ -95,5 +101,38 @@ impl RowLoop {
             }
         }
         Ok(())
+    }
+
+    /// Adds the rows of the innermost range at once, where they move on evenly; says whether that is done.
+    fn run_evenly(
+        &mut self,
+        builder: &mut Builder,
+        flat: &[&Range],
+        filters: &[Vec<&Ex>],
+        names: &mut RowIndices,
+        (row, low, high): (&mut Vec<f64>, f64, f64),
+    ) -> Result<bool, Diagnostic> {
+        let (innermost, count) = (row.len() + 1 == flat.len(), (high - low + 1.0).max(0.0) as usize);
+        let few = count < FEWEST_AT_ONCE || self.visited + count > MOST_VISITED;
+        if !self.are_rows || !innermost || few || !filters[flat.len()].is_empty() {
+            return Ok(false);
+        }
+        // Each is a member of the family, or they all belong to one.
+        let are_members = flat.len() == self.family_depth;
+        let members = if are_members { (self.member, 1) } else { (self.member - 1, 0) };
+        row.push(low);
+        let done = builder.rows(names, row, count, members)?;
+        row.pop();
+        if done {
+            self.visited += count;
+            if are_members {
+                self.member += count;
+                for k in 0..count {
+                    self.members.extend(row.iter().map(|&i| i as i32));
+                    self.members.push((low + k as f64) as i32);
+                }
+            }
+        }
+        Ok(done)
     }
 }

@@ -34,6 +34,19 @@ impl Slot {
         }
     }
 
+    /// Whether its entry moves on evenly with the innermost index.
+    pub(super) fn is_even(&self, names: &mut RowIndices) -> bool {
+        match self {
+            Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } => {
+                indices.iter().all(|&node| names.is_even(node))
+            }
+            // Of these every row has its own, or a list says where they stand.
+            Slot::Multiplier { .. } | Slot::Number(_) | Slot::Table { .. } | Slot::Trajectory | Slot::Draw { .. } => {
+                false
+            }
+        }
+    }
+
     /// What decides where it reads, as functions of the row.
     pub(super) fn nodes(&self) -> Vec<Node> {
         match self {
