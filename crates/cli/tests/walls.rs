@@ -91,7 +91,8 @@ const WORDS: &str = "holonome-words";
 
 #[test]
 fn linear_algebra_knows_numbers_only() {
-    assert_eq!(dependencies(&packages(), LINEAR), [""; 0]);
+    // What chooses the instructions of a processor.
+    assert_eq!(dependencies(&packages(), LINEAR), ["pulp"]);
 }
 
 #[test]
