@@ -159,7 +159,7 @@ fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
 /// over that of C from the same start, which does not count its watching.
 fn water(n: u64) -> f64 {
     let Some(limit) = Limit::compile_with("limit_water", &["-ffast-math"]) else { return f64::NAN };
-    let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(10, 20_000));
+    let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(100, 20_000));
     let settings = Settings { set: vec![("N".to_string(), n.to_string())], ..Settings::default() };
     let problem = Problem::load(&model("water"), &settings).expect("a model of the repository");
     let folder = tempfile::tempdir().expect("a folder for a start");
