@@ -68,11 +68,11 @@ impl Unpivoted {
 
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
-        !matches!(&self.kind, Kind::Tridiagonal { complete: true }) && !self.is_full()
-    }
-
-    fn is_full(&self) -> bool {
-        matches!(&self.kind, Kind::Alike(alike) if alike.complete)
+        match &self.kind {
+            Kind::Tridiagonal { complete } => !complete,
+            Kind::General(_) => true,
+            Kind::Alike(alike) => !alike.complete,
+        }
     }
 
     /// How many values a matrix has.

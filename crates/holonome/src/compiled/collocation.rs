@@ -207,6 +207,29 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
+    /// Makes a step behind the one whose memory stands there: puts x₁ and the estimate of its error, and says whether it
+    /// moves a vector without a scale; none where the iteration does not converge.
+    fn make(
+        &self,
+        (step, stop): (StepFrom, Stop),
+        (x1, error): (&mut [f64], &mut [f64]),
+        (numbers, work): (&mut [f64], &mut [f64]),
+        cost: &mut Cost,
+    ) -> Option<bool> {
+        self.begin(step, numbers);
+        self.start.iterate(numbers, 1, work);
+        self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
+        let iterated = self.iterated(numbers);
+        cost.field += u64::from(iterated.count) * self.collocation.stages as u64;
+        if !iterated.converged(stop) {
+            return None;
+        }
+        self.finish.iterate(numbers, 1, work);
+        self.gather(numbers, &self.at.stages, x1);
+        self.gather(numbers, &self.at.field, error);
+        Some(self.moves(numbers))
+    }
+
     /// Whether the step that is finished moves a vector without a scale.
     fn moves(&self, numbers: &[f64]) -> bool {
         numbers[self.at.iterated * self.collocation.stages] != 0.0
@@ -309,20 +332,12 @@ impl CollocationLoop {
         let (slots, attempted) = judged.split_at_mut(slots.count());
         let x = &slots[self.judging.slots.x.clone()];
         let (x1, error) = attempted.split_at_mut(x.len());
-        stages.begin(StepFrom { t, h, x }, numbers);
-        stages.start.iterate(numbers, 1, work);
-        stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
-        let iterated = stages.iterated(numbers);
-        cost.field += u64::from(iterated.count) * stages.collocation.stages as u64;
-        if !iterated.converged(self.stop) {
+        let made = stages.make((StepFrom { t, h, x }, self.stop), (x1, error), (numbers, work), cost);
+        if made.is_none() {
             x1.copy_from_slice(x);
             error.fill(f64::INFINITY);
-            return true;
         }
-        stages.finish.iterate(numbers, 1, work);
-        stages.gather(numbers, &stages.at.stages, x1);
-        stages.gather(numbers, &stages.at.field, error);
-        !stages.moves(numbers)
+        made != Some(true)
     }
 }
 
@@ -433,19 +448,10 @@ impl CollocationSteps {
         cost: &mut Cost,
     ) -> bool {
         let stages = &self.stages;
-        stages.begin(StepFrom { t, h: self.h, x }, numbers);
-        stages.start.iterate(numbers, 1, work);
-        stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
-        let iterated = stages.iterated(numbers);
-        cost.field += u64::from(iterated.count) * stages.collocation.stages as u64;
-        if !iterated.converged(self.stop) {
-            return false;
-        }
-        stages.finish.iterate(numbers, 1, work);
-        stages.gather(numbers, &stages.at.stages, x1);
-        stages.gather(numbers, &stages.at.field, error);
+        let step = StepFrom { t, h: self.h, x };
+        let moves = stages.make((step, self.stop), (x1, error), (numbers, work), cost);
         stages.spread(self.h, stages.at.length, numbers);
-        !stages.moves(numbers)
+        moves == Some(false)
     }
 }
 
