@@ -46,6 +46,23 @@ impl Graph {
     }
 }
 
+/// Both increasing lists as one, without two of their nodes.
+fn join(mut a: &[u32], mut b: &[u32], without: [u32; 2], joined: &mut Vec<u32>) {
+    joined.clear();
+    loop {
+        let next = match (a.first(), b.first()) {
+            (Some(&x), Some(&y)) => x.min(y),
+            (Some(&x), None) | (None, Some(&x)) => x,
+            (None, None) => return,
+        };
+        a = &a[usize::from(a.first() == Some(&next))..];
+        b = &b[usize::from(b.first() == Some(&next))..];
+        if !without.contains(&next) {
+            joined.push(next);
+        }
+    }
+}
+
 /// [`minimum_degree`] with the `late` nodes after all others that are not dense.
 pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> Vec<u32> {
     let n = neighbours.len();
@@ -58,14 +75,16 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
         graph.place.push((first, (graph.all.len() - first) as u32));
     }
     // A node is queued again whenever its degree changes; what is queued with another degree than it has is passed over.
-    let key = |node: u32, degree: usize| Reverse((late(node), degree as u32, node));
+    // In one number: whether it is late, its degree, the node.
+    let key = |node: u32, degree: usize| Reverse(u64::from(late(node)) << 63 | (degree as u64) << 32 | u64::from(node));
     let nodes = (0..n as u32).filter(|&i| !is_dense[i as usize]);
     let mut queue: BinaryHeap<_> = nodes.map(|i| key(i, graph.of(i).len())).collect();
     let mut eliminated = vec![false; n];
     let mut order = Vec::with_capacity(n);
     let (mut clique, mut joined) = (Vec::new(), Vec::new());
-    while let Some(Reverse((_, degree, node))) = queue.pop() {
-        if eliminated[node as usize] || degree as usize != graph.of(node).len() {
+    while let Some(Reverse(least)) = queue.pop() {
+        let (degree, node) = ((least << 1 >> 33) as usize, least as u32);
+        if eliminated[node as usize] || degree != graph.of(node).len() {
             continue;
         }
         eliminated[node as usize] = true;
@@ -73,10 +92,7 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
         clique.clear();
         clique.extend_from_slice(graph.of(node));
         for &i in &clique {
-            joined.clear();
-            joined.extend(graph.of(i).iter().chain(&clique).filter(|&&j| j != node && j != i));
-            joined.sort_unstable();
-            joined.dedup();
+            join(graph.of(i), &clique, [node, i], &mut joined);
             if joined.len() != graph.of(i).len() {
                 queue.push(key(i, joined.len()));
             }

@@ -10,6 +10,7 @@ use crate::elimination_tree::FactorPattern;
 use crate::lu::Pivots;
 use crate::ordering::{minimum_degree_after, neighbours};
 use crate::widest::widest;
+use std::sync::Arc;
 
 /// How a matrix of a fixed pattern is solved.
 #[derive(Clone, Debug)]
@@ -24,8 +25,8 @@ enum Kind {
     Tridiagonal {
         complete: bool,
     },
-    General(Box<Pattern>),
-    Alike(Box<Alike>),
+    General(Arc<Pattern>),
+    Alike(Arc<Alike>),
 }
 
 impl Unpivoted {
@@ -34,11 +35,16 @@ impl Unpivoted {
         let tridiagonal =
             entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1) && entries.iter().filter(|(i, j)| i == j).count() == n;
         let kind = match (Alike::new(n, entries), tridiagonal) {
-            (Some(alike), _) => Kind::Alike(Box::new(alike)),
+            (Some(alike), _) => Kind::Alike(Arc::new(alike)),
             (None, true) => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
-            (None, false) => Kind::General(Box::new(Pattern::new(n, entries))),
+            (None, false) => Kind::General(Arc::new(Pattern::new(n, entries))),
         };
         Unpivoted { n, kind }
+    }
+
+    /// Number of rows.
+    pub fn size(&self) -> usize {
+        self.n
     }
 
     /// Multiply-adds of a solution, about.

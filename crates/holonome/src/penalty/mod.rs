@@ -124,7 +124,8 @@ impl Open {
     fn with_omega(&self, problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
         let mut model = self.model.clone();
         model.parameter_values[self.penalty.omega] = omega;
-        let manifold = self.manifold.of(&model);
+        // Its scales are those of the start, where an ω acts on nothing.
+        let manifold = self.manifold.rebound(&model.parameter_values);
         let moved = match slow {
             true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {
                 Error::option(format!(

@@ -99,11 +99,9 @@ fn evaluate(kernel: &RowKernel, outputs: usize, t: f64, x: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Everything at one state that the moves need. Rows are weighted.
+/// The derivatives of g and of its rates at one state. Rows are weighted.
 struct At {
-    g: Vec<f64>,
     gradient: Vec<f64>,
-    rate: Vec<f64>,
     rate_gradient: Vec<f64>,
 }
 
@@ -112,6 +110,28 @@ const ITERATIONS: usize = 50;
 
 /// A change of this many units of rounding is none.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// The Euclidean norm.
+fn norm(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// The largest part of a step, in units of the state's own size.
+fn in_units(step: &[f64], units: &[f64]) -> f64 {
+    step.iter().zip(units).fold(0.0f64, |s, (v, unit)| s.max((v / unit).abs()))
+}
+
+/// Whether a step of Newton's iteration of this size, after one of size `last`, is its end: at rounding, which may be more
+/// than its smallest unit.
+fn is_rounding(size: f64, last: f64) -> bool {
+    size <= ROUNDING || (size <= 1e-12 && size >= last)
+}
+
+/// A time in which the state changes by little along a field, for a difference; none at rest.
+fn short_time(x: &[f64], field: &[f64]) -> Option<f64> {
+    let speed = norm(field);
+    (speed > 0.0).then(|| 1e-4 * norm(x) / speed)
+}
 
 /// Pivots up to this, of a matrix with a unit diagonal, belong to redundant constraints.
 const DEPENDENT: f64 = 1e-12;
@@ -168,24 +188,38 @@ impl SlowManifold {
         }
     }
 
-    /// The same for the penalised model `model`, which differs in ω.
-    pub fn of(&self, model: &Model) -> SlowManifold {
-        SlowManifold { scales: Scales::by(backend(), model), ..self.rebound(&model.parameter_values) }
+    /// The largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that
+    /// it joins.
+    pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
+        self.speed_along((t, x), &evaluate(&self.field, x.len(), t, x)[..self.degrees])
     }
 
-    /// The largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that
-    /// it joins. It is found by a second difference, which is exact for quadratic constraints.
-    pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
-        let field = evaluate(&self.field, x.len(), t, x);
-        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let speed = norm(&field[..self.degrees]);
+    /// [`SlowManifold::speed`] at the start and a time later, if the forces stay what they are at the start: the larger one.
+    pub fn speed_within(&mut self, time: f64, x: &[f64]) -> f64 {
+        let lambda = self.multipliers(self.t0, x);
+        let field = self.constrained_field(x, &lambda);
+        let along = |dt: f64| {
+            let there: Vec<f64> = x.iter().zip(&field).map(|(x, v)| x + dt * v).collect();
+            evaluate(&self.field, x.len(), self.t0 + dt, &there)
+        };
+        let Some(dt) = short_time(x, &field) else { return 0.0 };
+        let (ahead, behind) = (along(dt), along(-dt));
+        let later = |i: usize| field[i] + time * (ahead[i] - behind[i]) / (2.0 * dt);
+        let later: Vec<f64> = (0..self.degrees).map(later).collect();
+        let start = (self.t0, x);
+        self.speed_along(start, &field[..self.degrees]).max(self.speed_along(start, &later))
+    }
+
+    /// The largest v at (t, x) for these velocities, by a second difference, which is exact for quadratic constraints.
+    fn speed_along(&self, (t, x): (f64, &[f64]), velocity: &[f64]) -> f64 {
+        let speed = norm(velocity);
         if speed == 0.0 {
             return 0.0;
         }
         let dt = 1e-3 * norm(&x[..self.degrees]).max(f64::MIN_POSITIVE) / speed;
         let side = |dt: f64| {
             let mut there = x.to_vec();
-            there.iter_mut().zip(&field).take(self.degrees).for_each(|(x, v)| *x += dt * v);
+            there.iter_mut().zip(velocity).for_each(|(x, v)| *x += dt * v);
             evaluate(&self.constraints.values, self.constraints.count(), t, &there)
         };
         let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
@@ -229,7 +263,7 @@ impl SlowManifold {
 
     /// The diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
     pub fn stiffness(&self, x: &[f64]) -> (Vec<f64>, f64) {
-        let a = self.matrix(&self.gradients_at(self.t0, x));
+        let a = self.matrix(&self.at(self.t0, x));
         let mut diagonal = vec![0.0; self.weight.len()];
         let mut sums = vec![0.0; self.weight.len()];
         for (&(i, j), v) in self.pattern.iter().zip(&a) {
@@ -242,22 +276,23 @@ impl SlowManifold {
         (diagonal, sums.into_iter().fold(0.0, f64::max))
     }
 
-    /// λ̇ along the constrained motion, by a central difference: its error is some 1e-8 of λ̇.
-    fn slope(&mut self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
-        let at = self.at(self.t0, x);
+    /// The field of the constrained motion at the time of the start: X_H with the forces −Gᵀλ.
+    fn constrained_field(&self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
+        let gradient = self.entries(&self.constraints, self.t0, x);
         let mut field = evaluate(&self.field, x.len(), self.t0, x);
         for (i, lambda) in lambda.iter().enumerate() {
-            let (columns, entries) = self.constraints.row(&at.gradient, i);
+            let (columns, entries) = self.constraints.row(&gradient, i);
             for (&c, d) in columns.iter().zip(entries) {
                 field[self.degrees + c as usize] -= lambda * d;
             }
         }
-        let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let speed = norm(&field);
-        if speed == 0.0 {
-            return vec![0.0; lambda.len()];
-        }
-        let dt = 1e-4 * norm(x) / speed;
+        field
+    }
+
+    /// λ̇ along the constrained motion, by a central difference: its error is some 1e-8 of λ̇.
+    fn slope(&mut self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
+        let field = self.constrained_field(x, lambda);
+        let Some(dt) = short_time(x, &field) else { return vec![0.0; lambda.len()] };
         let mut side = |dt: f64| {
             let there: Vec<f64> = x.iter().zip(&field).map(|(x, v)| x + dt * v).collect();
             self.multipliers(self.t0 + dt, &there)
@@ -271,8 +306,9 @@ impl SlowManifold {
         let scale = self.scales.units(x);
         let mut last = f64::INFINITY;
         for _ in 0..ITERATIONS {
+            let g = self.values(&self.constraints, self.t0, x);
+            let missing: Vec<f64> = g.iter().zip(target).map(|(g, target)| g - target).collect();
             let at = self.at(self.t0, x);
-            let missing: Vec<f64> = at.g.iter().zip(target).map(|(g, target)| g - target).collect();
             let mu = self.solve(&at, &missing);
             let mut step = vec![0.0; self.degrees];
             for (i, mu) in mu.iter().enumerate() {
@@ -283,9 +319,8 @@ impl SlowManifold {
             }
             x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
             // In units of the state's own size.
-            let size = step.iter().zip(&scale).fold(0.0f64, |s, (v, unit)| s.max((v / unit).abs()));
-            // Newton's iteration ends at rounding, which may be more than its smallest unit.
-            if size <= ROUNDING || (size <= 1e-12 && size >= last) {
+            let size = in_units(&step, &scale);
+            if is_rounding(size, last) {
                 return Ok(());
             }
             if !size.is_finite() {
@@ -300,38 +335,51 @@ impl SlowManifold {
 
     /// Moves p along Gᵀ to where the rates G H_p + g_t have these values.
     fn move_momenta(&mut self, x: &mut [f64], target: &[f64]) {
+        let scale = self.scales.units(x);
+        let mut last = f64::INFINITY;
         // Linear in p for a quadratic kinetic energy; the rest polishes.
         for _ in 0..4 {
+            let rate = self.values(&self.rates, self.t0, x);
+            let missing: Vec<f64> = rate.iter().zip(target).map(|(h, target)| h - target).collect();
+            if missing.iter().all(|&missing| missing == 0.0) {
+                return;
+            }
             let at = self.at(self.t0, x);
-            let missing: Vec<f64> = at.rate.iter().zip(target).map(|(h, target)| h - target).collect();
+            let mut step = vec![0.0; self.degrees];
             for (i, nu) in self.solve(&at, &missing).into_iter().enumerate() {
                 let (columns, entries) = self.constraints.row(&at.gradient, i);
                 for (&c, d) in columns.iter().zip(entries) {
-                    x[self.degrees + c as usize] -= nu * d;
+                    step[c as usize] += nu * d;
                 }
             }
+            x[self.degrees..].iter_mut().zip(&step).for_each(|(p, step)| *p -= step);
+            let size = in_units(&step, &scale[self.degrees..]);
+            if is_rounding(size, last) {
+                return;
+            }
+            last = size;
         }
     }
 
-    fn at(&self, t: f64, x: &[f64]) -> At {
-        let values = |rows: &Rows| -> Vec<f64> {
-            let values = evaluate(&rows.values, self.weight.len(), t, x);
-            values.iter().zip(&self.weight).map(|(v, weight)| v * weight).collect()
-        };
-        At { g: values(&self.constraints), rate: values(&self.rates), ..self.gradients_at(t, x) }
+    /// The values of these functions, weighted.
+    fn values(&self, rows: &Rows, t: f64, x: &[f64]) -> Vec<f64> {
+        let mut values = evaluate(&rows.values, self.weight.len(), t, x);
+        values.iter_mut().zip(&self.weight).for_each(|(v, weight)| *v *= weight);
+        values
     }
 
-    /// The derivatives only.
-    fn gradients_at(&self, t: f64, x: &[f64]) -> At {
-        let entries = |rows: &Rows| -> Vec<f64> {
-            let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
-            for (i, weight) in self.weight.iter().enumerate() {
-                entries[rows.row_start[i]..rows.row_start[i + 1]].iter_mut().for_each(|v| *v *= weight);
-            }
-            entries
-        };
-        let (gradient, rate_gradient) = (entries(&self.constraints), entries(&self.rates));
-        At { g: Vec::new(), gradient, rate: Vec::new(), rate_gradient }
+    /// Their derivatives, weighted.
+    fn entries(&self, rows: &Rows, t: f64, x: &[f64]) -> Vec<f64> {
+        let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
+        for (i, weight) in self.weight.iter().enumerate() {
+            entries[rows.row_start[i]..rows.row_start[i + 1]].iter_mut().for_each(|v| *v *= weight);
+        }
+        entries
+    }
+
+    fn at(&self, t: f64, x: &[f64]) -> At {
+        let [gradient, rate_gradient] = [&self.constraints, &self.rates].map(|rows| self.entries(rows, t, x));
+        At { gradient, rate_gradient }
     }
 
     /// The entries of A: ∂(rate i)/∂p · G_j, which is G_i H_pp G_jᵀ.

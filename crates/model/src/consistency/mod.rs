@@ -200,7 +200,7 @@ fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() ->
 /// Examines a model that is run row by row.
 fn examine_rows(
     (model, field): (&Model, RowField),
-    scales: &Scales,
+    scales: &LazyCell<Scales, impl FnOnce() -> Scales>,
     off: &[String],
     span: (f64, f64),
     backend: &dyn Backend,

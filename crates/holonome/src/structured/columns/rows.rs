@@ -144,6 +144,23 @@ struct Planner<'a> {
     reduced: &'a [Reduced],
     parameters: &'a [f64],
     registers: usize,
+    solvers: &'a mut Solvers,
+}
+
+/// How the systems of a program are solved; what a step takes over is found by systems of the same patterns.
+#[derive(Default)]
+struct Solvers(Vec<(Vec<(u32, u32)>, Unpivoted)>);
+
+impl Solvers {
+    /// For a matrix of size `n` with these (row, column) entries.
+    fn of(&mut self, n: usize, entries: Vec<(u32, u32)>) -> Unpivoted {
+        if let Some((_, known)) = self.0.iter().find(|(of, known)| known.size() == n && *of == entries) {
+            return known.clone();
+        }
+        let solver = Unpivoted::new(n, &entries);
+        self.0.push((entries, solver.clone()));
+        solver
+    }
 }
 
 impl Planner<'_> {
@@ -366,6 +383,17 @@ pub fn lower(
     own: &[f64],
     tolerance: f64,
 ) -> Program<Rows> {
+    lower_with(&mut Solvers::default(), trace, find, model, substeps, (own, tolerance))
+}
+
+fn lower_with(
+    solvers: &mut Solvers,
+    trace: Trace<ColumnSymbols>,
+    find: Option<(Trace<ColumnSymbols>, bool)>,
+    model: &Model,
+    substeps: Vec<f64>,
+    (own, tolerance): (&[f64], f64),
+) -> Program<Rows> {
     let parameters = [&model.parameter_values, own].concat();
     let ColumnSymbols { mechanics, reduced, .. } = trace.symbols;
     let mut planner = Planner {
@@ -375,6 +403,7 @@ pub fn lower(
         reduced: &reduced,
         parameters: &parameters,
         registers: 0,
+        solvers,
     };
     for &column in trace.x.iter().chain([&trace.t, &trace.h]) {
         planner.place(column);
@@ -439,7 +468,7 @@ pub fn lower(
         names,
         own: own.to_vec(),
         handover: find.map(|(find, any_length)| {
-            let find = lower(find, None, model, vec![1.0], own, tolerance);
+            let find = lower_with(solvers, find, None, model, vec![1.0], (own, tolerance));
             FirstSame::new(find, any_length, watched_energy)
         }),
         sums,
@@ -509,7 +538,7 @@ impl Planner<'_> {
             .enumerate()
             .flat_map(|(k, jacobian)| jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown)))
             .collect();
-        let solver = Unpivoted::new(m, &entries);
+        let solver = self.solvers.of(m, entries);
         let pieces = jacobians.iter().enumerate().flat_map(|(k, jacobian)| {
             jacobian.pieces(&|_, member, unknown| {
                 let (row, column) = at(k, member, unknown);
