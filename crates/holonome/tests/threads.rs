@@ -5,7 +5,9 @@ mod common;
 use common::{model, options};
 use holonome::model::graph::interpret::{Backend, Interpreter};
 use holonome::model::rows::{BLOCK, RowKernel};
-use holonome::{Control, Problem, Resumed, RunOptions, Settings, Simulation, SweepOptions, prepare, prepare_sweep};
+use holonome::{
+    Control, InvariantKind, Problem, Resumed, RunOptions, Settings, Simulation, SweepOptions, prepare, prepare_sweep,
+};
 use holonome_jit::{BlockInterpreter, best};
 use std::collections::BTreeMap;
 
@@ -58,7 +60,8 @@ fn sums() {
     for problem in [bodies(), argon(), water()] {
         let (model, rows) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
         let x = moved(&problem);
-        for program in [&rows.field, &rows.field.in_columns(&rows.layout)] {
+        let [field, invariants] = [&rows.field, &rows.invariants];
+        for program in [field, invariants, &field.in_columns(&rows.layout), &invariants.in_columns(&rows.layout)] {
             let of = |backend: &dyn Backend| {
                 let kernel = RowKernel::new(program, &model.parameter_values, backend, BLOCK);
                 assert!(kernel.is_divided(), "{}", problem.name);
@@ -98,6 +101,23 @@ fn runs() {
             let drift = summary.drift.iter().flat_map(|drift| [drift.last, drift.max]);
             state(&summary).into_iter().chain(drift).collect()
         });
+    }
+}
+
+/// The energy that a run watches is that of its samples: one comes with the forces, the other without them.
+#[test]
+fn samples() {
+    for (problem, method, step, until) in [
+        (bodies(), "stormer-verlet-a", "0.001", "0.01"),
+        (argon(), "yoshida4(stormer-verlet-a)", "0.02", "0.2"),
+        (water(), "rattle", "0.05", "0.5"),
+    ] {
+        let options = RunOptions { samples: Some(11), ..run_options(method, step, until) };
+        let finished = prepare(problem, options).unwrap().solve().unwrap();
+        let energy = finished.summary.drift.iter().find(|drift| drift.kind == InvariantKind::Hamiltonian).unwrap();
+        let samples = finished.arrays.get("drift.H").unwrap();
+        let largest = samples.values().iter().copied().fold(0.0, f64::max);
+        assert!(energy.max > 0.0 && bits(&[energy.max]) == bits(&[largest]), "{method}: {} {largest}", energy.max);
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Program<L: Lowering> {
     /// The parameters of the method, behind those of the model.
     pub own: Vec<f64>,
     pub handover: Option<FirstSame<Program<L>>>,
+    /// Where, among what is carried, the sums of H stand that are found with the forces; empty if they are not.
+    pub sums: Range<usize>,
     /// The random numbers of its steps, and those of its trajectory.
     pub draws: Option<(Draws, Noise)>,
     /// Whether the sizes of what cancels in stages are comparable: not those of a general field's components, whose units
@@ -380,6 +382,7 @@ impl<L: Lowering> Program<L> {
             names: self.names.clone(),
             own: self.own.clone(),
             handover,
+            sums: self.sums.clone(),
             draws,
             repeated: None,
             ..*self

@@ -68,6 +68,8 @@ pub struct Trace<S: Symbols> {
     pub takes_over: bool,
     /// Where, among what is carried, the watched energy stands and where its value at the start of the run does.
     pub watched: Option<(usize, usize)>,
+    /// Which of what is carried are sums of H at the end of the step, found with the forces there: none or all of them.
+    pub sums: Range<usize>,
     /// The random numbers of the step, if it takes any.
     pub drawn: Option<Drawn>,
     /// What is evaluated once.
@@ -262,7 +264,7 @@ pub fn record<S: Symbols>(
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
     let Recorder { symbols, systems, carried, multipliers, takes_over, watched, .. } = recorder;
-    Trace { symbols, x, t, h, result, systems, carried, multipliers, takes_over, watched, drawn, calls }
+    Trace { symbols, x, t, h, result, systems, carried, multipliers, takes_over, watched, sums: 0..0, drawn, calls }
 }
 
 impl<S: Symbols> Recorder<S> {

@@ -213,6 +213,7 @@ pub fn lower(
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
             FirstSame::new(find, false, trace.watched)
         }),
+        sums: 0..0,
         draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
         sizes_have_units,
         repeated: None,

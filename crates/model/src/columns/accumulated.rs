@@ -7,16 +7,28 @@ use crate::graph::{Expression, Graph, Input, Node};
 use crate::rows::{Near, Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Row programs that add up some columns, which are outputs of one call; `places` says where the members of each go. What the
-/// call reads is stored.
-pub fn accumulated(columns: &Columns, outputs: &[Column], places: &dyn Fn(usize) -> Stored) -> Vec<Piece> {
+/// Row programs that add up some columns, which are outputs of one call, one behind the other in the order of these; and where
+/// each of them stands. What the call reads is stored.
+pub fn accumulated(columns: &Columns, outputs: &[Column]) -> (Vec<Piece>, Vec<Stored>) {
+    let mut places = vec![Stored { first: 0, stride: 1 }; outputs.len()];
     let called = outputs.first().map(|&column| columns.definition(column));
-    let Some(Definition::Call { call, .. }) = called else { return Vec::new() };
+    let Some(Definition::Call { call, .. }) = called else { return (Vec::new(), places) };
+    let mut order: Vec<usize> = (0..outputs.len()).collect();
+    order.sort_unstable_by_key(|&k| match columns.definition(outputs[k]) {
+        Definition::Call { first, .. } => first,
+        _ => unreachable!("they are outputs of a call"),
+    });
+    let mut end = 0;
+    for k in order {
+        let length = columns.length(outputs[k]);
+        places[k] = Stored { first: end, stride: u32::from(length > 1) };
+        end += length;
+    }
     let call = &columns.calls[call as usize];
     let function = &columns.functions[call.function];
     let mut parts: Vec<Vec<Target>> = (0..function.parts()).map(|_| Vec::new()).collect();
-    for (k, &column) in outputs.iter().enumerate() {
-        let (Some(members), at) = (&columns.facts(column).members, places(k)) else { continue };
+    for (&column, at) in outputs.iter().zip(&places) {
+        let Some(members) = &columns.facts(column).members else { continue };
         for share in members.shares() {
             let (place, step) = (at.first + share.member * at.stride, share.step as u32);
             let step = if share.rows > 1 { step.wrapping_mul(at.stride) } else { 0 };
@@ -25,7 +37,8 @@ pub fn accumulated(columns: &Columns, outputs: &[Column], places: &dyn Fn(usize)
         }
     }
     let parts = (0..).zip(parts);
-    parts.flat_map(|(part, targets)| CallPart { columns, call, function, part }.pieces(targets)).collect()
+    let pieces = parts.flat_map(|(part, targets)| CallPart { columns, call, function, part }.pieces(targets)).collect();
+    (pieces, places)
 }
 
 /// Where a formula adds to in rows behind each other.

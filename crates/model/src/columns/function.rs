@@ -263,11 +263,10 @@ impl Formula {
 }
 
 impl Part {
-    /// With formulas for `nodes`, and then for their derivatives, if they are `smooth`.
-    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, term: Arc<Term>, smooth: bool) -> Part {
+    /// With formulas for `nodes`, and then for the derivatives of the first `smooth` of them.
+    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, term: Arc<Term>, smooth: usize) -> Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
-        let differentiated = if smooth { nodes.len() } else { 0 };
-        for k in 0..differentiated {
+        for k in 0..smooth {
             let is_state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
             let partials = graph.adjoint(nodes[k], is_state);
             for (input, node) in partials {
@@ -301,6 +300,7 @@ impl Function {
         let mut function = Function::without_parts(functional.outputs);
         for term in &functional.terms {
             let sides = vec![term.output_side(); term.roots.len()];
+            let smooth = if smooth { term.roots.len() } else { 0 };
             let part = Part::new(term.graph.clone(), &term.roots, sides, Arc::new(term.clone()), smooth);
             for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
                 function.add(formula, term, term.slots.len(), formula as u32);
@@ -312,16 +312,31 @@ impl Function {
 
     /// The gradient of an evened functional with one output with respect to its first `inputs` inputs.
     pub fn gradient(functional: &Functional, inputs: usize) -> Function {
-        let mut function = Function::without_parts(inputs);
-        for term in &functional.terms {
+        Function::with_gradient(functional, inputs, false)
+    }
+
+    /// The gradient with respect to all of its `inputs`, and behind that the value of each term.
+    pub fn gradient_and_terms(functional: &Functional, inputs: usize) -> Function {
+        Function::with_gradient(functional, inputs, true)
+    }
+
+    fn with_gradient(functional: &Functional, inputs: usize, with_terms: bool) -> Function {
+        let values = if with_terms { functional.terms.len() } else { 0 };
+        let mut function = Function::without_parts(inputs + values);
+        for (number, term) in functional.terms.iter().enumerate() {
             let (graph, gradients) = term.gradients();
             let gradient = &gradients[0];
-            let nodes: Vec<Node> = gradient.iter().map(|&(_, node)| node).collect();
+            let mut nodes: Vec<Node> = gradient.iter().map(|&(_, node)| node).collect();
+            let mut sides: Vec<Side> = gradient.iter().map(|&(slot, _)| term.side(slot)).collect();
             for (formula, &(slot, _)) in gradient.iter().enumerate() {
                 function.add(formula, term, slot as usize, 0);
             }
-            let sides = gradient.iter().map(|&(slot, _)| term.side(slot)).collect();
-            function.parts.push(Part::new(graph, &nodes, sides, Arc::new(term.clone()), true));
+            if with_terms {
+                function.add(gradient.len(), term, term.slots.len(), (inputs + number) as u32);
+                nodes.push(term.roots[0]);
+                sides.push(term.output_side());
+            }
+            function.parts.push(Part::new(graph, &nodes, sides, Arc::new(term.clone()), gradient.len()));
         }
         function
     }

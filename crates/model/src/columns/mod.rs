@@ -312,6 +312,47 @@ impl Columns {
         self.facts(column).accumulated
     }
 
+    /// The parts of a function whose rows an accumulated column is made of.
+    pub fn parts(&self, column: Column) -> Vec<u32> {
+        let shares = self.facts(column).members.iter().flat_map(|members| members.shares());
+        let mut parts: Vec<u32> = shares.map(|share| share.contribution.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        parts
+    }
+
+    /// Whether columns are outputs of one call.
+    pub fn share_call(&self, a: Column, b: Column) -> bool {
+        match (self.definition(a), self.definition(b)) {
+            (Definition::Call { call: a, .. }, Definition::Call { call: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+
+    /// A column of one number for another output of the call of an accumulated column, added up over the rows of templates
+    /// too; `None` if that output reads what the call does not. Every slot reads one column, so the rows fall into the same
+    /// blocks wherever columns are stored, and the bits of the sum do not depend on that.
+    pub fn beside(&mut self, column: Column, output: u32) -> Option<Column> {
+        let Definition::Call { call, .. } = self.definition(column) else { return None };
+        let call = self.calls[call as usize].clone();
+        let (family, used) = ((output, 1, 1), self.arguments(column).to_vec());
+        let members = self.members(call.function, family);
+        let function = &self.functions[call.function];
+        let is_known = self.used(&call, &members).iter().all(|column| used.contains(column));
+        let mut read: FxHashMap<(u32, u32), Column> = FxHashMap::default();
+        let mut reads_one = |share: &Share| {
+            let Contribution { part, formula, .. } = share.contribution;
+            function.formula(part, formula).slots.iter().all(|&slot| {
+                let Some(input) = function.input(share.contribution, slot) else { return true };
+                let column = call.argument(input).0;
+                let step = function.step(share.contribution, slot);
+                *read.entry((part, slot)).or_insert(column) == column && call.reads_one(input, step, share.rows)
+            })
+        };
+        let is_even = members.shares().iter().all(&mut reads_one);
+        (is_known && is_even && function.piles_up(&members)).then(|| self.put_call(call, family, used))
+    }
+
     /// A column with others in place of some that it depends on; `replaced` is added to.
     pub fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
         if let Some(&known) = replaced.get(&column) {

@@ -80,7 +80,7 @@ impl RowKernel {
         let part = |(part, program): (usize, RowProgram)| {
             let straight = runs.iter().all(|run| run.part != part || matches!(run.code, Code::Rows(_)));
             let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
-            let complete = straight && (program.gaps || written == program.outputs);
+            let complete = straight && (program.gaps || written == program.all_outputs());
             Part { at: program.states - first, program, complete }
         };
         let parts = programs.into_iter().enumerate().map(part).collect();
@@ -143,7 +143,9 @@ impl RowKernel {
             (Code::Near(near), _) => near.work_len(),
             (Code::Segments(rows, segments), _) => segments.order.room() + segments.work_len(self.piece(run), &**rows),
         });
-        self.columns() + of_run.max().unwrap_or(0)
+        let with_apart = self.parts.first().filter(|part| !part.program.apart.is_empty());
+        let outputs = with_apart.map_or(0, |part| part.program.all_outputs());
+        self.columns() + outputs + of_run.max().unwrap_or(0)
     }
 
     /// How the state is split into columns.
@@ -166,7 +168,15 @@ impl RowKernel {
             }
             None => x,
         };
-        self.evaluate(t, RowArrays::Apart(x, out), work);
+        let Some(program) = self.parts.first().map(|part| &part.program) else { return };
+        if program.apart.is_empty() {
+            return self.evaluate(t, RowArrays::Apart(x, out), work);
+        }
+        let (all, work) = work.split_at_mut(program.all_outputs());
+        self.evaluate(t, RowArrays::Apart(x, all), work);
+        let (own, sums) = all.split_at(program.outputs);
+        out[..own.len()].copy_from_slice(own);
+        program.apart.iter().zip(sums).for_each(|(&to, sum)| out[to as usize] += sum);
     }
 
     /// Evaluates outputs that stand behind what they are computed from.
@@ -177,7 +187,7 @@ impl RowKernel {
 
     fn evaluate(&self, t: f64, mut arrays: RowArrays, work: &mut [f64]) {
         for part in self.parts.iter().filter(|part| !part.complete) {
-            arrays.at(part.at).1[..part.program.outputs].fill(0.0);
+            arrays.at(part.at).1[..part.program.all_outputs()].fill(0.0);
         }
         for (run, bound) in self.runs.iter().zip(&self.bound) {
             let (Part { program, at, .. }, piece) = (&self.parts[run.part], self.piece(run));
@@ -394,7 +404,7 @@ impl Compiler<'_> {
         // In lines backends have loops of their own.
         let parts = |sums: usize, work: usize| {
             let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none());
-            let blocks = divided(blocks?, tape.operations(), piece.written().len())?;
+            let blocks = divided(blocks?, piece.whole_operations(tape, self.parameters), piece.whole_written())?;
             let parts = Parts { count: blocks.len(), sums, work };
             Some((blocks, parts))
         };

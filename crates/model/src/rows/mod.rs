@@ -81,6 +81,16 @@ pub struct Piece {
     line: Option<Line>,
     /// What stands in the place of blocks in a sum over pairs that are near each other.
     near: Option<NearRows>,
+    /// Of some outputs of a piece, what it is: they are rounded and added up as they are with all of them.
+    whole: Option<Whole>,
+}
+
+/// A piece of which another one has some outputs.
+#[derive(Clone, Debug)]
+struct Whole {
+    outputs: Vec<Node>,
+    /// Length of the range of places that it adds to.
+    written: usize,
 }
 
 /// A vector-valued function of (t, x, parameters) as sums over rows.
@@ -90,6 +100,8 @@ pub struct RowProgram {
     pub states: usize,
     /// Number of outputs.
     pub outputs: usize,
+    /// For sums that are made apart, as outputs behind the others, to which output each is added in the end.
+    pub apart: Arc<[u32]>,
     /// The sums.
     pub pieces: Arc<[Piece]>,
     /// Of every piece whether no other row adds to its outputs, so that they need not be added up.
@@ -258,7 +270,30 @@ impl RowProgram {
             alone
         };
         let alone = pieces.iter().map(is_alone).collect();
-        RowProgram { states, outputs, pieces: pieces.into(), alone, layout: None, gaps: false }
+        RowProgram { states, outputs, apart: [].into(), pieces: pieces.into(), alone, layout: None, gaps: false }
+    }
+
+    /// The same program, whose last outputs are sums that are added to others in the end: to these.
+    pub fn adding_last(self, apart: Vec<u32>) -> RowProgram {
+        RowProgram { outputs: self.outputs - apart.len(), apart: apart.into(), ..self }
+    }
+
+    /// The same program without the sums that are made apart.
+    pub fn without_apart(&self) -> RowProgram {
+        let is_apart = |piece: &Piece| piece.written().start >= self.outputs;
+        let kept = || self.pieces.iter().zip(&*self.alone).filter(|(piece, _)| !is_apart(piece));
+        RowProgram {
+            apart: [].into(),
+            pieces: kept().map(|(piece, _)| piece.clone()).collect(),
+            alone: kept().map(|(_, &alone)| alone).collect(),
+            layout: self.layout.clone(),
+            ..*self
+        }
+    }
+
+    /// Number of outputs, with the sums that are made apart.
+    fn all_outputs(&self) -> usize {
+        self.outputs + self.apart.len()
     }
 
     /// The same program, which may leave outputs as they are that no row adds to.
@@ -272,7 +307,8 @@ impl RowProgram {
             return self.clone();
         }
         let pieces = self.pieces.iter().map(|piece| piece.in_columns(layout)).collect();
-        RowProgram { pieces, alone: Arc::clone(&self.alone), layout: Some(Arc::clone(layout)), ..*self }
+        let (apart, alone) = (Arc::clone(&self.apart), Arc::clone(&self.alone));
+        RowProgram { apart, pieces, alone, layout: Some(Arc::clone(layout)), ..*self }
     }
 
     /// The same program, over a state that is split into these columns, with room behind for the last vector of a loop.
@@ -418,6 +454,7 @@ impl Piece {
             listed: Vec::new(),
             line: None,
             near: None,
+            whole: None,
         };
         if let Some(near) = near {
             debug_assert_eq!(count, near.pairs.which.members(), "rows of pairs are not divided");
@@ -460,6 +497,32 @@ impl Piece {
             piece.blocks.push(length as u32);
             first += length;
         }
+        piece.line = Line::of(&piece);
+        Some(piece)
+    }
+
+    /// Its sums of all rows to outputs from `first` on, which become those from `to` on. They get the bits that they have
+    /// with all outputs.
+    pub(crate) fn sums(&self, first: u32, to: u32) -> Option<Piece> {
+        let (slots, count) = (self.slots.len(), self.outputs.len());
+        let place = |k: usize| match &self.near {
+            Some(near) => near.place(k),
+            None => self.places[slots + k].entry(&self.listed, 0),
+        };
+        let kept: Vec<usize> = (0..count).filter(|&k| place(k) >= first).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let sum = |&k: &usize| Places::Even { first: place(k) - first + to, step: 0 };
+        let sums: Vec<Places> = kept.iter().map(sum).collect();
+        let of_block = |places: &[Places]| [&places[..slots], &sums].concat();
+        let mut piece = Piece {
+            outputs: kept.iter().map(|&k| self.outputs[k]).collect(),
+            places: self.places.chunks_exact(slots + count).flat_map(of_block).collect(),
+            near: self.near.as_ref().map(|near| near.sums(&kept, first, to)),
+            whole: Some(Whole { outputs: self.outputs.clone(), written: self.written().len() }),
+            ..self.clone()
+        };
         piece.line = Line::of(&piece);
         Some(piece)
     }
@@ -557,17 +620,35 @@ impl Piece {
 
     /// The formulas as code whose states are the slots.
     pub fn tape(&self, parameters: usize) -> Tape {
-        self.tape_of(&self.outputs, parameters)
+        self.tape_of(&self.outputs, self.all_outputs(), parameters)
     }
 
-    /// Such code of some formulas.
-    fn tape_of(&self, outputs: &[Node], parameters: usize) -> Tape {
+    /// The outputs of the whole that it is part of, or its own.
+    fn all_outputs(&self) -> &[Node] {
+        self.whole.as_ref().map_or(&self.outputs, |whole| &whole.outputs)
+    }
+
+    /// Code of some of the formulas `all`, as they are fused together.
+    fn tape_of(&self, outputs: &[Node], all: &[Node], parameters: usize) -> Tape {
         let mut g = Graph::new();
-        let outputs = g.instantiate(&self.graph, outputs, |g, input| match input {
+        let formulas = g.instantiate(&self.graph, all, |g, input| match input {
             Input::Slot(k) => g.state(self.slots.partition_point(|&(slot, _)| slot < k)),
             other => g.input(other),
         });
-        let (g, outputs) = fuse(&g, &outputs);
+        let (g, formulas) = fuse(&g, &formulas);
+        let place = |output: &Node| all.iter().position(|other| other == output).expect("it is one of them");
+        let outputs: Vec<Node> = outputs.iter().map(|output| formulas[place(output)]).collect();
         Tape::for_rows(&g, &outputs, self.slots.len(), parameters)
+    }
+
+    /// Operations of a row of the whole, where the piece itself is this tape.
+    fn whole_operations(&self, tape: &Tape, parameters: usize) -> usize {
+        let whole = self.whole.as_ref().map(|whole| self.tape_of(&whole.outputs, &whole.outputs, parameters));
+        whole.as_ref().unwrap_or(tape).operations()
+    }
+
+    /// Length of the range of places that the rows of the whole add to.
+    fn whole_written(&self) -> usize {
+        self.whole.as_ref().map_or_else(|| self.written().len(), |whole| whole.written)
     }
 }

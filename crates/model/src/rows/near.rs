@@ -42,6 +42,20 @@ impl NearRows {
         NearRows { pairs, slots: all, outputs }
     }
 
+    /// The place of an output of the first member.
+    pub fn place(&self, output: usize) -> u32 {
+        self.outputs[output].of[0]
+    }
+
+    /// The same with some outputs, whose places from `first` on become those from `to` on.
+    pub fn sums(&self, kept: &[usize], first: u32, to: u32) -> NearRows {
+        let moved = |&k: &usize| {
+            let Entries { side, of } = &self.outputs[k];
+            Entries { side: *side, of: of.iter().map(|place| place - first + to).collect() }
+        };
+        NearRows { pairs: self.pairs.clone(), slots: self.slots.clone(), outputs: kept.iter().map(moved).collect() }
+    }
+
     /// All places that are added to, each at least twice: they are added to by many.
     pub fn each_written(&self, to: &mut impl FnMut(u32)) {
         self.outputs.iter().flat_map(|entries| &entries.of).for_each(|&at| [at; 2].into_iter().for_each(&mut *to));
@@ -91,19 +105,20 @@ impl<'a> NearArrays<'a> {
 impl NearLoop {
     /// Compiles a piece by `backend`.
     pub fn new(piece: &Piece, near: &NearRows, parameters: usize, backend: &dyn Backend) -> NearLoop {
-        let compile = |outputs: &[Node]| {
-            let tape = piece.tape_of(outputs, parameters);
+        let compile = |outputs: &[Node], all: &[Node]| {
+            let tape = piece.tape_of(outputs, all, parameters);
             let kernel = backend.compile(&tape, LANES).or_else(|_| Interpreter.compile(&tape, LANES));
             kernel.expect("the interpreter never refuses")
         };
-        let (pair, points) = (compile(&piece.outputs), compile(&near.pairs.nodes()));
+        let nodes = near.pairs.nodes();
+        let (pair, points) = (compile(&piece.outputs, piece.all_outputs()), compile(&nodes, &nodes));
         // On a line of its own.
         let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
         let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
-        let (members, written) = (near.pairs.which.members(), piece.written());
-        let parts = Parts { count: near_parts(members), sums: written.end, work };
-        let is_divided = parts.count > 1 && written.len() <= NEAR_OUTPUTS * members;
+        let members = near.pairs.which.members();
+        let parts = Parts { count: near_parts(members), sums: piece.written().end, work };
+        let is_divided = parts.count > 1 && piece.whole_written() <= NEAR_OUTPUTS * members;
         NearLoop { pair, points, split, parts, is_divided }
     }
 

@@ -1,7 +1,7 @@
 //! A model as row programs: its field, its invariants and their Jacobian.
 
-use super::mechanics::RowMechanics;
-use crate::columns::{Column, Jacobian, Stored, pieces};
+use super::mechanics::{RowMechanics, Together};
+use crate::columns::{Column, Jacobian, accumulated, pieces};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
@@ -42,6 +42,8 @@ struct Part<'a> {
     rows: Box<dyn Fn(usize) -> Option<u32> + 'a>,
     /// Whether it is only looked at: its rows of DF are empty.
     watched: bool,
+    /// Of H the sums that come with its gradient, which are made apart.
+    sums: Option<Sums>,
 }
 
 impl RowField {
@@ -53,8 +55,9 @@ impl RowField {
             Dynamics::Field(f) => RowProgram::values(f, &|output| Some(output as u32)),
         };
         let field = RowProgram::new(dimension, dimension, pieces);
-        let hidden = Hidden::of(model, mechanics);
-        let Parts { parts, groups, constraints, count } = parts(model);
+        let mechanics = mechanics();
+        let hidden = Hidden::of(model, mechanics.clone());
+        let Parts { parts, groups, constraints, count } = parts(model, mechanics);
         let Differentiated { values, jacobian, row_start, column } =
             Differentiated::new(dimension, &parts, hidden.as_ref(), count);
         RowField {
@@ -73,9 +76,10 @@ impl RowField {
 
     /// F alone.
     pub fn invariants(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> RowProgram {
-        let Parts { parts, count, .. } = parts(model);
-        let hidden = Hidden::of(model, mechanics);
-        RowProgram::new(model.dimension(), count, values(&parts, hidden.as_ref()))
+        let mechanics = mechanics();
+        let hidden = Hidden::of(model, mechanics.clone());
+        let Parts { parts, count, .. } = parts(model, mechanics);
+        values(model.dimension(), &parts, hidden.as_ref(), count)
     }
 
     /// Number of rows of F.
@@ -85,7 +89,7 @@ impl RowField {
 
     /// ∂F/∂t at fixed x.
     pub fn explicit_rates(&self, model: &Model) -> RowProgram {
-        let Parts { parts, count, .. } = parts(model);
+        let Parts { parts, count, .. } = parts(model, None);
         let pieces = parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows)).collect();
         RowProgram::new(self.dimension, count, pieces)
     }
@@ -111,7 +115,7 @@ impl Differentiated {
         for (functional, kept) in list {
             let first = count;
             count += kept.len();
-            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: false });
+            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: false, sums: None });
         }
         Differentiated::new(dimension, &parts, None, count)
     }
@@ -133,7 +137,7 @@ impl Differentiated {
             entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
         }
         Differentiated {
-            values: RowProgram::new(dimension, count, values(parts, hidden)),
+            values: values(dimension, parts, hidden, count),
             jacobian: RowProgram::new(dimension, column.len(), entries),
             row_start,
             column,
@@ -141,10 +145,55 @@ impl Differentiated {
     }
 }
 
-/// What computes F.
-fn values(parts: &[Part], hidden: Option<&Hidden>) -> Vec<Piece> {
-    let value = |part: &Part| RowProgram::values(part.functional, &part.rows);
-    parts.iter().flat_map(value).chain(hidden.into_iter().flat_map(Hidden::values)).collect()
+/// What computes F, of so many rows.
+fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> RowProgram {
+    let (mut pieces, mut apart) = (Vec::new(), Vec::new());
+    for Part { functional, rows, sums, .. } in parts {
+        let Some(sums) = sums else {
+            pieces.extend(RowProgram::values(functional, rows));
+            continue;
+        };
+        let terms = sums.terms();
+        let rest = functional.terms.iter().enumerate().filter(|(number, _)| !terms.contains(number));
+        let rest = Functional { outputs: functional.outputs, terms: rest.map(|(_, term)| term.clone()).collect() };
+        pieces.extend(RowProgram::values(&rest, rows));
+        pieces.extend(sums.pieces((count + apart.len()) as u32));
+        apart.extend(terms.iter().filter_map(|_| rows(0)));
+    }
+    pieces.extend(hidden.into_iter().flat_map(Hidden::values));
+    RowProgram::new(dimension, count + apart.len(), pieces).adding_last(apart)
+}
+
+/// Sums of H that come with its gradient. What a step takes of them from there, and what is computed without one, have the
+/// same bits.
+struct Sums {
+    mechanics: RowMechanics,
+    all: Vec<Together>,
+}
+
+impl Sums {
+    fn new(mut mechanics: RowMechanics) -> Sums {
+        let (t, x) = mechanics.stored_state();
+        let all = mechanics.sums(t, &x);
+        Sums { mechanics, all }
+    }
+
+    /// The terms of H that are summed.
+    fn terms(&self) -> Vec<usize> {
+        self.all.iter().flat_map(|together| &together.terms).copied().collect()
+    }
+
+    /// What computes them, as outputs from this one on.
+    fn pieces(&self, mut first: u32) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for together in &self.all {
+            let (pieces_of, places) = accumulated(&self.mechanics.columns, &together.columns());
+            let sums = places[together.slopes.len()].first;
+            pieces.extend(pieces_of.into_iter().filter_map(|piece| piece.sums(sums, first)));
+            first += together.values.len() as u32;
+        }
+        pieces
+    }
 }
 
 /// The row of each output that is kept, counted from `first`.
@@ -163,19 +212,12 @@ struct Hidden {
 
 impl Hidden {
     /// Those of a model, if it has any.
-    fn of(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> Option<Hidden> {
-        if model.constraints.is_empty() { None } else { mechanics().map(|m| Hidden::new(model, m)) }
+    fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Hidden> {
+        if model.constraints.is_empty() { None } else { mechanics.map(|m| Hidden::new(model, m)) }
     }
 
     fn new(model: &Model, mut mechanics: RowMechanics) -> Hidden {
-        let families = mechanics.state.clone();
-        let mut x = Vec::with_capacity(families.len());
-        for family in families {
-            let column = mechanics.columns.input(family.length);
-            mechanics.columns.store(column, Stored { first: family.first, stride: family.stride });
-            x.push(column);
-        }
-        let t = mechanics.columns.time();
+        let (t, x) = mechanics.stored_state();
         let columns = mechanics.hidden_constraints(t, &x);
         let scalars = |q: &Quantity| q.members * q.components.len();
         let mut first: usize = model.constraints.iter().map(scalars).sum();
@@ -216,14 +258,14 @@ struct Parts<'a> {
 }
 
 /// F = (constraints, hidden constraints, H, integrals); of a penalised model, those that are watched, H_ω, integrals.
-fn parts(model: &Model) -> Parts<'_> {
+fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
     let mut constraints = 0;
     for Watched { group, functional, kept } in model.penalty.iter().flat_map(|penalty| penalty.watched()) {
         let first = count;
         count += kept.len();
         constraints += if group.kind == InvariantKind::Hamiltonian { 0 } else { kept.len() };
-        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: true });
+        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: true, sums: None });
         groups.push(group.moved(first));
     }
     let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
@@ -251,7 +293,8 @@ fn parts(model: &Model) -> Parts<'_> {
         && model.conserves_energy()
     {
         let row = count as u32;
-        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false });
+        let sums = mechanics.map(Sums::new);
+        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false, sums });
         let (name, kind) = model.energy();
         groups.push(InvariantGroup {
             name: name.to_string(),
@@ -271,7 +314,7 @@ fn parts(model: &Model) -> Parts<'_> {
 
 /// A quantity that is held, from this row on.
 fn held(quantity: &Quantity, first: usize) -> Part<'_> {
-    Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, first)), watched: false }
+    Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, first)), watched: false, sums: None }
 }
 
 /// The row of F of each output of a quantity whose first row is `first`; only independent components have one.

@@ -1,7 +1,7 @@
 //! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
-use crate::columns::{Column, Columns, Function, Segment};
+use crate::columns::{Column, Columns, Function, Segment, Stored};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Entries, Functional, Source, Stretches, Term};
 use crate::graph::op::{Binary, Unary};
@@ -46,6 +46,24 @@ pub struct RowMechanics {
     pub autonomous: bool,
 }
 
+/// Components of H_q that are added up over the rows of terms of H, and the values of these terms, added up with them.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// The components.
+    pub slopes: Vec<Column>,
+    /// The numbers of the terms.
+    pub terms: Vec<usize>,
+    /// Their values, a column of one number for each.
+    pub values: Vec<Column>,
+}
+
+impl Together {
+    /// All columns.
+    pub fn columns(&self) -> Vec<Column> {
+        [&self.slopes[..], &self.values].concat()
+    }
+}
+
 impl RowMechanics {
     /// The mechanics of `model`; none where it is not of this kind.
     pub fn new(model: &Model) -> Option<RowMechanics> {
@@ -75,7 +93,7 @@ impl RowMechanics {
         let mut columns = Columns::new();
         let hidden = along(&all, dimension + outputs, 1, true);
         let hamiltonian = hamiltonian.evened();
-        let gradient = columns.function(Function::gradient(&hamiltonian, dimension));
+        let gradient = columns.function(Function::gradient_and_terms(&hamiltonian, dimension));
         let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
         let sizes =
             [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional, model.degrees()))));
@@ -252,6 +270,48 @@ impl RowMechanics {
         let outputs = RowMechanics::outputs_of(families);
         let arguments = self.arguments(x);
         self.columns.call(self.gradient, t, &arguments, &outputs)
+    }
+
+    /// The sums of H at (t, x) that come with H_q, where H is constant along the motion.
+    pub fn sums(&mut self, t: Column, x: &[Column]) -> Vec<Together> {
+        if !self.autonomous {
+            return Vec::new();
+        }
+        let mut slopes = self.gradient(t, x, false);
+        slopes.retain(|&column| self.columns.is_accumulated(column));
+        let (mut all, mut known) = (Vec::new(), Vec::new());
+        while let Some(&first) = slopes.first() {
+            let (these, others) = slopes.into_iter().partition(|&column| self.columns.share_call(column, first));
+            slopes = others;
+            let mut together = Together { slopes: these, terms: Vec::new(), values: Vec::new() };
+            let mut parts: Vec<u32> = together.slopes.iter().flat_map(|&column| self.columns.parts(column)).collect();
+            parts.sort_unstable();
+            parts.dedup();
+            for part in parts {
+                if !known.contains(&part)
+                    && let Some(value) = self.columns.beside(first, self.dimension as u32 + part)
+                {
+                    known.push(part);
+                    together.terms.push(part as usize);
+                    together.values.push(value);
+                }
+            }
+            all.push(together);
+        }
+        all.retain(|together| !together.values.is_empty());
+        all
+    }
+
+    /// Columns for the time and for the state where a model has it.
+    pub fn stored_state(&mut self) -> (Column, Vec<Column>) {
+        let families = self.state.clone();
+        let mut stored = |family: Family| {
+            let column = self.columns.input(family.length);
+            self.columns.store(column, Stored { first: family.first, stride: family.stride });
+            column
+        };
+        let x = families.into_iter().map(&mut stored).collect();
+        (self.columns.time(), x)
     }
 
     /// g at (t, x).

@@ -4,4 +4,4 @@ mod field;
 mod mechanics;
 
 pub use field::{Differentiated, RowField};
-pub use mechanics::RowMechanics;
+pub use mechanics::{RowMechanics, Together};

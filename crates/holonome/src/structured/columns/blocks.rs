@@ -22,8 +22,9 @@ const FEWEST_STEPS: u64 = 4;
 
 /// What steps in one go take besides their program.
 pub struct Watched {
-    /// F over columns, its groups, and the targets F₀.
+    /// F over columns, but for sums of H that are carried, which are added to these rows of it; its groups, and the targets F₀.
     values: RowKernel,
+    sums: Arc<[u32]>,
     invariants: Arc<Invariants>,
     target: Vec<f64>,
     /// When the run begins, and the length of its steps.
@@ -44,6 +45,7 @@ impl Watched {
             values: self.values.rebound(start.parameters),
             invariants: Arc::clone(&self.invariants),
             target: Watched::target(&self.invariants, start),
+            sums: Arc::clone(&self.sums),
             moves: Arc::clone(&self.moves),
             ..*self
         }
@@ -75,10 +77,17 @@ impl Program<Rows> {
             return;
         }
         let Some(moves) = in_order(self.moves()) else { return };
-        let values = compile_rows(&values().over_columns(layout), start.parameters);
+        let mut values = values().over_columns(layout);
+        let mut sums = Arc::default();
+        if !self.sums.is_empty() {
+            debug_assert_eq!(values.apart.len(), self.sums.len(), "both are those of the model");
+            sums = Arc::clone(&values.apart);
+            values = values.without_apart();
+        }
+        let values = compile_rows(&values, start.parameters);
         let target = Watched::target(invariants, start);
         let invariants = Arc::clone(invariants);
-        self.repeated = Some(Watched { values, invariants, target, t0: plan.t0, h, moves: moves.into() });
+        self.repeated = Some(Watched { values, sums, invariants, target, t0: plan.t0, h, moves: moves.into() });
     }
 
     /// The same program for a run from another start.
@@ -89,11 +98,13 @@ impl Program<Rows> {
 
     /// The deviations of the state.
     fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
-        let Some(Watched { values: kernel, invariants, target, .. }) = &self.repeated else { return };
+        let Some(Watched { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
         kernel.run(t, registers, values, work);
+        let carried = &registers[self.dimension + 2..];
+        sums.iter().zip(&carried[self.sums.clone()]).for_each(|(&row, sum)| values[row as usize] += sum);
         let (groups, own) = deviations.split_at_mut(invariants.groups.len());
         invariants.deviations(values, target, groups);
-        self.deviations(&registers[self.dimension + 2..], own);
+        self.deviations(carried, own);
     }
 
     /// Makes a step from what the registers hold at their start, and puts its result there; says whether it has one.

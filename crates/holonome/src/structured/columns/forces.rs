@@ -5,12 +5,14 @@ use crate::structured::recorder::{Calls, System, Trace};
 use crate::structured::symbols::Symbols;
 use holonome_model::columns::Column;
 use holonome_model::graph::op::Binary;
-use rustc_hash::FxHashMap;
+use holonome_model::templated::Together;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Lets a step take over the sums over pairs that it needs at its start and finds at its end, whatever its length; gives the
-/// recording of how they are found where no step came before, if there are any.
+/// recording of how they are found where no step came before, if there are any. With them come those of H, which is
+/// watched where it stays.
 pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
-    let Trace { symbols, x, t, h, result, systems, carried, multipliers, drawn, .. } = trace;
+    let Trace { symbols, x, t, h, result, systems, carried, multipliers, sums, drawn, .. } = trace;
     let (x, t, h) = (x.clone(), *t, *h);
     let roots: Vec<Column> = systems
         .iter()
@@ -31,10 +33,13 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
         x.iter().copied().zip(result.iter().map(|&(column, _)| column)).collect();
     moved.insert(t, t1);
     let pairs = found.iter().map(|&column| (column, symbols.substituted(column, &mut moved))).collect::<Vec<_>>();
-    let pairs: Vec<(Column, Column)> = pairs.into_iter().filter(|(_, end)| needed.contains(end)).collect();
+    let mut pairs: Vec<(Column, Column)> = pairs.into_iter().filter(|(_, end)| needed.contains(end)).collect();
     if pairs.is_empty() {
         return None;
     }
+    let of_energy = sums_of_energy(symbols, (t, &x), &pairs, &needed, &mut moved);
+    *sums = pairs.len()..pairs.len() + of_energy.len();
+    pairs.extend(of_energy);
     let mut taken: FxHashMap<Column, Column> = FxHashMap::default();
     for &(start, _) in &pairs {
         let length = symbols.length(start);
@@ -51,6 +56,7 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
         multipliers: (Vec::new(), Vec::new()),
         takes_over: false,
         watched: None,
+        sums: 0..0,
         drawn: None,
         calls: Calls { gradient: 1, ..Calls::default() },
     };
@@ -79,4 +85,25 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
     trace.takes_over = true;
     trace.calls.gradient -= 1;
     Some(find)
+}
+
+/// The sums of H at the start of a step and at its end, if all of them are computed with the same forces there as elsewhere.
+fn sums_of_energy(
+    symbols: &mut ColumnSymbols,
+    (t, x): (Column, &[Column]),
+    forces: &[(Column, Column)],
+    needed: &FxHashSet<Column>,
+    moved: &mut FxHashMap<Column, Column>,
+) -> Vec<(Column, Column)> {
+    let mut sums = Vec::new();
+    for Together { slopes, values, .. } in symbols.mechanics.sums(t, x) {
+        let end = |slope: &Column| forces.iter().find(|(start, _)| start == slope).map(|&(_, end)| end);
+        let Some(ends) = slopes.iter().map(end).collect::<Option<Vec<Column>>>() else { return Vec::new() };
+        let columns = &symbols.mechanics.columns;
+        if needed.iter().filter(|&&column| columns.share_call(column, ends[0])).count() != ends.len() {
+            return Vec::new();
+        }
+        sums.extend(values.into_iter().map(|value| (value, symbols.substituted(value, moved))));
+    }
+    sums
 }

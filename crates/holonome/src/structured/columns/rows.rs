@@ -291,27 +291,27 @@ impl Planner<'_> {
                 due.remove(0);
                 continue;
             }
-            // All of its length that can be computed now: what stands before it in the plan is stored.
-            let length = self.columns.length(first);
-            let rows = self.rows_of(first);
+            // All of its length, or of its call, that can be computed now: what stands before it in the plan is stored.
+            let (length, rows) = (self.columns.length(first), self.rows_of(first));
             let mut group: Vec<Column> = Vec::new();
             for &column in &due {
                 let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
-                let alike = self.columns.length(column) == length && self.rows_of(column) == rows;
+                let alike = self.rows_of(column) == rows && (rows.is_some() || self.columns.length(column) == length);
                 if ready && alike && self.reduced(column).is_none() {
                     group.push(column);
                 }
             }
             let stage = if rows.is_some() {
-                self.accumulated_stage(&group, length)
+                self.accumulated_stage(&group)
             } else {
                 let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
-                self.stage(&outputs)
+                let stage = self.stage(&outputs);
+                for (k, &column) in group.iter().enumerate() {
+                    let at = (stage.first + k * length as usize) as u32;
+                    self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
+                }
+                stage
             };
-            for (k, &column) in group.iter().enumerate() {
-                let at = (stage.first + k * length as usize) as u32;
-                self.columns.store(column, Stored { first: at, stride: u32::from(length > 1) });
-            }
             due.retain(|column| !group.contains(column));
             actions.compute(stage);
         }
@@ -325,14 +325,17 @@ impl Planner<'_> {
         }
     }
 
-    /// A stage that adds up columns of one call and length over the rows of its templates.
-    fn accumulated_stage(&mut self, columns: &[Column], length: u32) -> Stage<RowProgram> {
-        let all = columns.len() * length as usize;
+    /// A stage that adds up columns of one call over the rows of its templates, and stores them.
+    fn accumulated_stage(&mut self, columns: &[Column]) -> Stage<RowProgram> {
+        let length = columns.iter().map(|&column| self.columns.length(column) as usize).sum();
         // Behind what is read there is room for the last vector of a loop.
         self.room(SEGMENT_LANES);
-        let first = self.room(all);
-        let places = |k: usize| Stored { first: k as u32 * length, stride: 1 };
-        Stage { kernel: RowProgram::new(first, all, accumulated(&self.columns, columns, &places)), first, length: all }
+        let first = self.room(length);
+        let (pieces, places) = accumulated(&self.columns, columns);
+        for (&column, at) in columns.iter().zip(places) {
+            self.columns.store(column, Stored { first: at.first + first as u32, ..at });
+        }
+        Stage { kernel: RowProgram::new(first, length, pieces), first, length }
     }
 
     fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {
@@ -445,6 +448,7 @@ fn lower_with(
     let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
     let places: Vec<_> = end.iter().map(|&k| number(k)..number(k) + carried[k].len()).collect();
     let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
+    let sums = number(trace.sums.start)..number(trace.sums.end);
     let drawn = trace.drawn.map(|Drawn { number: of_step, uniform }| Drawn {
         number: number(of_step),
         uniform: uniform.into_iter().map(|(pair, family)| (pair.map(number), family)).collect(),
@@ -467,6 +471,7 @@ fn lower_with(
             let find = lower_with(solvers, find, None, model, vec![1.0], (own, tolerance));
             FirstSame::new(find, any_length, watched_energy)
         }),
+        sums,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
         // They are Hamiltonian.
         sizes_have_units: true,

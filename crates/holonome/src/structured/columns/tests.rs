@@ -66,6 +66,19 @@ const IONS: &str = "size a = 10\nsize b = 9\n\
     sum(i in 1..a, j in 1..i-1 : coulomb(x[i] - x[j])/i) + sum(i in 1..b, j in b+1..a : coulomb(x[j] - y[i])) + \
     sum(i in 1..b : coulomb(y[i] - z)/2) + sum(i in 1..3, j in 4..3 : dot(y[i], y[j]))\n";
 
+/// Pairs that are near each other, in a trap.
+const NEAR: &str = "size n = 16\nparameter far = 1.8\n\
+    coordinate r[i in 1..n] : R^2 = (0.9*i + 0.1*sin(3*i), 1.3*i + 0.2*cos(5*i))\nmomentum p[i] of r = (0.3*sin(i), 0.2)\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + 0.1*r[i].y^2) + \
+    sum(i in 1..n, j in i+1..n if norm(r[i] - r[j]) < far : (far^2 - dot(r[i] - r[j], r[i] - r[j]))^3/50)\n";
+
+/// Pairs of bodies of two families, whichever they are of.
+const MIXTURE: &str = "size a = 8\nsize b = 7\n\
+    coordinate x[i in 1..a] = i\nmomentum u of x = 0.1\ncoordinate y[i in 1..b] = i + 0.3\nmomentum v of y = -0.2\n\
+    let place(i) = if(i <= a, x[i], y[i - a])\n\
+    hamiltonian sum(i in 1..a : u[i]^2/2) + sum(i in 1..b : v[i]^2/4) - \
+    sum(i in 1..a+b, j in i+1..a+b : 1/sqrt((place(i) - place(j))^2 + 1))\n";
+
 /// Rods between bodies of unlike masses, all of which attract each other.
 const DUMBBELLS: &str = "size n = 9\nparameter m[i in 1..n] = 1 + i/n\n\
     coordinate x[i in 1..n] : R^3 = (cos(2.4*i)*i, sin(2.4*i)*i, 0.1*i)\nmomentum u of x = (0.1, 0.2, 0)\n\
@@ -233,6 +246,35 @@ fn sums_over_pairs() {
     }
     compare(&IONS.replace("*cos(3*t)", ""), &["zhang-skeel", "newmark"], 0.1);
     compare(DUMBBELLS, &["rattle", "rattle:stormer-verlet-b", "suzuki4(rattle)"], 0.02);
+}
+
+/// How many sums of H come with the forces of a step.
+fn sums_with_forces(text: &str, method: &str) -> usize {
+    let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+    let program = column_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
+    program.unwrap().sums.len()
+}
+
+#[test]
+fn energies_of_pairs_come_with_their_forces() {
+    let steady = &IONS.replace("*cos(3*t)", "");
+    for (text, method, sums) in [
+        (CLUSTER, "stormer-verlet-a", 1),
+        (CLUSTER, "yoshida4(stormer-verlet-a)", 1),
+        (DUMBBELLS, "rattle", 2),
+        (NEAR, "stormer-verlet-a", 1),
+        (steady, "stormer-verlet-a", 4),
+        // Its forces act in the middle.
+        (CLUSTER, "stormer-verlet-b", 0),
+        // Nothing watches it.
+        (IONS, "stormer-verlet-a", 0),
+        // The forces do not read what the energy does; some rows read one family where others read another one.
+        (&CLUSTER.replace("0.1*m[i]*m[j]/", "0.01*p[i].x + 0.1*m[i]*m[j]/"), "stormer-verlet-a", 0),
+        (MIXTURE, "stormer-verlet-a", 0),
+    ] {
+        assert_eq!(sums_with_forces(text, method), sums, "{text} by {method}");
+        compare(text, &[method], 0.02);
+    }
 }
 
 #[test]
