@@ -170,7 +170,8 @@ impl Simulation {
             }
             _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                let written_out = field.zip(plain.written_out());
+                // A program makes all of its steps itself.
+                let written_out = field.zip(plain.written_out()).filter(|_| structured.is_none());
                 let step =
                     written_out.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
                 let step = step.transpose()?;
