@@ -29,6 +29,9 @@ const LONGEST_LOOP: usize = 8192;
 /// Scratch for finding the start of a cache line in it.
 const LINE: usize = 8;
 
+/// The bit of a number's sign.
+const SIGN: u64 = 1 << 63;
+
 impl MachineCode {
     /// For the best instruction set of this processor.
     ///
@@ -558,16 +561,20 @@ impl SegmentLoop for CompiledSegments {
             unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
         }
         let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
-        let (summed, last) = all[stays..stays + 2 * outputs].split_at_mut(outputs);
-        for (k, (lanes, last)) in summed.iter_mut().zip(last).enumerate() {
+        let (summed, last) = all[stays..stays + 2 * outputs].split_at(outputs);
+        let is_row: [u64; SEGMENT_LANES] = std::array::from_fn(|lane| if lane < rest { u64::MAX } else { 0 });
+        for (k, (lanes, last)) in summed.iter().zip(last).enumerate() {
             match self.outputs[k] {
                 Some(first) => {
                     let out = &mut out[first as usize + rows - rest..][..rest];
                     out.iter_mut().zip(last).for_each(|(out, value)| *out += *value);
                 }
                 None => {
-                    lanes.iter_mut().zip(last).take(rest).for_each(|(sum, value)| *sum += *value);
-                    sums[k] = sum_of_lanes(*lanes);
+                    // The sum of −0 and any number is that number. All lanes together, as numbers that the code has stored
+                    // in vectors and that change one by one are waited for when they are read as vectors.
+                    let of_row =
+                        |lane: usize| f64::from_bits(last[lane].to_bits() & is_row[lane] | SIGN & !is_row[lane]);
+                    sums[k] = sum_of_lanes(std::array::from_fn(|lane| lanes[lane] + of_row(lane)));
                 }
             }
         }
