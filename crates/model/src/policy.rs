@@ -1,6 +1,6 @@
 //! Which way a model is computed: with its formulas written out as straight-line code, or over the rows of their templates.
 //! Its size alone decides, never the machine. All sizes that do are here, with what was measured; those from which on
-//! threads share a sum are in `rows/parts.rs`.
+//! threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in `rows/diagonals.rs`.
 
 use crate::elaborate::model::{Dynamics, Model};
 use crate::functional::{Source, Term};
