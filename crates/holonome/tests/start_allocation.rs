@@ -46,8 +46,37 @@ fn a_method_compiles_what_it_calls() {
     println!("a method compiles what it calls ({METHOD}: {allocations} allocations) ... ok");
 }
 
+/// What a large model takes grows with its rows, and by so much for each: bytes that are allocated, those that are given
+/// back as well, since every one of them is a page that the system clears first.
+fn a_link_takes_few_bytes() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chain.holo");
+    let of = |links: usize| {
+        let settings = Settings { set: vec![("n".to_string(), links.to_string())], ..Settings::default() };
+        let options =
+            RunOptions { method: "rattle".parse().unwrap(), step: Some(1e-3).into(), ..RunOptions::default() };
+        let mut region = Region::new(ALLOCATOR);
+        let problem = Problem::load(&file, &settings).unwrap();
+        let checked = region.change_and_reset().bytes_allocated;
+        let mut simulation = prepare(problem, RunOptions { until: 2e-3, samples: Some(2), ..options }).unwrap();
+        let prepared = region.change_and_reset().bytes_allocated;
+        let solution = simulation.solve().unwrap();
+        let run = region.change().bytes_allocated;
+        drop(solution);
+        [checked, prepared, run]
+    };
+    let (few, many) = (of(10_000), of(30_000));
+    // There are 940, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside the scratch of a step,
+    // takes a hundred each.
+    for (k, (part, most)) in [("checked", 970), ("prepared", 630), ("run", 1340)].into_iter().enumerate() {
+        let bytes = (many[k] - few[k]) / 20_000;
+        assert!(bytes <= most, "{part}: {bytes} bytes for each link, at most {most}");
+        println!("a link takes few bytes (to be {part}: {bytes}) ... ok");
+    }
+}
+
 fn main() {
     a_method_compiles_what_it_calls();
+    a_link_takes_few_bytes();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let pendulum = std::fs::read_to_string(folder.join("spherical-pendulum.holo")).unwrap();
     let cases: [(&str, &str, Vary); 3] = [

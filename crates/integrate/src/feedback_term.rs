@@ -190,15 +190,12 @@ mod tests {
     /// `constraints` rows over neighbouring components and two dense rows, with numbers without a pattern.
     fn case(constraints: usize) -> (Invariants, Vec<f64>, Vec<f64>, Vec<f64>) {
         let n = 2 * constraints + 4;
-        let mut invariants =
-            Invariants { count: constraints + 2, constraints, row_start: vec![0], ..Invariants::default() };
+        let mut invariants = Invariants { count: constraints + 2, constraints, ..Invariants::none() };
         for row in 0..constraints {
-            invariants.column.extend((2 * row..2 * row + 4).map(|column| column as u32));
-            invariants.row_start.push(invariants.column.len());
+            invariants.push_row((2 * row..2 * row + 4).map(|column| column as u32));
         }
         for _ in 0..2 {
-            invariants.column.extend(0..n as u32);
-            invariants.row_start.push(invariants.column.len());
+            invariants.push_row(0..n as u32);
         }
         invariants.groups = vec![Group::rows("all", GroupKind::Integral, 0..constraints as u32 + 2)];
         let noise = Noise::new(9, constraints as u32);

@@ -181,6 +181,9 @@ impl<'a> Engine<'a> {
             monitor.prepare(&mut state.stability.direction);
         }
         state.memory.resize(map.memory_len(), 0.0);
+        if map.takes_first_stage() {
+            state.first_stage.value.resize(n, 0.0);
+        }
         let kept = Treatment::kept(plan, system);
         // Fewer are kept where a claim is not held any more.
         state.scales.carried.truncate(kept.carried(system.vectors()));
@@ -229,7 +232,7 @@ impl<'a> Engine<'a> {
             terms: Terms::new(system.invariants()),
             memory: state.memory.clone(),
             march: Vec::new(),
-            work: vec![0.0; system.work_len().max(map.work_len())],
+            work: vec![0.0; Terms::work_len(system).max(map.work_len())],
             state,
         }
     }
@@ -511,6 +514,7 @@ impl<'a> Engine<'a> {
         }
         state.first_stage.known = self.field_known;
         if self.field_known {
+            state.first_stage.value.resize(self.field.len(), 0.0);
             std::mem::swap(&mut state.first_stage.value, &mut self.field);
         }
         state.t = t1;

@@ -82,7 +82,7 @@ pub struct StepState {
 pub struct FirstStage {
     /// Whether `value` is the field at the state.
     pub known: bool,
-    /// The field.
+    /// The field; empty before it is first known.
     #[serde(with = "exact::list")]
     pub value: Vec<f64>,
 }
@@ -189,7 +189,7 @@ impl StepState {
             step: 0,
             t: plan.t0,
             x: x0.to_vec(),
-            first_stage: FirstStage { known: false, value: vec![0.0; n] },
+            first_stage: FirstStage::default(),
             controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
             scales,
             innovation: 0.0,

@@ -10,7 +10,8 @@ pub use closures::FnSystem;
 use crate::scales::Vectors;
 use crate::vector::max_or_nan;
 use holonome_linear::lists::Lists;
-use std::sync::LazyLock;
+
+use std::sync::{Arc, LazyLock};
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
@@ -111,10 +112,11 @@ pub enum Mended {
 pub struct Invariants {
     /// Number m of rows of F.
     pub count: usize,
-    /// Compressed rows of DF: the entries of row i are `row_start[i]..row_start[i + 1]`; length m + 1.
-    pub row_start: Vec<usize>,
+    /// Compressed rows of DF: the entries of row i are `row_start[i]..row_start[i + 1]`; length m + 1. Shared, as they
+    /// are long where there are many rows.
+    pub row_start: Arc<Vec<usize>>,
     /// The column of each entry.
-    pub column: Vec<u32>,
+    pub column: Arc<Vec<u32>>,
     /// The first `constraints` rows are constraints and hidden constraints, whose target is 0.
     /// The other rows are H and integrals, whose target is their value at the reference state.
     pub constraints: usize,
@@ -246,15 +248,22 @@ pub fn all_finite(numbers: &[f64]) -> bool {
 impl Invariants {
     /// No invariants at all.
     pub fn none() -> Invariants {
-        Invariants { row_start: vec![0], ..Invariants::default() }
+        Invariants { row_start: vec![0].into(), ..Invariants::default() }
+    }
+
+    /// Adds the columns of the entries of the next row of DF.
+    pub fn push_row(&mut self, columns: impl IntoIterator<Item = u32>) {
+        let column = Arc::make_mut(&mut self.column);
+        column.extend(columns);
+        Arc::make_mut(&mut self.row_start).push(column.len());
     }
 
     /// `count` invariants of a state of length `dim` whose rows of DF are full.
     pub fn dense(dim: usize, count: usize, constraints: usize, groups: Vec<Group>) -> Invariants {
         Invariants {
             count,
-            row_start: (0..=count).map(|row| row * dim).collect(),
-            column: (0..count).flat_map(|_| 0..dim as u32).collect(),
+            row_start: Arc::new((0..=count).map(|row| row * dim).collect()),
+            column: Arc::new((0..count).flat_map(|_| 0..dim as u32).collect()),
             constraints,
             groups,
         }

@@ -34,7 +34,6 @@ pub(crate) fn steps_to_measurement(step: u64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     values: Vec<f64>,
-    jacobian: Vec<f64>,
     floors: Vec<f64>,
 }
 
@@ -44,7 +43,12 @@ pub const FLOOR: f64 = 1e-6;
 impl Terms {
     /// Scratch for these invariants.
     pub fn new(invariants: &Invariants) -> Terms {
-        Terms { values: vec![0.0; invariants.count], jacobian: vec![0.0; invariants.nonzeros()], floors: Vec::new() }
+        Terms { values: vec![0.0; invariants.count], floors: Vec::new() }
+    }
+
+    /// Length of the scratch of [`Terms::raise`]: the Jacobian of a large model stands where its steps have theirs.
+    pub fn work_len(system: &dyn System) -> usize {
+        system.invariants().nonzeros() + system.work_len()
     }
 
     /// Raises each number in `largest`, one for each group, to the size of the group's terms at (t, x): that of its
@@ -54,13 +58,14 @@ impl Terms {
         if invariants.count == 0 {
             return;
         }
+        let (jacobian, work) = work.split_at_mut(invariants.nonzeros());
         system.invariant_values(t, x, &mut self.values, work);
-        system.invariant_jacobian(t, x, &mut self.jacobian, work);
+        system.invariant_jacobian(t, x, jacobian, work);
         self.floors.resize(x.len(), 0.0);
         system.vectors().spread_largest(x, &mut self.floors);
         let size = |column: usize| x[column].abs().max(FLOOR * self.floors[column]);
         for (row, value) in self.values.iter_mut().enumerate() {
-            let terms = |p: usize| self.jacobian[p].abs() * size(invariants.column[p] as usize);
+            let terms = |p: usize| jacobian[p].abs() * size(invariants.column[p] as usize);
             *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
         }
         // A row without entries is one that is watched only, whose gradient nobody computes.
@@ -95,10 +100,10 @@ mod tests {
             |_t, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 0.0, 0.0, -9.0, x[2]]),
         );
         let mut terms = Terms::new(system.invariants());
-        let mut largest = [0.0; 2];
-        terms.raise(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut []);
+        let (mut largest, mut work) = ([0.0; 2], vec![0.0; Terms::work_len(&system)]);
+        terms.raise(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut work);
         assert_eq!(largest, [50.0, 36.0 + 36.0 + 18.0]);
-        terms.raise(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut []);
+        terms.raise(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut work);
         assert_eq!(largest, [50.0, 90.0], "what is no number, and what is smaller, changes nothing");
     }
 

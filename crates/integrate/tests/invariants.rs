@@ -103,14 +103,11 @@ fn round_off_over_a_short_gradient_does_not_move_the_state() {
 /// Rotors on circles with a coupling: `count` constraints |q_i|² = 1 of two entries each, and the energy over everything.
 fn rotors(count: usize) -> FnSystem<'static> {
     let n = 3 * count;
-    let mut invariants =
-        Invariants { count: count + 1, constraints: count, row_start: vec![0], ..Invariants::default() };
+    let mut invariants = Invariants { count: count + 1, constraints: count, ..Invariants::none() };
     for i in 0..count as u32 {
-        invariants.column.extend([3 * i, 3 * i + 1]);
-        invariants.row_start.push(invariants.column.len());
+        invariants.push_row([3 * i, 3 * i + 1]);
     }
-    invariants.column.extend(0..n as u32);
-    invariants.row_start.push(invariants.column.len());
+    invariants.push_row(0..n as u32);
     invariants.groups = vec![
         Group::family("circle", GroupKind::Constraint, (0..count as u32).map(|i| [(i, 1.0)])),
         Group::rows("H", GroupKind::Hamiltonian, count as u32..count as u32 + 1),

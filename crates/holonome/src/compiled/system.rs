@@ -114,8 +114,8 @@ impl CompiledSystem {
     ) -> CompiledSystem {
         let invariants = Invariants {
             count: field.count(),
-            row_start: field.row_start.clone(),
-            column: field.column.clone(),
+            row_start: Arc::clone(&field.row_start),
+            column: Arc::clone(&field.column),
             constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
@@ -447,6 +447,7 @@ fn invariants(field: &Field) -> Invariants {
         row_start.push(column.len());
     }
     let groups = field.groups.iter().map(group).collect();
+    let (row_start, column) = (Arc::new(row_start), Arc::new(column));
     Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
 }
 

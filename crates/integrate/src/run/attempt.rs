@@ -26,6 +26,7 @@ impl Engine<'_> {
     pub(super) fn first_stage<E>(&mut self) -> Result<(), Failure<E>> {
         let state = &mut *self.state;
         if !state.first_stage.known {
+            state.first_stage.value.resize(state.x.len(), 0.0);
             self.system.field(state.t, &state.x, &mut state.first_stage.value, &mut self.work);
             state.first_stage.known = true;
             state.cost.field += 1;

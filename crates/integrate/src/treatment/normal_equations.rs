@@ -10,6 +10,7 @@
 use crate::system::Invariants;
 use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
 use holonome_linear::sparse::SparseLdl;
+use std::sync::Arc;
 
 /// Up to this many rows the matrix is dense: sparse elimination takes as long there.
 const FEW_ROWS: usize = 12;
@@ -34,8 +35,8 @@ pub enum Regularisation {
 
 /// Factors of DF W DFᵀ + R for a fixed sparsity of DF.
 pub struct NormalEquations {
-    row_start: Vec<usize>,
-    column: Vec<u32>,
+    row_start: Arc<Vec<usize>>,
+    column: Arc<Vec<u32>>,
     active: Vec<bool>,
     constraints: usize,
     /// w of every component; nothing where the metric is Euclidean.
@@ -79,8 +80,8 @@ impl NormalEquations {
         let first = if sparse.is_some() { invariants.constraints } else { 0 };
         let border = m - first;
         NormalEquations {
-            row_start: invariants.row_start.clone(),
-            column: invariants.column.clone(),
+            row_start: Arc::clone(&invariants.row_start),
+            column: Arc::clone(&invariants.column),
             active: invariants.corrected_rows(),
             constraints: invariants.constraints,
             roots: Vec::new(),
@@ -98,12 +99,11 @@ impl NormalEquations {
 
     /// For DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
     pub fn stacked(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
-        let mut stacked = Invariants { column: Vec::new(), row_start: vec![0], ..invariants.clone() };
+        let Invariants { row_start, column, .. } = Invariants::none();
+        let mut stacked = Invariants { row_start, column, ..invariants.clone() };
         for row in 0..invariants.count {
             let columns = &invariants.column[invariants.row(row)];
-            stacked.column.extend(columns);
-            stacked.column.extend(columns.iter().map(|column| column + dim as u32));
-            stacked.row_start.push(stacked.column.len());
+            stacked.push_row(columns.iter().copied().chain(columns.iter().map(|column| column + dim as u32)));
         }
         NormalEquations::new(&stacked, 2 * dim, regularisation)
     }

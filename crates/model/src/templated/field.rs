@@ -25,9 +25,9 @@ pub struct RowField {
     /// The nonzeros of DF.
     pub jacobian: RowProgram,
     /// The entries of row i of DF are `row_start[i]..row_start[i + 1]`.
-    pub row_start: Vec<usize>,
+    pub row_start: Arc<Vec<usize>>,
     /// The column of each of these entries.
-    pub column: Vec<u32>,
+    pub column: Arc<Vec<u32>>,
     /// How many rows of F are constraints or hidden constraints.
     pub constraints: usize,
     /// What the rows of F mean.
@@ -66,8 +66,8 @@ impl RowField {
             field,
             invariants: values,
             jacobian,
-            row_start,
-            column,
+            row_start: Arc::new(row_start),
+            column: Arc::new(column),
             constraints,
             groups,
             layout: Arc::new(Layout::new(model)),
@@ -360,53 +360,58 @@ fn pattern(
             derivatives.entries().for_each(|(_, member, component)| entries(first + member * step, (component, 0, 1)));
         }
     };
-    let mut counts = vec![0usize; count];
-    each(&mut |row, (_, _, number)| counts[row as usize] += number);
+    // How many entries each row meets, then where the next of them goes, then where those that are kept end: of a large
+    // model each list is tens of megabytes.
+    let mut row_start = vec![0; count + 1];
+    let ends = &mut row_start[1..];
+    each(&mut |row, (_, _, number)| ends[row as usize] += number);
     // A row that meets more entries than it has columns, like that of a sum over all pairs, only marks them.
     let mut marked: FxHashMap<u32, Vec<bool>> = FxHashMap::default();
-    for (row, count) in (0..).zip(&mut counts) {
-        if *count > dimension {
+    let mut met = 0;
+    for (row, end) in (0..).zip(&mut *ends) {
+        if *end > dimension {
             marked.insert(row, vec![false; dimension]);
-            *count = 0;
+            *end = dimension;
         }
+        met += std::mem::replace(end, met);
     }
-    let mut start = vec![0; count + 1];
-    for (row, count) in counts.iter().enumerate() {
-        start[row + 1] = start[row] + count;
-    }
-    let mut columns = vec![0; start[count]];
-    let mut next = start.clone();
+    let mut column = vec![0; met];
     each(&mut |row, (first, step, number)| {
         let these = (0..number as u32).map(|k| first.wrapping_add(k.wrapping_mul(step)));
         match marked.get_mut(&row) {
             Some(marks) => these.for_each(|column| marks[column as usize] = true),
             None => {
-                let next = &mut next[row as usize];
-                columns[*next..*next + number].iter_mut().zip(these).for_each(|(to, column)| *to = column);
-                *next += number;
+                let end = &mut ends[row as usize];
+                column[*end..*end + number].iter_mut().zip(these).for_each(|(to, column)| *to = column);
+                *end += number;
             }
         }
     });
-    let (mut row_start, mut column) = (vec![0], Vec::with_capacity(columns.len()));
-    for row in 0..count {
-        let own = &mut columns[start[row]..start[row + 1]];
-        own.sort_unstable();
-        let first = column.len();
-        match marked.get(&(row as u32)) {
-            Some(marks) => column.extend((0..).zip(marks).filter(|(_, marked)| **marked).map(|(k, _): (u32, _)| k)),
-            None => column.extend_from_slice(own),
-        }
-        // Of equal ones the first is kept.
-        let mut kept = first;
-        for k in first..column.len() {
-            if k == first || column[k] != column[kept - 1] {
-                column[kept] = column[k];
-                kept += 1;
+    let (mut kept, mut first) = (0, 0);
+    for (row, end) in (0..).zip(ends) {
+        match marked.get(&row) {
+            Some(marks) => {
+                for (k, _) in (0..).zip(marks).filter(|(_, marked)| **marked) {
+                    column[kept] = k;
+                    kept += 1;
+                }
+                first += dimension;
+            }
+            None => {
+                column[first..*end].sort_unstable();
+                // Of equal ones the first is kept.
+                for k in first..*end {
+                    if k == first || column[k] != column[kept - 1] {
+                        column[kept] = column[k];
+                        kept += 1;
+                    }
+                }
+                first = *end;
             }
         }
-        column.truncate(kept);
-        row_start.push(kept);
+        *end = kept;
     }
+    column.truncate(kept);
     column.shrink_to_fit();
     (row_start, column)
 }

@@ -5,14 +5,12 @@ use proptest::prelude::*;
 /// A chain of `c` constraints on 2(c + 1) coordinates, each over four of them, and `b` full rows.
 fn bordered(c: usize, b: usize) -> (Invariants, usize) {
     let n = 2 * (c + 1) + b;
-    let mut invariants = Invariants { count: c + b, constraints: c, row_start: vec![0], ..Invariants::default() };
+    let mut invariants = Invariants { count: c + b, constraints: c, ..Invariants::none() };
     for row in 0..c {
-        invariants.column.extend((2 * row..2 * row + 4).map(|column| column as u32));
-        invariants.row_start.push(invariants.column.len());
+        invariants.push_row((2 * row..2 * row + 4).map(|column| column as u32));
     }
     for _ in 0..b {
-        invariants.column.extend(0..n as u32);
-        invariants.row_start.push(invariants.column.len());
+        invariants.push_row(0..n as u32);
     }
     invariants.groups = vec![Group::rows("all", GroupKind::Constraint, 0..(c + b) as u32)];
     (invariants, n)
@@ -66,10 +64,9 @@ fn large_constraint_blocks_are_not_shifted() {
     // 1 − cos(π/2001) = 1.2e-6. A shift of 1e-4 (exaggerated, to be seen) would leave nearly all of that mode; the
     // block is factored without, so nothing is left beyond round-off 1e-16/1.2e-6.
     let c = 2000;
-    let mut invariants = Invariants { count: c, constraints: c, row_start: vec![0], ..Invariants::default() };
+    let mut invariants = Invariants { count: c, constraints: c, ..Invariants::none() };
     for row in 0..c as u32 {
-        invariants.column.extend([row, row + 1]);
-        invariants.row_start.push(invariants.column.len());
+        invariants.push_row([row, row + 1]);
     }
     invariants.groups = vec![Group::rows("rods", GroupKind::Constraint, 0..c as u32)];
     let jacobian: Vec<f64> = (0..2 * c).map(|p| if p % 2 == 0 { -1.0 } else { 1.0 }).collect();
