@@ -2,10 +2,9 @@
 
 use crate::emit::{self, Shape};
 use crate::isa::Isa;
-use crate::machine::LINE;
 use crate::memory::Executable;
 use crate::steps::Analysis;
-use holonome_model::graph::aligned::{Aligned, first_aligned};
+use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{DiagonalLoop, DiagonalPlaces, Prologue, Refused, SEGMENT_LANES};
 use holonome_model::graph::tape::Tape;
 
@@ -53,7 +52,7 @@ impl CompiledDiagonals {
 
 impl DiagonalLoop for CompiledDiagonals {
     fn work_len(&self) -> usize {
-        self.scratch + LINE
+        self.scratch + LINE_NUMBERS
     }
 
     fn bind(&self, parameters: &[f64]) -> Aligned {

@@ -6,7 +6,7 @@ use crate::emit::{self, Emitted, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
-use holonome_model::graph::aligned::{Aligned, first_aligned};
+use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
     Backend, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES,
     Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
@@ -28,7 +28,7 @@ pub struct MachineCode {
 const LONGEST_LOOP: usize = 8192;
 
 /// Scratch for finding the start of a cache line in it.
-pub(crate) const LINE: usize = 8;
+const LINE: usize = LINE_NUMBERS;
 
 /// The bit of a number's sign.
 const SIGN: u64 = 1 << 63;
