@@ -46,6 +46,22 @@ fn a_method_compiles_what_it_calls() {
     println!("a method compiles what it calls ({METHOD}: {allocations} allocations) ... ok");
 }
 
+/// The folder of a run is made of documents that are put together once.
+fn a_folder_takes_few_allocations() {
+    /// There are 2747; where documents are serialised into those that hold them, 3744.
+    const MOST: usize = 3000;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/double-pendulum.holo");
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path().join("run"));
+    let problem = Problem::load(&file, &Settings::default()).unwrap();
+    let mut simulation = prepare(problem, RunOptions { out, ..RunOptions::default() }).unwrap();
+    let region = Region::new(ALLOCATOR);
+    simulation.open().unwrap();
+    let allocations = region.change().allocations;
+    assert!(allocations <= MOST, "{allocations} allocations, at most {MOST}");
+    println!("a folder takes few allocations ({allocations}) ... ok");
+}
+
 /// What a large model takes grows with its rows, and by so much for each: bytes that are allocated, those that are given
 /// back as well, since every one of them is a page that the system clears first.
 fn a_link_takes_few_bytes() {
@@ -76,6 +92,7 @@ fn a_link_takes_few_bytes() {
 
 fn main() {
     a_method_compiles_what_it_calls();
+    a_folder_takes_few_allocations();
     a_link_takes_few_bytes();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let pendulum = std::fs::read_to_string(folder.join("spherical-pendulum.holo")).unwrap();

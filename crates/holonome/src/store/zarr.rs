@@ -65,16 +65,16 @@ pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
     checksums.insert(ARRAYS_KEY.to_string(), checksum_of(arrays));
     attributes.insert(FORMAT_KEY.to_string(), json!(FORMAT));
     attributes.insert(CHECKSUMS_KEY.to_string(), Value::Object(checksums));
-    json!({
+    let mut document = json!({
         "zarr_format": 3,
         "node_type": "group",
-        "attributes": attributes,
-        "consolidated_metadata": {
-            "kind": "inline",
-            "must_understand": false,
-            "metadata": Map::from_iter(arrays.iter().cloned()),
-        },
-    })
+        "attributes": null,
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": null},
+    });
+    // What stands within `json!` is serialised into a copy.
+    document["attributes"] = attributes.into();
+    document["consolidated_metadata"]["metadata"] = Map::from_iter(arrays.iter().cloned()).into();
+    document
 }
 
 /// The checksum of what a run knows of its arrays. Other programs may add what they know.
@@ -140,7 +140,7 @@ fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], att
         "string" => json!({"name": "vlen-utf8"}),
         _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
     };
-    json!({
+    let mut document = json!({
         "zarr_format": 3,
         "node_type": "array",
         "shape": shape,
@@ -149,9 +149,11 @@ fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], att
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
         "fill_value": fill,
         "codecs": [codec, {"name": "crc32c"}],
-        "attributes": attributes,
+        "attributes": null,
         "dimension_names": dimensions,
-    })
+    });
+    document["attributes"] = attributes.into();
+    document
 }
 
 impl Axis {
