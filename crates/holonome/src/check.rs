@@ -137,8 +137,8 @@ pub struct Report {
     rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
-    /// How field and invariants are computed, and steps of explicit methods and of others.
-    ways: [Way; 3],
+    /// How field and invariants are computed, steps of explicit methods and of others, and those of explicit ones in sweeps.
+    ways: [Way; 4],
     /// The schemes that follow its field.
     bases: Vec<&'static str>,
     /// Templates and rows of a field that is run row by row.
@@ -213,7 +213,12 @@ impl Report {
                     field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
                 }
             },
-            ways: [Way::of_field(model), Way::of_step(model, true, 1), Way::of_step(model, false, 1)],
+            ways: [
+                Way::of_field(model),
+                Way::of_step(model, true, 1, false),
+                Way::of_step(model, false, 1, false),
+                Way::of_step(model, true, 1, true),
+            ],
             bases: bases(field.map(|(field, _)| &**field)),
             rows: by_rows.map(|rows| {
                 let pieces = &rows.field.pieces;
@@ -381,6 +386,9 @@ impl Report {
                  a loop of machine code where that takes no more than {LONGEST_LOOP} operations\n",
                 self.ways[1], self.ways[2]
             ));
+            if self.ways[3].by_rows != self.ways[1].by_rows {
+                out.push_str(&format!("  those of explicit ones in sweeps: {}\n", self.ways[3]));
+            }
         }
         if !self.weak.is_empty() {
             out.push_str(&format!(

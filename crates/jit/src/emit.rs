@@ -8,7 +8,9 @@ use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, 
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
-use holonome_model::graph::interpret::{RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces};
+use holonome_model::graph::interpret::{
+    DiagonalPlace, DiagonalPlaces, RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces,
+};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Tape;
 
@@ -238,6 +240,72 @@ pub(crate) fn stays(places: &SegmentPlaces) -> usize {
     places.states.iter().map(stays).max().unwrap_or(0)
 }
 
+/// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers are those to the states,
+/// the table, the bound values, the outputs and the scratch, as for [`segments`]; what reads or adds one further on with every
+/// diagonal has pointers of its own. Behind the bound values stand the masks of that many rows, for the last ones of a
+/// diagonal. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of the loop; what stays; and spilled values.
+pub(crate) fn diagonals([whole, last]: [&Steps; 2], shape: Shape, places: &DiagonalPlaces, masks: usize) -> Emitted {
+    debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
+    const HERE: [General; 3] = [General::Rdi, General::Rsi, General::Rcx];
+    const FURTHER_ON: [General; 3] = [General::R10, General::R11, General::Rax];
+    let mut e = Emitter::new(whole, shape, false);
+    e.places = Places::Diagonals(places.clone(), None);
+    let scratch = |number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - shape.bias() };
+    let pointers = || HERE.into_iter().chain(FURTHER_ON).zip(0..);
+    let rows = pointers().count();
+    for (pointer, k) in HERE.into_iter().zip(0..) {
+        e.assembler.store_whole(scratch(k), pointer);
+        e.assembler.store_whole(scratch(HERE.len() + k), pointer);
+    }
+    e.assembler.set(General::R9, places.rows as u32);
+    e.assembler.store_whole(scratch(rows), General::R9);
+    let still =
+        places.states.iter().filter_map(|place| if let DiagonalPlace::Still(at) = place { Some(at) } else { None });
+    for (k, &at) in still.enumerate() {
+        e.assembler.spread(0, Memory { base: General::Rdi, displacement: 8 * at as i32 });
+        for lane in (0..SEGMENT_LANES).step_by(shape.width.numbers()) {
+            e.assembler.store(scratch((1 + k) * SEGMENT_LANES + lane), 0);
+        }
+    }
+    let diagonal = e.assembler.label();
+    for (pointer, k) in pointers() {
+        e.assembler.load_whole(pointer, scratch(k));
+    }
+    e.assembler.load_whole(General::R9, scratch(rows));
+    e.assembler.shift_whole(Direction::Right, General::R9, SEGMENT_LANES.ilog2() as u8);
+    let skip = e.assembler.skip_if_zero();
+    let head = e.assembler.label();
+    e.steps(&whole.list);
+    for (pointer, _) in pointers() {
+        e.assembler.advance(pointer, 8 * SEGMENT_LANES as i32);
+    }
+    e.assembler.count_down(General::R9, head);
+    e.assembler.end_skip(skip);
+    let Emitter { assembler, spills, .. } = e;
+    let mut e = Emitter { assembler, ..Emitter::new(last, shape, false) };
+    e.places = Places::Diagonals(places.clone(), Some(8 * masks as i32 - shape.bias()));
+    e.assembler.load_whole(General::R9, scratch(rows));
+    e.assembler.keep_bits(General::R9, SEGMENT_LANES as i8 - 1);
+    let skip = e.assembler.skip_if_zero();
+    e.assembler.shift_whole(Direction::Left, General::R9, (8 * SEGMENT_LANES).ilog2() as u8);
+    e.assembler.add_whole(General::R9, General::Rdx);
+    e.steps(&last.list);
+    e.assembler.end_skip(skip);
+    for k in HERE.len()..rows {
+        e.assembler.add_to(scratch(k), 8);
+    }
+    e.assembler.add_to(scratch(rows), -1);
+    e.assembler.go_back_unless_zero(diagonal);
+    let emitted = e.leave(Vec::new());
+    Emitted { spills: emitted.spills.max(spills as usize), ..emitted }
+}
+
+/// Numbers of scratch in front of the spilled values of a loop over diagonals.
+pub(crate) fn diagonal_scratch(places: &DiagonalPlaces) -> usize {
+    let still = places.states.iter().filter(|place| matches!(place, DiagonalPlace::Still(_)));
+    SEGMENT_LANES * (1 + still.count())
+}
+
 /// Where states and outputs stand.
 enum Places {
     /// In arrays of lanes.
@@ -246,6 +314,8 @@ enum Places {
     Rows(RowPlaces, usize),
     /// For the last rows the outputs go into the scratch.
     Segments(SegmentPlaces, bool),
+    /// For the last rows with the place of their mask.
+    Diagonals(DiagonalPlaces, Option<i32>),
 }
 
 /// Where an argument of the step at hand is.
@@ -357,6 +427,21 @@ impl Emitter {
                         // In lanes, at the start of the scratch.
                         SegmentPlace::Still(still) => (General::R8, still as usize * lanes + vector, true),
                     },
+                    Places::Diagonals(diagonals, _) => match diagonals.states[variable] {
+                        DiagonalPlace::State(first, moves) => {
+                            let base = if moves { General::R10 } else { General::Rdi };
+                            (base, first as usize + vector, false)
+                        }
+                        DiagonalPlace::Table(first, moves) => {
+                            let base = if moves { General::R11 } else { General::Rsi };
+                            (base, first as usize + vector, false)
+                        }
+                        DiagonalPlace::Still(_) => {
+                            let is_still = |place: &&DiagonalPlace| matches!(place, DiagonalPlace::Still(_));
+                            let before = diagonals.states[..variable].iter().filter(is_still).count();
+                            (General::R8, (1 + before) * lanes + vector, true)
+                        }
+                    },
                 }
             }
             Home::Time(k) => in_lanes(General::Rsi, k),
@@ -377,6 +462,10 @@ impl Emitter {
                             (General::R8, (behind + variable) * lanes + vector, true)
                         }
                     },
+                    Places::Diagonals(diagonals, _) => {
+                        let base = if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
+                        (base, variable * diagonals.stride + vector, false)
+                    }
                 }
             }
             Home::Spilled(k) => {
@@ -384,6 +473,7 @@ impl Emitter {
                     Places::Lanes => (0, true),
                     Places::Rows(rows, _) => (rows.still().count() * width, false),
                     Places::Segments(segments, _) => (segment_scratch(segments), true),
+                    Places::Diagonals(diagonals, _) => (diagonal_scratch(diagonals), true),
                 };
                 (General::R8, before + k as usize * width, biased)
             }
@@ -538,9 +628,16 @@ impl Emitter {
         let value = step.arguments[0];
         let r = self.in_register(value, step.next[0], now);
         let place = self.address(Home::Output(k));
-        if let Places::Segments(_, false) = self.places {
+        if let Places::Segments(_, false) | Places::Diagonals(..) = self.places {
             let sum = self.vacate(now);
-            self.assembler.two(Code::ADD, sum, r, Operand::Memory(place));
+            let mut added = r;
+            if let Places::Diagonals(_, Some(mask)) = self.places {
+                let vector = (k as usize % self.shape.vectors * self.shape.width.numbers()) as i32;
+                let mask = Memory { base: General::R9, displacement: mask + 8 * vector };
+                self.assembler.two(Code::AND, sum, r, Operand::Memory(mask));
+                added = sum;
+            }
+            self.assembler.two(Code::ADD, sum, added, Operand::Memory(place));
             self.assembler.store(place, sum);
             self.forget(step);
             return;

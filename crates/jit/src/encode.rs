@@ -165,6 +165,10 @@ const NOT_EQUAL: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(usize);
 
+/// A jump to a place that is not known yet.
+#[derive(Debug)]
+pub(crate) struct Skip(usize);
+
 /// Code in the making.
 pub(crate) struct Assembler {
     bytes: Vec<u8>,
@@ -357,10 +361,75 @@ impl Assembler {
         self.bytes.extend(count.to_le_bytes());
     }
 
+    /// register = the whole number in memory
+    pub(crate) fn load_whole(&mut self, register: General, from: Memory) {
+        self.whole(0x8b, register as u8, from);
+    }
+
+    /// The whole number in memory = register
+    pub(crate) fn store_whole(&mut self, to: Memory, register: General) {
+        self.whole(0x89, register as u8, to);
+    }
+
+    /// Adds to the whole number in memory; jumps behind it ask whether the sum is 0.
+    pub(crate) fn add_to(&mut self, to: Memory, number: i8) {
+        self.whole(0x83, 0, to);
+        self.bytes.push(number as u8);
+    }
+
+    fn whole(&mut self, opcode: u8, register: u8, Memory { base, displacement }: Memory) {
+        let base = base as u8;
+        self.bytes.extend([
+            0x48 | ((register >> 3) << 2) | (base >> 3),
+            opcode,
+            0x80 | ((register & 7) << 3) | (base & 7),
+        ]);
+        self.bytes.extend(displacement.to_le_bytes());
+    }
+
+    /// Shifts a whole number; jumps behind it ask whether it became 0.
+    pub(crate) fn shift_whole(&mut self, direction: Direction, register: General, count: u8) {
+        let n = register as u8;
+        let which = match direction {
+            Direction::Left => 0xe0,
+            Direction::Right => 0xe8,
+        };
+        self.bytes.extend([0x48 | (n >> 3), 0xc1, which | (n & 7), count]);
+    }
+
+    /// Keeps these bits of a whole number; jumps behind it ask whether none is set.
+    pub(crate) fn keep_bits(&mut self, register: General, bits: i8) {
+        let n = register as u8;
+        self.bytes.extend([0x48 | (n >> 3), 0x83, 0xe0 | (n & 7), bits as u8]);
+    }
+
+    /// a = a + b, of whole numbers
+    pub(crate) fn add_whole(&mut self, a: General, b: General) {
+        let (a, b) = (a as u8, b as u8);
+        self.bytes.extend([0x48 | ((b >> 3) << 2) | (a >> 3), 0x01, 0xc0 | ((b & 7) << 3) | (a & 7)]);
+    }
+
+    /// Jumps to where the skip ends if what was just computed is 0.
+    pub(crate) fn skip_if_zero(&mut self) -> Skip {
+        self.bytes.extend([0x0f, 0x84, 0, 0, 0, 0]);
+        Skip(self.bytes.len())
+    }
+
+    /// Where a skip ends.
+    pub(crate) fn end_skip(&mut self, Skip(from): Skip) {
+        let distance = i32::try_from(self.bytes.len() - from).expect("loops are short");
+        self.bytes[from - 4..from].copy_from_slice(&distance.to_le_bytes());
+    }
+
     /// Counts `counter` down and goes on at `label` until it is 0.
     pub(crate) fn count_down(&mut self, counter: General, label: Label) {
         let n = counter as u8;
         self.bytes.extend([0x48 | (n >> 3), 0xff, 0xc8 | (n & 7)]);
+        self.go_back_unless_zero(label);
+    }
+
+    /// Goes on at `label` if what was just computed is not 0.
+    pub(crate) fn go_back_unless_zero(&mut self, label: Label) {
         let distance = label.0 as i64 - (self.bytes.len() as i64 + 6);
         let distance = i32::try_from(distance).expect("loops are short");
         self.bytes.extend([0x0f, 0x85]);

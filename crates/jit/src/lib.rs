@@ -17,9 +17,11 @@
 //! | their bytes | `encode.rs` |
 //! | executable memory | `memory.rs` |
 //! | the kernel and its checks | `machine.rs` |
+//! | the same of sums over pairs, diagonal by diagonal | `diagonals.rs` |
 //! | the block interpreter | `block.rs` |
 
 mod block;
+mod diagonals;
 mod emit;
 mod encode;
 mod isa;

@@ -1,14 +1,15 @@
 //! The backend of machine code.
 
 use crate::block::{BlockInterpreter, Program};
+use crate::diagonals::CompiledDiagonals;
 use crate::emit::{self, Emitted, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
-use holonome_model::graph::aligned::{Aligned, first_aligned};
+use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
-    Backend, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop,
-    SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
+    Backend, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES,
+    Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
@@ -27,7 +28,7 @@ pub struct MachineCode {
 const LONGEST_LOOP: usize = 8192;
 
 /// Scratch for finding the start of a cache line in it.
-const LINE: usize = 8;
+const LINE: usize = LINE_NUMBERS;
 
 /// The bit of a number's sign.
 const SIGN: u64 = 1 << 63;
@@ -92,6 +93,13 @@ impl Backend for MachineCode {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
             None => Ok(Box::new(CompiledSegments::new(tape, places, self.isa)?)),
+        }
+    }
+
+    fn compile_diagonals(&self, tape: &Tape, places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(CompiledDiagonals::new(tape, places, self.isa)?)),
         }
     }
 }

@@ -387,10 +387,13 @@ struct Alike {
 /// How many matrices are factored side by side: two of the widest vectors, whose divisions overlap.
 const SIDE: usize = 8;
 
+/// Components from this number on are eliminated side by side.
+const FEWEST_ALIKE: usize = SIDE / 2;
+
 impl Alike {
     fn new(n: usize, entries: &[(u32, u32)]) -> Option<Alike> {
         let count = entries.iter().fold(n, |count, &(i, j)| greatest_common_divisor(count, i.abs_diff(j) as usize));
-        if count < SIDE {
+        if count < FEWEST_ALIKE {
             return None;
         }
         let mut of_one: Vec<(u32, u32)> = entries.iter().map(|&(i, j)| (i / count as u32, j / count as u32)).collect();
@@ -515,14 +518,14 @@ mod tests {
     /// Triangles and squares with a diagonal, as many of each as vectors hold and more or fewer, in columns.
     #[test]
     fn solves_many_of_one_pattern_as_it_solves_each() {
-        for count in [7, 8, 9, 16, 17, 100] {
+        for count in [3, 4, 7, 8, 9, 16, 17, 100] {
             for (rows, edges) in [(3, &[(0, 1), (1, 2), (0, 2)][..]), (4, &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])] {
                 let all = edges.iter().flat_map(|&(i, j)| (0..count).map(move |k| (i * count + k, j * count + k)));
                 let edges: Vec<(u32, u32)> = all.collect();
                 check(rows * count as usize, &edges);
                 let entries: Vec<(u32, u32)> = (0..rows as u32 * count).map(|i| (i, i)).chain(edges).collect();
                 let solver = Unpivoted::new(rows * count as usize, &entries);
-                assert_eq!(matches!(solver.kind, Kind::Alike(_)), count >= 8, "{count}");
+                assert_eq!(matches!(solver.kind, Kind::Alike(_)), count as usize >= FEWEST_ALIKE, "{count}");
                 let mut order = solver.order();
                 order.sort_unstable();
                 assert!(order.iter().zip(0..).all(|(&row, k)| row == k));

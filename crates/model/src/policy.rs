@@ -1,6 +1,6 @@
 //! Which way a model is computed: with its formulas written out as straight-line code, or over the rows of their templates.
 //! Its size alone decides, never the machine. All sizes that do are here, with what was measured; those from which on
-//! threads share a sum are in `rows/parts.rs`.
+//! threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in `rows/diagonals.rs`.
 
 use crate::elaborate::model::{Dynamics, Model};
 use crate::functional::{Source, Term};
@@ -14,9 +14,13 @@ pub const LARGEST_STRAIGHT: usize = 200_000;
 /// The same of a model with constraints, whose forces take an elimination that fills up when it is written out.
 const LARGEST_CONSTRAINED: usize = 5_000;
 
-/// The same of a sum over pairs without constraints, in fields and steps: its rows fill vectors, from some thirty bodies
-/// on, and every formula written out takes its time to make.
+/// The same of a sum over pairs without constraints, in fields and in steps that an ensemble takes in lanes: its rows fill
+/// vectors, from some thirty bodies on, and every formula written out takes its time to make.
 const LARGEST_DENSE: usize = 10_000;
+
+/// The same in steps of a single run, where only the pairs can fill vectors: Störmer–Verlet takes 0.7 of the time written out
+/// with 12 bodies, 0.4 with 20 and 0.3 with 30, and in lanes of an ensemble 4, 2 and 1.4 of it.
+const LARGEST_DENSE_STEP: usize = 1_000;
 
 /// Operations of the right-hand side and the constraints up to which a step is written out, of a method that solves
 /// equations and of an explicit one, whose step is a fraction as long: a loop of machine code has no calls in its steps,
@@ -39,9 +43,17 @@ const DENSE: usize = 5;
 /// Rows pay where a template has this many of them on the average.
 const ROWS_PER_TEMPLATE: usize = 16;
 
+/// The same where what is written out is so many times as long as it is to be, which no loop of machine code holds: vectors
+/// are full. 7 rigid waters take 0.45 of the time that they do written out, 6 of them 1.6 of it.
+const ROWS_OF_LONG: (usize, usize) = (8, 5);
+
 /// Contributions of one formula to one output from which on the output is added up over rows. Fewer are added up in a
 /// register, in a formula that equal members share; nodes of a net have up to six.
 pub(crate) const PILE: usize = 8;
+
+/// The same where hardly two members have a formula alike, as in a sum over few pairs: no vector holds several of them.
+/// 7 rigid waters take three times as long otherwise.
+pub(crate) const OWN_PILE: usize = 3;
 
 /// How some function of a model is computed, and what decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +71,7 @@ pub struct Way {
 impl Way {
     /// That of the field and the invariants.
     pub fn of_field(model: &Model) -> Way {
-        let way = Way::by_size(model, model.unrolled_size(), [LARGEST_STRAIGHT, LARGEST_CONSTRAINED]);
+        let way = Way::by_size(model, model.unrolled_size(), [LARGEST_STRAIGHT, LARGEST_CONSTRAINED], LARGEST_DENSE);
         let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
         let on_positions = model.is_hamiltonian() && model.is_holonomic();
         if !model.constraints.is_empty() && !on_positions {
@@ -73,29 +85,32 @@ impl Way {
     }
 
     /// That of a step that keeps the structure of a Hamiltonian model, by a method that may be `explicit` and makes so many
-    /// substeps.
-    pub fn of_step(model: &Model, explicit: bool, substeps: usize) -> Way {
+    /// substeps, of a single run or `in_lanes` of an ensemble.
+    pub fn of_step(model: &Model, explicit: bool, substeps: usize, in_lanes: bool) -> Way {
         let of = |sizes: [usize; 2]| sizes[usize::from(explicit)];
         let largest = (of(LARGEST_LOOPED_STEP) / substeps).max(of(LARGEST_SINGLE_STEP));
         let noise = if model.heat_bath.is_some() { NOISE * model.degrees() } else { 0 };
-        let way = Way::by_size(model, model.unrolled_dynamics() + noise, [largest, largest]);
+        let dense = if in_lanes { LARGEST_DENSE } else { LARGEST_DENSE_STEP };
+        let way = Way::by_size(model, model.unrolled_dynamics() + noise, [largest, largest], dense);
         match model.is_hamiltonian() && model.is_holonomic() {
             true => way,
             false => way.written_out("it is no Hamiltonian model whose constraints are on positions"),
         }
     }
 
-    /// Decided by the size, without constraints and with.
-    fn by_size(model: &Model, size: usize, [free, constrained]: [usize; 2]) -> Way {
-        let between = free.min(LARGEST_DENSE)..free.max(LARGEST_DENSE);
+    /// Decided by the size, without constraints and with, and of a sum over pairs without.
+    fn by_size(model: &Model, size: usize, [free, constrained]: [usize; 2], dense: usize) -> Way {
+        let between = free.min(dense)..free.max(dense);
         let largest = match model.constraints.is_empty() {
             // Elsewhere it makes no difference.
-            true if size > between.start && size <= between.end && is_dense(model) => LARGEST_DENSE,
+            true if size > between.start && size <= between.end && is_dense(model) => dense,
             true => free,
             false => constrained,
         };
         let way = Way { by_rows: size > largest, size, largest, why: None };
-        match size / ROWS_PER_TEMPLATE >= model.template_size() {
+        let (fewest, longer) = ROWS_OF_LONG;
+        let rows = if size > longer * largest / 2 { fewest } else { ROWS_PER_TEMPLATE };
+        match size / rows >= model.template_size() {
             true => way,
             false => way.written_out("its formulas hardly repeat themselves"),
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Models that both forms can run, with names for messages.
-const MODELS: [(&str, &str); 15] = [
+const MODELS: [(&str, &str); 16] = [
     (
         "Fermi-Pasta-Ulam chain",
         "size n = 150\nparameter alpha = 0.25\nparameter beta = 0.1\ncoordinate q[i in 1..n] = sin(i)\nmomentum p of q = cos(2*i)\nlet site(i) = if(i < 1 or i > n, 0, q[i])\nlet d(i) = site(i + 1) - site(i)\nhamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 0..n : d(i)^2/2 + alpha*d(i)^3/3 + beta*d(i)^4/4)\n",
@@ -46,6 +46,10 @@ const MODELS: [(&str, &str); 15] = [
     (
         "softened gravity between pairs that are no neighbours",
         "size n = 30\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate q[i in 1..n] : R^3 = (cos(2.4*i)*i, sin(2.4*i)*i, sin(7*i))\nmomentum p of q = (0.1*cos(i), 0.2*sin(i), 0)\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - sum(i in 1..n, j in 1..n if j > i + 1 : m[i]*m[j]/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.01))\nintegral P = sum(i in 1..n : p[i])\n",
+    ),
+    (
+        "springs between few pairs, whose strength moves",
+        "size n = 9\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate c = 1.3\nmomentum g of c = 0.2\ncoordinate q[i in 1..n] : R^2 = (cos(2.4*i)*i, sin(2.4*i)*i)\nmomentum p of q = (0.1*cos(i), 0.2*sin(i))\nhamiltonian g^2/2 + sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) + sum(i in 1..n, j in i+1..n : m[i]*c^2*dot(q[i] - q[j], q[i] - q[j])/(m[j] + 1))\nintegral P = sum(i in 1..n : p[i])\n",
     ),
     (
         "two families with numbers of every pair",
@@ -273,7 +277,7 @@ fn rows_of_families_are_not_gathered() {
                   cos(i)*dot(r[i] - r[i-1], r[i] - r[i-1])^2)\nintegral P = sum(i in 1..n : p[i])\n";
     let chain = MODELS.iter().find(|(name, _)| *name == "chain of rods").expect("it is there").1;
     let pairs = MODELS.iter().filter(|(name, _)| name.contains("pair")).map(|&(_, text)| text);
-    assert_eq!(pairs.clone().count(), 3);
+    assert_eq!(pairs.clone().count(), 4);
     for text in [masses, chain].into_iter().chain(pairs) {
         let model = load(text);
         let field = model.row_field();

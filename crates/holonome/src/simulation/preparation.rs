@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// # Errors
 /// When the options make no sense, the method does not suit the model, or a gain is refused.
 pub fn prepare(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
-    Simulation::build(problem, options, None, &[])
+    Simulation::build(problem, options, None, (&[], false))
 }
 
 impl Simulation {
@@ -51,19 +51,24 @@ impl Simulation {
         transport: &Transport,
     ) -> Result<Simulation, Error> {
         options.gain = Some(Gains::Formula);
-        Simulation::build(problem, options, Some((potential, transport)), &[])
+        Simulation::build(problem, options, Some((potential, transport)), (&[], false))
     }
 
     /// [`prepare`] without the claimed integrals `left_out`, which have turned out to vary along the motion.
     pub(crate) fn without(problem: Problem, options: RunOptions, left_out: &[String]) -> Result<Simulation, Error> {
-        Simulation::build(problem, options, None, left_out)
+        Simulation::build(problem, options, None, (left_out, false))
+    }
+
+    /// [`prepare`] for the trajectories of an ensemble.
+    pub(crate) fn of_ensemble(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
+        Simulation::build(problem, options, None, (&[], true))
     }
 
     fn build(
         problem: Problem,
         mut options: RunOptions,
         formulas: Option<(&Potential, &Transport)>,
-        left_out: &[String],
+        (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
         let method = options.method;
         let model_warnings = problem.warning_lines();
@@ -88,6 +93,7 @@ impl Simulation {
             && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
         let form = Form::of(&problem, &method, options.gain.as_ref(), near)?;
         let settings = MethodSettings {
+            in_lanes,
             newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
             beta: beta(options.beta)?,
         };

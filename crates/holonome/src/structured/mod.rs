@@ -148,9 +148,11 @@ impl Program {
     }
 }
 
-/// What a user sets about a method that is no Runge–Kutta one.
+/// What the program of a method depends on beside the model.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodSettings {
+    /// Whether an ensemble takes the steps, of several trajectories in lanes.
+    pub in_lanes: bool,
     /// Loosens Newton's iterations.
     pub newton_tolerance: Option<f64>,
     /// Newmark's β.
@@ -180,7 +182,7 @@ pub fn program(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if let Some(facts) = by_columns(method, model) {
+    if let Some(facts) = by_columns(method, model, settings.in_lanes) {
         suits(method, &facts).map_err(unsuitable)?;
         let lowered = |guesses: bool| column_program(method, model, settings, guesses);
         let mut program = lowered(true).map_err(unsuitable)?;
@@ -235,10 +237,10 @@ fn step_of_length(
 
 /// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
 /// nothing that has to be written out.
-fn by_columns(method: &Method, model: &Model) -> Option<Facts<'static>> {
+fn by_columns(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
     let written_out = needs.recognised() || method.treatment.moves_the_state();
-    let large = Way::of_step(model, method.scheme.explicit, method.substeps().len()).by_rows;
+    let large = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).by_rows;
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
     (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
@@ -302,7 +304,7 @@ pub fn force_places(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if by_columns(method, model).is_some() {
+    if by_columns(method, model, settings.in_lanes).is_some() {
         return column_places(method, model, h, settings).map_err(unsuitable);
     }
     let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
@@ -491,7 +493,9 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
     let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
     let why = |scheme: &&'static Scheme| match mechanics {
-        _ if let Some(facts) = by_columns(&Method::plain(scheme), model) => suits(&Method::plain(scheme), &facts).err(),
+        _ if let Some(facts) = by_columns(&Method::plain(scheme), model, false) => {
+            suits(&Method::plain(scheme), &facts).err()
+        }
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
             let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));

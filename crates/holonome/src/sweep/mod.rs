@@ -23,7 +23,7 @@ use crate::options::{RunOptions, Settings};
 use crate::output::Output;
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
-use crate::simulation::{Resumed, Simulation, failed_names, open_run, prepare, reference_state};
+use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state};
 use crate::starts::Starts;
 use crate::store::{ArrayLayout, Dimension, Layout, Resumed as Reopened, Status, Store, StoreError};
 use crate::structured::Start;
@@ -237,7 +237,7 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
 /// Compiles an ensemble of a problem, whose text is read once more with what varies.
 ///
 /// # Errors
-/// As [`prepare`]; when what varies cannot be evaluated; when there is no such part.
+/// As [`prepare`](crate::prepare); when what varies cannot be evaluated; when there is no such part.
 pub fn prepare_sweep(problem: &Problem, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
     check(&sweep)?;
     let Problem { name, source, tables, settings, .. } = problem;
@@ -250,7 +250,7 @@ impl Sweep {
     /// Compiles an ensemble of the model at `path`.
     ///
     /// # Errors
-    /// As [`Problem::load`] and [`prepare`]; when what varies cannot be evaluated; when there is no such part.
+    /// As [`Problem::load`] and [`prepare`](crate::prepare); when what varies cannot be evaluated; when there is no such part.
     pub fn load(path: &Path, settings: &Settings, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
         check(&sweep)?;
         let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
@@ -264,7 +264,7 @@ impl Sweep {
         }
         let reference = reference_state(&problem, &options)?;
         let measures = std::mem::take(&mut options.error);
-        let mut simulation = prepare(problem, options)?;
+        let mut simulation = Simulation::of_ensemble(problem, options)?;
         if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
             && simulation.options.record.is_some()
         {

@@ -2,7 +2,7 @@
 
 use crate::functional::{Functional, Pairs, Side, Source, Stretch, Term};
 use crate::graph::{Expression, Graph, Input, Node};
-use crate::policy::PILE;
+use crate::policy::{OWN_PILE, PILE};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -169,14 +169,16 @@ impl Members {
         if self.shares.iter().any(|share| share.step == 0 && share.rows as usize >= PILE) {
             return true;
         }
-        let most = |contributions: &[Contribution]| {
+        let formulas = |contributions: &[Contribution]| {
             let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
             formulas.sort_unstable();
-            formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0)
+            formulas
         };
+        let most = |formulas: &Vec<(u32, u32)>| formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
         let listed = self.listed();
-        let mut runs = (0..listed.first.len() - 1).map(|run| listed.of_first(run));
-        runs.any(|contributions| contributions.len() >= PILE && most(contributions) >= PILE)
+        let kinds: FxHashSet<_> = (0..listed.starts.len() - 1).map(|run| formulas(listed.of_first(run))).collect();
+        let are_alike = 2 * kinds.len() <= self.length as usize;
+        kinds.iter().map(most).max() >= Some(if are_alike { PILE } else { OWN_PILE })
     }
 
     /// Whether nothing adds to any.

@@ -13,6 +13,9 @@ pub struct Aligned {
 /// A cache line, which is also the widest vector register.
 const LINE: usize = 64;
 
+/// Numbers on it: [`first_aligned`] skips fewer.
+pub const LINE_NUMBERS: usize = LINE / size_of::<f64>();
+
 impl Aligned {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Aligned {

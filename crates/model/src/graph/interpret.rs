@@ -33,6 +33,14 @@ pub trait Backend: Send + Sync {
     fn compile_segments(&self, _tape: &Tape, _places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
+
+    /// Compiles `tape` to be run over diagonals of pairs.
+    ///
+    /// # Errors
+    /// As [`Backend::compile_rows`].
+    fn compile_diagonals(&self, _tape: &Tape, _places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
+        Err(Refused { reason: "this backend gathers".to_string() })
+    }
 }
 
 /// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, whatever the backend.
@@ -81,6 +89,60 @@ pub struct Segment<'a> {
     pub table: &'a [f64],
     /// What stays.
     pub still: &'a [f64],
+}
+
+/// Where the rows of diagonals read and add: every diagonal has one row less than the one before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiagonalPlaces {
+    /// Rows of the first diagonal.
+    pub rows: usize,
+    /// One place for every state.
+    pub states: Vec<DiagonalPlace>,
+    /// Whether each output moves on from one diagonal to the next. Row r of diagonal d adds output k to number
+    /// `k * stride + r` of the outputs, or to number `k * stride + r + d` if it does.
+    pub outputs: Vec<bool>,
+    /// How far two outputs are apart, a multiple of [`SEGMENT_LANES`].
+    pub stride: usize,
+}
+
+/// Where the first row of the first diagonal reads a state, and whether that of the next one reads behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiagonalPlace {
+    /// In the array of states; the next row reads behind it.
+    State(u32, bool),
+    /// In the table; the next row reads behind it.
+    Table(u32, bool),
+    /// In the array of states, and all rows read the same.
+    Still(u32),
+}
+
+impl DiagonalPlaces {
+    /// How many numbers of the states and of the table are reached: those for a last vector too, which nobody uses.
+    pub fn reach(&self) -> [usize; 2] {
+        let mut reach = [0; 2];
+        for &place in &self.states {
+            let (array, end) = match place {
+                DiagonalPlace::State(first, _) => (0, first as usize + self.rows + SEGMENT_LANES - 1),
+                DiagonalPlace::Table(first, _) => (1, first as usize + self.rows + SEGMENT_LANES - 1),
+                DiagonalPlace::Still(place) => (0, place as usize + 1),
+            };
+            reach[array] = end.max(reach[array]);
+        }
+        reach
+    }
+}
+
+/// A tape compiled to be run over diagonals of pairs.
+pub trait DiagonalLoop: Send + Sync {
+    /// Scratch needed by [`DiagonalLoop::run`], in numbers.
+    fn work_len(&self) -> usize;
+
+    /// Runs the prologue for these parameters.
+    fn bind(&self, parameters: &[f64]) -> Aligned;
+
+    /// Adds what all rows contribute to the outputs. Up to [`SEGMENT_LANES`] − 1 numbers behind those of the last row are read
+    /// as well, and ignored.
+    fn run(&self, bound: &[f64], x: &[f64], table: &[f64], out: &mut [f64], work: &mut [f64]);
 }
 
 /// The sum of eight sums side by side.

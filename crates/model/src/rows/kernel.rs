@@ -7,7 +7,8 @@ use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::{Functional, Source};
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{
-    Backend, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, sum_of_lanes,
+    Backend, DiagonalLoop, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop,
+    sum_of_lanes,
 };
 use crate::graph::tape::Tape;
 use crate::rows::layout::Layout;
@@ -61,6 +62,8 @@ enum Code {
     Added(Box<dyn RowLoop>, usize),
     /// Over the segments of a sum over pairs.
     Segments(Box<dyn SegmentLoop>, Segments),
+    /// Over the diagonals of such a sum.
+    Diagonals(Box<dyn DiagonalLoop>),
     /// Over the pairs that are near each other.
     Near(NearLoop),
 }
@@ -91,6 +94,7 @@ impl RowKernel {
         let bound = runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => kernel.bind(parameters),
             Code::Segments(rows, _) => rows.bind(parameters),
+            Code::Diagonals(rows) => rows.bind(parameters),
             Code::Near(near) => near.bind(parameters),
             Code::Rows(rows) | Code::Added(rows, _) => rows.bind(parameters),
         });
@@ -135,13 +139,20 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let of_run = self.runs.iter().map(|run| match (&run.code, &run.parts) {
-            (_, Some((_, parts))) => parts.work_len(),
-            (Code::Gathered(kernel), _) => self.piece(run).gathered_work(&**kernel),
-            (Code::Rows(rows), _) => rows.work_len(),
-            (Code::Added(rows, together), _) => self.piece(run).outputs.len() * together + rows.work_len(),
-            (Code::Near(near), _) => near.work_len(),
-            (Code::Segments(rows, segments), _) => segments.order.room() + segments.work_len(self.piece(run), &**rows),
+        let arrays = |run: &Run| self.piece(run).diagonals.as_ref().map_or(0, |diagonals| LINE + diagonals.len());
+        let of_run = self.runs.iter().map(|run| {
+            arrays(run)
+                + match (&run.code, &run.parts) {
+                    (_, Some((_, parts))) => parts.work_len(),
+                    (Code::Gathered(kernel), _) => self.piece(run).gathered_work(&**kernel),
+                    (Code::Diagonals(rows), _) => rows.work_len(),
+                    (Code::Rows(rows), _) => rows.work_len(),
+                    (Code::Added(rows, together), _) => self.piece(run).outputs.len() * together + rows.work_len(),
+                    (Code::Near(near), _) => near.work_len(),
+                    (Code::Segments(rows, segments), _) => {
+                        segments.order.room() + segments.work_len(self.piece(run), &**rows)
+                    }
+                }
         });
         let with_apart = self.parts.first().filter(|part| !part.program.apart.is_empty());
         let outputs = with_apart.map_or(0, |part| part.program.all_outputs());
@@ -201,11 +212,13 @@ impl RowKernel {
                     let add = |blocks: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
                         self.add((piece, blocks.clone()), &**kernel, bound, (t, x), out, work);
                     };
-                    match &run.parts {
-                        Some((blocks, parts)) => parts.run(blocks, work, &add, |sums| {
+                    let all = 0..piece.blocks.len();
+                    match (&run.parts, &piece.diagonals) {
+                        (Some((blocks, parts)), _) => parts.run(blocks, work, &add, |sums| {
                             out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
                         }),
-                        None => add(&(0..piece.blocks.len()), out, work),
+                        (None, Some(diagonals)) => diagonals.with(out, work, |out, work| add(&all, out, work)),
+                        (None, None) => add(&all, out, work),
                     }
                 }
                 Code::Rows(rows) => rows.run(0, bound, self.table(piece), arrays.again(), work),
@@ -224,6 +237,12 @@ impl RowKernel {
                     if let Some(rows) = &piece.near {
                         let arrays = NearArrays { t, x, parameters: &self.parameters };
                         near.run(piece, rows, bound, &arrays, out, work);
+                    }
+                }
+                Code::Diagonals(rows) => {
+                    let (x, out) = arrays.at(*at);
+                    if let Some(diagonals) = &piece.diagonals {
+                        diagonals.with(out, work, |out, work| rows.run(bound, x, &self.parameters, out, work));
                     }
                 }
                 Code::Segments(rows, segments) => {
@@ -403,12 +422,18 @@ impl Compiler<'_> {
         let lanes = suitable_lanes(piece, self.lanes);
         // In lines backends have loops of their own.
         let parts = |sums: usize, work: usize| {
-            let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none());
+            let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none() && piece.diagonals.is_none());
             let blocks = divided(blocks?, piece.whole_operations(tape, self.parameters), piece.whole_written())?;
             let parts = Parts { count: blocks.len(), sums, work };
             Some((blocks, parts))
         };
-        if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
+        if let Some(diagonals) = &piece.diagonals {
+            if let Some(places) = diagonals.places(piece, states)
+                && let Ok(rows) = self.backend.compile_diagonals(tape, &places)
+            {
+                return Run { part, piece: which, code: Code::Diagonals(rows), parts: None };
+            }
+        } else if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
             && let Ok(rows) = self.backend.compile_segments(tape, &segments.places)
         {
             let parts = parts(segments.order.len(), segments.work_len(piece, &*rows));

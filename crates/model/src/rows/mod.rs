@@ -9,8 +9,10 @@
 //! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
 //! of how many lanes a kernel computes side by side. Rows that stand in a line need not be gathered; states are split
 //! into columns (see [`Layout`]) so that most do. The rows of a sum over pairs fall into segments, one for each body: what
-//! belongs to the body stays, and its partners stand in a line. There every segment is a block.
+//! belongs to the body stays, and its partners stand in a line. There every segment is a block. Of few bodies the diagonals of
+//! the table of all pairs are.
 
+mod diagonals;
 mod kernel;
 mod layout;
 mod line;
@@ -29,6 +31,7 @@ use crate::graph::interpret::SEGMENT_LANES;
 use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
+use diagonals::Diagonals;
 use line::Line;
 use near::NearRows;
 use segments::cut;
@@ -81,6 +84,8 @@ pub struct Piece {
     line: Option<Line>,
     /// What stands in the place of blocks in a sum over pairs that are near each other.
     near: Option<NearRows>,
+    /// Where outputs are added that have arrays of their own first, of a sum over all pairs of few bodies.
+    diagonals: Option<Diagonals>,
     /// Of some outputs of a piece, what it is: they are rounded and added up as they are with all of them.
     whole: Option<Whole>,
 }
@@ -454,6 +459,7 @@ impl Piece {
             listed: Vec::new(),
             line: None,
             near: None,
+            diagonals: None,
             whole: None,
         };
         if let Some(near) = near {
@@ -463,6 +469,9 @@ impl Piece {
             let split = piece.slots.len();
             piece.near = Some(NearRows::new(near.pairs.with_nodes(&of_pairs), rows, (&columns, &sides), split));
             return Some(piece);
+        }
+        if let Some((diagonals, blocks, places)) = Diagonals::of(rows, &piece.slots, &columns) {
+            return Some(Piece { diagonals: Some(diagonals), blocks, places, ..piece });
         }
         if let Some(lengths) = cut(rows, &piece.slots, &columns) {
             piece.put_segments(table, &lengths, &columns);
@@ -505,9 +514,10 @@ impl Piece {
     /// with all outputs.
     pub(crate) fn sums(&self, first: u32, to: u32) -> Option<Piece> {
         let (slots, count) = (self.slots.len(), self.outputs.len());
-        let place = |k: usize| match &self.near {
-            Some(near) => near.place(k),
-            None => self.places[slots + k].entry(&self.listed, 0),
+        let place = |k: usize| match (&self.near, &self.diagonals) {
+            (Some(near), _) => near.place(k),
+            (None, Some(diagonals)) => diagonals.place(k),
+            (None, None) => self.places[slots + k].entry(&self.listed, 0),
         };
         let kept: Vec<usize> = (0..count).filter(|&k| place(k) >= first).collect();
         if kept.is_empty() {
@@ -515,11 +525,16 @@ impl Piece {
         }
         let sum = |&k: &usize| Places::Even { first: place(k) - first + to, step: 0 };
         let sums: Vec<Places> = kept.iter().map(sum).collect();
-        let of_block = |places: &[Places]| [&places[..slots], &sums].concat();
+        let diagonals = self.diagonals.as_ref().map(|diagonals| diagonals.sums(&kept, first, to));
+        let of_block = |places: &[Places]| match &diagonals {
+            Some(diagonals) => [&places[..slots], &diagonals.moved(&kept, &places[slots..])].concat(),
+            None => [&places[..slots], &sums].concat(),
+        };
         let mut piece = Piece {
             outputs: kept.iter().map(|&k| self.outputs[k]).collect(),
             places: self.places.chunks_exact(slots + count).flat_map(of_block).collect(),
             near: self.near.as_ref().map(|near| near.sums(&kept, first, to)),
+            diagonals: diagonals.clone(),
             whole: Some(Whole { outputs: self.outputs.clone(), written: self.written().len() }),
             ..self.clone()
         };
@@ -531,6 +546,9 @@ impl Piece {
     fn each_written(&self, to: &mut impl FnMut(u32)) {
         if let Some(near) = &self.near {
             return near.each_written(to);
+        }
+        if let Some(diagonals) = &self.diagonals {
+            return diagonals.each_written(to);
         }
         let width = self.slots.len() + self.outputs.len();
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
@@ -555,8 +573,9 @@ impl Piece {
     fn written(&self) -> Range<usize> {
         let (mut first, mut end) = (u32::MAX, 0);
         let mut put = |at: u32| (first, end) = (first.min(at), end.max(at + 1));
-        if let Some(near) = &self.near {
-            near.each_written(&mut put);
+        if self.near.is_some() || self.diagonals.is_some() {
+            self.each_written(&mut put);
+            return first as usize..end as usize;
         }
         let width = self.slots.len() + self.outputs.len();
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {

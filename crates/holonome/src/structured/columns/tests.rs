@@ -139,7 +139,7 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
     for name in names {
         let method: Method = name.parse().unwrap();
         let mechanics = model.mechanics().unwrap();
-        let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+        let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
         let (straight, _) = straight_program(&method, mechanics, model, None, (&settings, true)).unwrap();
         let columns = column_program(&method, model, &settings, true).unwrap();
         assert_eq!(columns.iterates(), straight.iterates(), "{name}");
@@ -230,7 +230,7 @@ fn sums_over_pairs() {
     }
     // Forces of pairs are opposite: what the bodies have together stays.
     let problem = problem(CLUSTER, &Settings::default());
-    let (model, settings) = (&problem.model, MethodSettings { newton_tolerance: None, beta: 0.3 });
+    let (model, settings) = (&problem.model, MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 });
     let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
     let (x, ..) = run(&program, &model.initial, 0.05, 100);
     let kept = |x: &[f64]| -> Vec<f64> {
@@ -250,7 +250,7 @@ fn sums_over_pairs() {
 
 /// How many sums of H come with the forces of a step.
 fn sums_with_forces(text: &str, method: &str) -> usize {
-    let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+    let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
     let program = column_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
     program.unwrap().sums.len()
 }
@@ -268,9 +268,10 @@ fn energies_of_pairs_come_with_their_forces() {
         (CLUSTER, "stormer-verlet-b", 0),
         // Nothing watches it.
         (IONS, "stormer-verlet-a", 0),
-        // The forces do not read what the energy does; some rows read one family where others read another one.
+        // The forces do not read what the energy does.
         (&CLUSTER.replace("0.1*m[i]*m[j]/", "0.01*p[i].x + 0.1*m[i]*m[j]/"), "stormer-verlet-a", 0),
-        (MIXTURE, "stormer-verlet-a", 0),
+        // Pairs within either family, and between them.
+        (MIXTURE, "stormer-verlet-a", 3),
     ] {
         assert_eq!(sums_with_forces(text, method), sums, "{text} by {method}");
         compare(text, &[method], 0.02);
@@ -437,7 +438,7 @@ fn heat_baths() {
 #[test]
 fn what_is_not_natural_is_refused() {
     let problem = problem(MIXED, &Settings::default());
-    let settings = MethodSettings { newton_tolerance: None, beta: 0.3 };
+    let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
     let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap();
     assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
     assert!(refused("zhang-skeel-stiff").contains("stiff = NAME"), "{}", refused("zhang-skeel-stiff"));

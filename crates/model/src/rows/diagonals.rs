@@ -1,0 +1,263 @@
+//! Sums over all pairs of few bodies: the pairs (i, i + d) of one distance d are a diagonal of the table of all pairs. In a
+//! diagonal both bodies stand in lines, so that it fills vectors where the partners of one body do not, and the next
+//! diagonal stands one body further on.
+
+use super::{Piece, Places};
+use crate::functional::{Source, Stretches};
+use crate::graph::aligned::first_aligned;
+use crate::graph::interpret::{DiagonalPlace, DiagonalPlaces, SEGMENT_LANES, sum_of_lanes};
+
+/// Bodies of a sum over all pairs up to which their pairs are taken by diagonals, where both of them stand in lines: what a
+/// diagonal reads and adds to has to stay in the nearest cache. Longer sums take the partners of one body after the other.
+const MOST_IN_DIAGONALS: usize = 128;
+
+/// The diagonals of a piece. Every output is added up in an array of its own, one number for each row of the first diagonal
+/// or those to which both of a pair have moved on, and these are added where they belong: so each number of them gets one of
+/// every diagonal, in their order, however the rows of one are computed.
+#[derive(Clone, Debug)]
+pub(super) struct Diagonals {
+    /// Rows of the first one; every other one has one less.
+    pub rows: usize,
+    /// Where the numbers of each output belong.
+    targets: Vec<Target>,
+}
+
+/// Where the first number of an array belongs, and by how much the place moves on from number to number: not at all where all
+/// are summed up.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    first: u32,
+    step: u32,
+}
+
+/// How the entry of a column moves on.
+#[derive(Clone, Copy)]
+struct Column {
+    /// That of the first row.
+    first: u32,
+    /// From row to row of a diagonal.
+    along: u32,
+    /// From the first row of a diagonal to that of the next one.
+    across: u32,
+}
+
+/// The columns of rows that are all pairs i < j of some bodies, i by i, if there are not too many, with the number of rows of
+/// the first diagonal: of each column the entry belongs to i, or to j, or is always the same.
+fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
+    let count = rows.rows();
+    let longest = (1..MOST_IN_DIAGONALS).find(|n| n * (n + 1) / 2 >= count)?;
+    if longest < 2 || longest * (longest + 1) / 2 != count {
+        return None;
+    }
+    let [start, next, second] = [0, 1, longest].map(|row| rows.row(row));
+    let column = |&k: &usize| {
+        let (along, across) = (second.at(k).wrapping_sub(start.at(k)), next.at(k).wrapping_sub(start.at(k)));
+        (across == 0 || across == along).then_some(Column { first: start.at(k), along, across })
+    };
+    let found: Vec<Column> = columns.iter().map(column).collect::<Option<_>>()?;
+    let (mut i, mut d) = (0, 0);
+    for row in rows.each() {
+        let is_there = |(column, &k): (&Column, &usize)| row.at(k) == column.entry(i, d);
+        if !found.iter().zip(columns).all(is_there) {
+            return None;
+        }
+        d += 1;
+        if d as usize + i as usize == longest {
+            (i, d) = (i + 1, 0);
+        }
+    }
+    Some((longest, found))
+}
+
+impl Column {
+    /// The entry in row i of diagonal d, both counted from 0.
+    fn entry(self, i: u32, d: u32) -> u32 {
+        self.first.wrapping_add(self.along.wrapping_mul(i)).wrapping_add(self.across.wrapping_mul(d))
+    }
+}
+
+impl Diagonals {
+    /// Those of the rows of a piece, of which these columns are the slots and the outputs, with the blocks and the places in
+    /// them; none if the rows are no sum over pairs of few bodies.
+    pub fn of(
+        rows: &Stretches,
+        slots: &[(u32, Source)],
+        columns: &[usize],
+    ) -> Option<(Diagonals, Vec<u32>, Vec<Places>)> {
+        if slots.iter().any(|&(_, source)| source == Source::Number) {
+            return None;
+        }
+        let (longest, columns) = pairs(rows, columns)?;
+        let (read, added) = columns.split_at(slots.len());
+        // What a chain of as many rows reads moves on in all columns.
+        let is_of = |across: bool| {
+            move |(column, &(_, source)): (&Column, &(u32, Source))| {
+                source == Source::State && column.along != 0 && (column.across != 0) == across
+            }
+        };
+        if ![false, true].into_iter().all(|across| read.iter().zip(slots).any(is_of(across))) {
+            return None;
+        }
+        let targets = added.iter().map(|column| Target { first: column.first, step: column.along }).collect();
+        let diagonals = Diagonals { rows: longest, targets };
+        let (blocks, mut places) = ((1..=longest as u32).rev().collect(), Vec::new());
+        for d in 0..longest as u32 {
+            let step = |along: u32| if d as usize + 1 < longest { along as i32 } else { 0 };
+            places.extend(read.iter().map(|&c| Places::Even { first: c.entry(0, d), step: step(c.along) }));
+            places.extend(added.iter().zip(0..).map(|(column, k)| {
+                let first = k * diagonals.stride() as u32 + if column.across == 0 { 0 } else { d };
+                Places::Even { first, step: step(1) }
+            }));
+        }
+        Some((diagonals, blocks, places))
+    }
+
+    /// The place of the first number of an output.
+    pub fn place(&self, output: usize) -> u32 {
+        self.targets[output].first
+    }
+
+    /// The same with some outputs, whose places from `first` on become those from `to` on.
+    pub fn sums(&self, kept: &[usize], first: u32, to: u32) -> Diagonals {
+        let target = |&k: &usize| Target { first: self.place(k) - first + to, ..self.targets[k] };
+        Diagonals { targets: kept.iter().map(target).collect(), ..*self }
+    }
+
+    /// Where these outputs of a block stand in the arrays where there are no others.
+    pub fn moved(&self, kept: &[usize], places: &[Places]) -> Vec<Places> {
+        let before = |k: usize| (k * self.stride()) as u32;
+        let moved = |(&k, to): (&usize, usize)| match places[k] {
+            Places::Even { first, step } => Places::Even { first: first - before(k) + before(to), step },
+            Places::Listed(_) => unreachable!("what is in diagonals stands evenly"),
+        };
+        kept.iter().zip(0..).map(moved).collect()
+    }
+
+    /// How far the arrays of two outputs are apart: the last vector of every diagonal has room.
+    fn stride(&self) -> usize {
+        (self.rows + SEGMENT_LANES - 1).next_multiple_of(SEGMENT_LANES)
+    }
+
+    /// The length of all arrays.
+    pub fn len(&self) -> usize {
+        self.targets.len() * self.stride()
+    }
+
+    /// Everything that outputs are added to.
+    pub fn each_written(&self, to: &mut impl FnMut(u32)) {
+        for &Target { first, step } in &self.targets {
+            (0..self.rows as u32).for_each(|row| to(first.wrapping_add(step.wrapping_mul(row))));
+        }
+    }
+
+    /// Calls `add` with arrays to add to and the rest of the scratch, and adds the arrays where they belong.
+    pub fn with(&self, out: &mut [f64], work: &mut [f64], add: impl FnOnce(&mut [f64], &mut [f64])) {
+        let first = first_aligned(work);
+        let (arrays, work) = work[first..].split_at_mut(self.len());
+        arrays.fill(0.0);
+        add(arrays, work);
+        for (&Target { first, step }, array) in self.targets.iter().zip(arrays.chunks_exact(self.stride())) {
+            let array = &array[..self.rows];
+            match step {
+                0 => {
+                    let mut sums = [0.0; SEGMENT_LANES];
+                    for numbers in array.chunks(SEGMENT_LANES) {
+                        sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+                    }
+                    out[first as usize] += sum_of_lanes(sums);
+                }
+                1 => out[first as usize..][..self.rows].iter_mut().zip(array).for_each(|(out, number)| *out += number),
+                _ => {
+                    for (number, row) in array.iter().zip(0..) {
+                        out[first.wrapping_add(step.wrapping_mul(row)) as usize] += number;
+                    }
+                }
+            }
+        }
+    }
+
+    /// How a loop runs over the diagonals of a piece over so many states, if one can: in the table stand the parameters.
+    pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
+        let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
+        let first = |k: usize, diagonal: usize| match piece.places[diagonal * width + k] {
+            Places::Even { first, step } => Some((first, step)),
+            Places::Listed(_) => None,
+        };
+        let state = |k: usize| {
+            let ((start, along), (next, _)) = (first(k, 0)?, first(k, 1)?);
+            let across = next.wrapping_sub(start);
+            for (diagonal, &rows) in piece.blocks.iter().enumerate() {
+                let step = if rows > 1 { along } else { 0 };
+                let expected = start.wrapping_add(across.wrapping_mul(diagonal as u32));
+                if first(k, diagonal)? != (expected, step) {
+                    return None;
+                }
+            }
+            let is_state = piece.slots[k].1 == Source::State;
+            if is_state && start as usize + self.rows + SEGMENT_LANES - 1 > states {
+                return None;
+            }
+            match (is_state, along, across) {
+                (true, 0, 0) => Some(DiagonalPlace::Still(start)),
+                (true, 1, 0 | 1) => Some(DiagonalPlace::State(start, across == 1)),
+                (false, 1, 0 | 1) => Some(DiagonalPlace::Table(start, across == 1)),
+                _ => None,
+            }
+        };
+        let output = |k: usize| Some(first(k, 1)?.0 != first(k, 0)?.0);
+        Some(DiagonalPlaces {
+            rows: self.rows,
+            states: (0..slots).map(state).collect::<Option<_>>()?,
+            outputs: (slots..width).map(output).collect::<Option<_>>()?,
+            stride: self.stride(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pairs i < j of n bodies with the entries of i, of j, and of something that stays.
+    fn table(n: u32) -> Vec<[u32; 3]> {
+        (0..n).flat_map(|i| (i + 1..n).map(move |j| [10 + 3 * i, 70 + 3 * j, 5])).collect()
+    }
+
+    fn stretches(list: &[[u32; 3]]) -> Stretches {
+        let mut rows = Stretches::new(3);
+        list.iter().for_each(|row| rows.push(row));
+        rows
+    }
+
+    const SLOTS: [(u32, Source); 2] = [(0, Source::State), (1, Source::State)];
+
+    #[test]
+    fn diagonals_hold_every_pair_once() {
+        for n in [3, 4, 7, 20] {
+            let list = table(n);
+            let (diagonals, blocks, places) = Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2]).unwrap();
+            assert_eq!(diagonals.rows as u32, n - 1);
+            let mut found = Vec::new();
+            for (&rows, places) in blocks.iter().zip(places.chunks(3)) {
+                let entries = |row: usize| [0, 1].map(|k: usize| places[k].entry(&[], row));
+                found.extend((0..rows as usize).map(entries));
+            }
+            found.sort_unstable();
+            assert!(found.into_iter().eq(list.iter().map(|&[i, j, _]| [i, j])), "{n}");
+        }
+    }
+
+    #[test]
+    fn chains_and_incomplete_sums_have_none() {
+        let chain: Vec<[u32; 3]> = (0..6).map(|i| [i, i + 1, 5]).collect();
+        let three: Vec<[u32; 3]> = (0..3).map(|i| [i, i + 1, 5]).collect();
+        let mut left_out = table(6);
+        left_out.remove(4);
+        let mut exchanged = table(6);
+        exchanged.swap(3, 9);
+        for list in [chain, three, left_out, exchanged, table(2), table(MOST_IN_DIAGONALS as u32 + 1)] {
+            assert!(Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2]).is_none(), "{list:?}");
+        }
+        assert!(Diagonals::of(&stretches(&table(MOST_IN_DIAGONALS as u32)), &SLOTS, &[0, 1, 2]).is_some());
+    }
+}
