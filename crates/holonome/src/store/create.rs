@@ -165,8 +165,7 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     for (name, document) in &documents {
         let array = folder.join(name);
         fs::create_dir(&array).map_err(|error| StoreError::write(&array, error))?;
-        // What is read of an array is read only where the group is complete.
-        files::create(&array.join(DOCUMENT), &text(document))?;
+        write_document(&array, document)?;
     }
     let mut times = ChunkWriter::new(folder, &schema.time);
     let mut rest = &layout.times[..];
@@ -192,18 +191,12 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
         }
     }
     Progress::running(0).write(folder)?;
-    files::replace(&folder.join(DOCUMENT), &text(&zarr::group_document(schema, &documents)))?;
+    write_document(folder, &zarr::group_document(schema, &documents))?;
     Ok(lock)
 }
 
-/// The file of a metadata document.
-const DOCUMENT: &str = "zarr.json";
-
-/// What stands in it.
-fn text(document: &Value) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(document).expect("a value has keys that are texts");
-    text.push(b'\n');
-    text
+fn write_document(folder: &Path, document: &Value) -> Result<(), StoreError> {
+    files::replace(&folder.join("zarr.json"), format!("{document:#}\n").as_bytes())
 }
 
 /// Whether something has this name, be it a dangling link.

@@ -16,16 +16,6 @@ pub(super) fn temporary(target: &Path) -> PathBuf {
     target.with_file_name(format!("{TEMPORARY}{name}"))
 }
 
-/// Makes the file `target`, which nobody reads before something else is there.
-pub(super) fn create(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let write = || {
-        let mut file = File::create_new(target)?;
-        hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
-        file.write_all(bytes)
-    };
-    write().map_err(|error| StoreError::write(target, error))
-}
-
 /// Replaces `target` by `bytes`; a reader, or a kill, sees the old content or the new.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace_through(&temporary(target), target, bytes)
