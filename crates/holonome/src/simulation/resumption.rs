@@ -38,7 +38,7 @@ impl Simulation {
         let (problem, options) = stored_problem(path, store.attributes())?;
         let mut simulation = prepare(problem, options)?;
         if let Some(state) = state {
-            simulation.state = state.state().map_err(Error::store)?;
+            simulation.go_on_from(state.state().map_err(Error::store)?, path)?;
         }
         simulation.store = Some(store);
         Ok(Resumed::Continues(Box::new(simulation)))
@@ -87,7 +87,7 @@ impl Simulation {
         let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;
         let rows = match state.map(StepState::without_end) {
             Some(state) => {
-                simulation.state = state;
+                simulation.go_on_from(state, path)?;
                 simulation.samples_of(&simulation.state)
             }
             None if run.status() == Status::Finished => {
@@ -101,6 +101,20 @@ impl Simulation {
         let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
         simulation.store = Some(store.map_err(Error::store)?);
         Ok(simulation)
+    }
+
+    /// Takes over a stored state.
+    ///
+    /// # Errors
+    /// When its steps have carried something else than those of this simulation do, as a version may that has others.
+    fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
+        let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
+        if self.program.is_some() && stored != own && stored != 0 {
+            let reason = format!("its steps carry {stored} numbers, but {own} here: another version has written it");
+            return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
+        }
+        self.state = state;
+        Ok(())
     }
 }
 
@@ -123,4 +137,28 @@ pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Re
 /// When the folder is no run.
 pub fn open_run(path: &Path) -> Result<StoredRun, Error> {
     StoredRun::open(path).map_err(Error::store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Problem;
+
+    #[test]
+    fn states_whose_steps_carried_something_else_are_refused() {
+        let text = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\n\
+                    constraint rod : dot(q, q) = 1\n";
+        let problem = Problem::from_text("rod", text, &BTreeMap::new(), &Settings::default()).unwrap();
+        let step = crate::StepSize::Fixed(0.1);
+        let options = RunOptions { method: "rattle".parse().unwrap(), step, until: 1.0, ..RunOptions::default() };
+        let mut simulation = prepare(problem, options).unwrap();
+        let own = simulation.program.as_ref().unwrap().map().memory_len();
+        let fresh = simulation.state.clone();
+        let carrying = |count: usize| StepState { memory: vec![0.0; count], ..fresh.clone() };
+        for count in [0, own] {
+            simulation.go_on_from(carrying(count), Path::new("run")).unwrap();
+        }
+        let error = simulation.go_on_from(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
+        assert!(error.contains("another version") && error.contains("make the run again"), "{error}");
+    }
 }
