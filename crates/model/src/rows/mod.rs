@@ -470,7 +470,9 @@ impl Piece {
             piece.near = Some(NearRows::new(near.pairs.with_nodes(&of_pairs), rows, (&columns, &sides), split));
             return Some(piece);
         }
-        if let Some((diagonals, blocks, places)) = Diagonals::of(rows, &piece.slots, &columns) {
+        // Wherever the parameters end.
+        let operations = || piece.tape(usize::MAX).operations();
+        if let Some((diagonals, blocks, places)) = Diagonals::of(rows, &piece.slots, &columns, operations) {
             return Some(Piece { diagonals: Some(diagonals), blocks, places, ..piece });
         }
         if let Some(lengths) = cut(rows, &piece.slots, &columns) {

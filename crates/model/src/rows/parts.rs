@@ -16,9 +16,14 @@ const MOST_PARTS: usize = 16;
 const PART: usize = 250_000;
 const PART_OF_OUTPUT: usize = 500;
 
+/// Whether threads share a sum of so many operations.
+pub(super) fn is_shared(operations: usize) -> bool {
+    operations >= LEAST_SHARED
+}
+
 /// How many parts a sum of so many operations into so many outputs has.
 fn parts(operations: usize, outputs: usize) -> usize {
-    match operations >= LEAST_SHARED {
+    match is_shared(operations) {
         true => (operations / (PART_OF_OUTPUT * outputs).max(PART)).min(MOST_PARTS),
         false => 1,
     }
