@@ -129,6 +129,25 @@ fn shake_and_rattle_find_the_same() {
     }
 }
 
+/// Steps that take the forces over from the one before have none at their start: the multipliers of molecules, which hold the
+/// forces between these, move on evenly from there, by the square of the step.
+#[test]
+fn the_first_ones_know_the_forces() {
+    for (method, n) in [("rattle", "7"), ("shake", "7"), ("rattle", "12"), ("yoshida4(rattle)", "12")] {
+        let text = format!("--method {method} --step 0.01 --until 0.05 --samples 6");
+        let finished = run(model("water", &[("N", n)]), options(&text)).unwrap();
+        let rows = finished.array("lambda.first");
+        let bends = |k: usize| (0..rows[k].len()).map(move |i| (k, i));
+        for (k, i) in bends(0).chain(bends(1)).chain(bends(2)) {
+            let second_difference = rows[k][i] - 2.0 * rows[k + 1][i] + rows[k + 2][i];
+            assert!(
+                second_difference.abs() < 0.01 * largest(&rows),
+                "{method}, {n}: {second_difference:e} at {k}, {i}"
+            );
+        }
+    }
+}
+
 #[test]
 fn members_and_components_have_names() {
     let model = "size n = 4\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\

@@ -617,6 +617,23 @@ impl<L: Lowering> Program<L> {
         self.handover.as_ref().map_or(Ok(()), |handover| handover.find(step, workspace))
     }
 
+    /// Puts into the registers what a substep takes over that is tried, where none of its length came before: at the start
+    /// of a run, or where steps become shorter.
+    fn find_anew(
+        &self,
+        step: StepFrom,
+        known_for: Option<f64>,
+        registers: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<(), NoStep> {
+        let Some(handover) = self.handover.as_ref().filter(|handover| !handover.serves(known_for, step.h)) else {
+            return Ok(());
+        };
+        let found = handover.program().evaluate(step, &mut Cost::default(), work)?;
+        registers[self.dimension + 2..][..found.len()].copy_from_slice(found);
+        Ok(())
+    }
+
     /// The energy that steps of the length h watch, at (t, x); none if they watch none.
     pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
         self.handover.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
@@ -643,10 +660,10 @@ impl<L: Lowering> Finds for Program<L> {
 
 impl<L: Lowering> StepMap for Program<L> {
     fn work_len(&self) -> usize {
-        // What `multipliers` tries a step with stands behind the registers.
-        let own = self.registers + 2 * self.watched() + self.substep_work_len();
-        let blocks = L::blocks(self).map_or(0, |(_, work_len)| work_len);
-        own.max(blocks).max(self.handover.as_ref().map_or(0, FirstSame::work_len))
+        // What `multipliers` tries a step with, and finds for it, stands behind the registers.
+        let handed = self.handover.as_ref().map_or(0, FirstSame::work_len);
+        let own = self.registers + 2 * self.watched() + self.substep_work_len().max(handed);
+        own.max(L::blocks(self).map_or(0, |(_, work_len)| work_len))
     }
 
     fn memory_len(&self) -> usize {
@@ -693,8 +710,11 @@ impl<L: Lowering> StepMap for Program<L> {
             // The first substep as it will be made: what it finds at its start acts here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
-            self.load(StepFrom { t, h: self.substeps[0] * after, x }, carried, registers);
-            if self.substep(registers, scale, &mut Cost::default(), work, &mut []).is_err() {
+            let step = StepFrom { t, h: self.substeps[0] * after, x };
+            self.load(step, carried, registers);
+            let cost = &mut Cost::default();
+            let found = self.find_anew(step, known.last().copied(), registers, work);
+            if found.and_then(|()| self.substep(registers, scale, cost, work, &mut [])).is_err() {
                 lambda.fill(f64::NAN);
                 return;
             }
