@@ -25,8 +25,7 @@ impl CompiledDiagonals {
         assert_eq!(tape.states, places.states.len(), "every state has a place");
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
         assert!(places.rows > 0 && places.stride >= places.rows + SEGMENT_LANES - 1, "rows have room");
-        let width = isa.width(SEGMENT_LANES);
-        let shape = Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES };
+        let shape = Shape::of_segments(isa);
         let prologue = Prologue::new(tape);
         let (reach, outputs) = (places.reach(), places.outputs.len() * places.stride);
         let before = emit::diagonal_scratch(places);
@@ -35,17 +34,11 @@ impl CompiledDiagonals {
         if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
-        if tape.reads_time() {
-            return Err(refused("loops over rows are not told the time"));
-        }
-        let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
-        if analysis.repairs() {
-            return Err(refused("loops over rows repeat nothing"));
-        }
+        let analysis = Analysis::of_rows(tape, &prologue, shape.side_by_side())?;
         let masks = prologue.bound().len() * SEGMENT_LANES;
         let emitted = emit::diagonals([&analysis.run(), &analysis.run()], shape, places, masks);
         let memory = Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })?;
-        let scratch = before + emitted.spills * width.numbers();
+        let scratch = before + emitted.spills * shape.width.numbers();
         Ok(CompiledDiagonals { prologue, reach, outputs, scratch, shape, memory })
     }
 }

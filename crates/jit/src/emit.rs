@@ -51,6 +51,12 @@ impl Shape {
         Shape { isa, width, vectors, lanes }
     }
 
+    /// For [`SEGMENT_LANES`] rows side by side, whatever the tape.
+    pub(crate) fn of_segments(isa: Isa) -> Shape {
+        let width = isa.width(SEGMENT_LANES);
+        Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES }
+    }
+
     /// How many vectors are computed side by side, and how many lanes each has.
     pub(crate) fn side_by_side(self) -> (u32, u32) {
         (self.vectors as u32, self.width.numbers() as u32)

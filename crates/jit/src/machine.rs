@@ -392,13 +392,7 @@ impl CompiledRows {
             {
                 return Err(refused("the formulas are too long for machine code"));
             }
-            if tape.reads_time() {
-                return Err(refused("loops over rows are not told the time"));
-            }
-            let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
-            if analysis.repairs() {
-                return Err(refused("loops over rows repeat nothing"));
-            }
+            let analysis = Analysis::of_rows(tape, &prologue, shape.side_by_side())?;
             emitted.push(OfRows { steps: analysis.run(), shape, places, bound: bound_len });
             let (first, numbers) = (bound_len, shape.width.numbers());
             // Each on a cache line.
@@ -474,8 +468,7 @@ impl CompiledSegments {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
         assert_eq!(tape.states, places.states.len(), "every state has a place");
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
-        let width = isa.width(SEGMENT_LANES);
-        let shape = Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES };
+        let shape = Shape::of_segments(isa);
         let of = |pick: fn(SegmentPlace) -> Option<u32>| places.states.iter().filter_map(|&place| pick(place)).max();
         let state = of(|place| if let SegmentPlace::State(first) = place { Some(first) } else { None });
         let table = of(|place| if let SegmentPlace::Table(first) = place { Some(first) } else { None });
@@ -487,13 +480,7 @@ impl CompiledSegments {
         if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
-        if tape.reads_time() {
-            return Err(refused("loops over rows are not told the time"));
-        }
-        let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
-        if analysis.repairs() {
-            return Err(refused("loops over rows repeat nothing"));
-        }
+        let analysis = Analysis::of_rows(tape, &prologue, shape.side_by_side())?;
         let mut spills = 0;
         let mut code = |last: bool| {
             let emitted = emit::segments(&analysis.run(), shape, places, last);

@@ -12,7 +12,7 @@
 //! vector's fill the time. Then what belongs to vector v of n has the number n k + v instead of k.
 
 use crate::schedule::{self, Task};
-use holonome_model::graph::interpret::Prologue;
+use holonome_model::graph::interpret::{Prologue, Refused};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 
@@ -123,6 +123,22 @@ pub(crate) struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
+    /// That of a tape for a loop over rows.
+    ///
+    /// # Errors
+    /// When the tape reads the time, or may have to be repeated by another program.
+    ///
+    /// # Panics
+    /// As [`Analysis::new`].
+    pub(crate) fn of_rows(tape: &'a Tape, prologue: &Prologue, together: (u32, u32)) -> Result<Analysis<'a>, Refused> {
+        let refused = |reason: &str| Err(Refused { reason: reason.to_string() });
+        if tape.reads_time() {
+            return refused("loops over rows are not told the time");
+        }
+        let analysis = Analysis::new(tape, prologue, together);
+        if analysis.repairs() { refused("loops over rows repeat nothing") } else { Ok(analysis) }
+    }
+
     /// # Panics
     /// If the tape is not in order: an instruction reads a later one, a state that is none, or numbers and
     /// parameters stand behind the prologue. What the emitted code reads depends on it.
