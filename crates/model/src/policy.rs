@@ -43,9 +43,10 @@ const DENSE: usize = 5;
 /// Rows pay where a template has this many of them on the average.
 const ROWS_PER_TEMPLATE: usize = 16;
 
-/// The same where what is written out is so many times as long as it is to be, which no loop of machine code holds: vectors
-/// are full. 7 rigid waters take 0.45 of the time that they do written out, 6 of them 1.6 of it.
-const ROWS_OF_LONG: (usize, usize) = (8, 5);
+/// The same of what is so many times as long as it may be, written out: of a step no loop of machine code holds that, and
+/// rows fill the vectors anyway. By rows 7 rigid waters take 0.4 of the time, 6 of them as much as in a loop.
+const ROWS_OF_LONG: usize = 8;
+const LONG: f64 = 2.5;
 
 /// Contributions of one formula to one output from which on the output is added up over rows. Fewer are added up in a
 /// register, in a formula that equal members share; nodes of a net have up to six.
@@ -108,8 +109,7 @@ impl Way {
             false => constrained,
         };
         let way = Way { by_rows: size > largest, size, largest, why: None };
-        let (fewest, longer) = ROWS_OF_LONG;
-        let rows = if size > longer * largest / 2 { fewest } else { ROWS_PER_TEMPLATE };
+        let rows = if size as f64 > LONG * largest as f64 { ROWS_OF_LONG } else { ROWS_PER_TEMPLATE };
         match size / rows >= model.template_size() {
             true => way,
             false => way.written_out("its formulas hardly repeat themselves"),
