@@ -11,6 +11,8 @@ use holonome_model::graph::tape::Tape;
 /// A tape as machine code that runs over diagonals of pairs.
 pub(crate) struct CompiledDiagonals {
     prologue: Prologue,
+    /// What stands behind the bound values, of the last rows.
+    last: Vec<f64>,
     /// How many numbers of the states and of the table are read, and how many of the outputs written.
     reach: [usize; 2],
     outputs: usize,
@@ -29,17 +31,18 @@ impl CompiledDiagonals {
         let prologue = Prologue::new(tape);
         let (reach, outputs) = (places.reach(), places.outputs.len() * places.stride);
         let before = emit::diagonal_scratch(places);
-        let longest = tape.instructions.len().max(prologue.bound().len() + SEGMENT_LANES) + before / SEGMENT_LANES;
+        let last = emit::last_of_diagonals(places);
+        let longest = tape.instructions.len().max(prologue.bound().len()) + (before + last.len()) / SEGMENT_LANES;
         let farthest = reach.into_iter().max().unwrap_or(0).max(outputs);
         if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
         }
         let analysis = Analysis::of_rows(tape, &prologue, shape.side_by_side())?;
-        let masks = prologue.bound().len() * SEGMENT_LANES;
-        let emitted = emit::diagonals([&analysis.run(), &analysis.run()], shape, places, masks);
+        let behind = prologue.bound().len() * SEGMENT_LANES;
+        let emitted = emit::diagonals([&analysis.run(), &analysis.run()], shape, places, behind);
         let memory = Executable::new(&emitted.bytes).map_err(|reason| Refused { reason })?;
         let scratch = before + emitted.spills * shape.width.numbers();
-        Ok(CompiledDiagonals { prologue, reach, outputs, scratch, shape, memory })
+        Ok(CompiledDiagonals { prologue, last, reach, outputs, scratch, shape, memory })
     }
 }
 
@@ -51,17 +54,15 @@ impl DiagonalLoop for CompiledDiagonals {
     fn bind(&self, parameters: &[f64]) -> Aligned {
         let values = self.prologue.bind(parameters, SEGMENT_LANES);
         let first = self.prologue.bound().len() * SEGMENT_LANES;
-        let mut bound = Aligned::zeros(first + SEGMENT_LANES * SEGMENT_LANES);
+        let mut bound = Aligned::zeros(first + self.last.len());
         bound[..first].copy_from_slice(&values[..first]);
-        for (rows, mask) in bound[first..].chunks_exact_mut(SEGMENT_LANES).enumerate() {
-            mask[..rows].fill(f64::from_bits(u64::MAX));
-        }
+        bound[first..].copy_from_slice(&self.last);
         bound
     }
 
     fn run(&self, bound: &[f64], x: &[f64], table: &[f64], out: &mut [f64], work: &mut [f64]) {
         let [of_x, of_table] = self.reach;
-        let bound_len = (self.prologue.bound().len() + SEGMENT_LANES) * SEGMENT_LANES;
+        let bound_len = self.prologue.bound().len() * SEGMENT_LANES + self.last.len();
         assert!(bound.len() >= bound_len, "bound values are missing");
         assert!(x.len() >= of_x, "the state is too short");
         assert!(table.len() >= of_table, "the table is too short");

@@ -9,7 +9,8 @@ use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
 use holonome_model::graph::interpret::{
-    DiagonalPlace, DiagonalPlaces, RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces,
+    DiagonalPlace, DiagonalPlaces, RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces, filling_rows,
+    last_rows,
 };
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Tape;
@@ -248,23 +249,16 @@ pub(crate) fn stays(places: &SegmentPlaces) -> usize {
 
 /// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers are those to the states,
 /// the table, the bound values, the outputs and the scratch, as for [`segments`]; what reads or adds one further on with every
-/// diagonal has pointers of its own. Behind the bound values stand the masks of that many rows, for the last ones of a
-/// diagonal. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of the loop; what stays; and spilled values.
-pub(crate) fn diagonals([whole, last]: [&Steps; 2], shape: Shape, places: &DiagonalPlaces, masks: usize) -> Emitted {
+/// diagonal has pointers of its own. Number `behind` of the bound values is the first of the masks of so many rows, and behind
+/// these stand the [`last_of_diagonals`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of the loops; what
+/// stays; what the last rows read and add; and spilled values.
+pub(crate) fn diagonals(steps: [&Steps; 2], shape: Shape, places: &DiagonalPlaces, behind: usize) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
-    const HERE: [General; 3] = [General::Rdi, General::Rsi, General::Rcx];
-    const FURTHER_ON: [General; 3] = [General::R10, General::R11, General::Rax];
-    let mut e = Emitter::new(whole, shape, false);
-    e.places = Places::Diagonals(places.clone(), None);
     let scratch = |number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - shape.bias() };
-    let pointers = || HERE.into_iter().chain(FURTHER_ON).zip(0..);
-    let rows = pointers().count();
-    for (pointer, k) in HERE.into_iter().zip(0..) {
-        e.assembler.store_whole(scratch(k), pointer);
-        e.assembler.store_whole(scratch(HERE.len() + k), pointer);
+    let mut e = Emitter::new(steps[0], shape, false);
+    for (pointer, number) in [(General::Rdi, OF_STATES), (General::Rsi, OF_TABLE), (General::Rcx, OF_OUTPUTS)] {
+        e.assembler.store_whole(scratch(number), pointer);
     }
-    e.assembler.set(General::R9, places.rows as u32);
-    e.assembler.store_whole(scratch(rows), General::R9);
     let still =
         places.states.iter().filter_map(|place| if let DiagonalPlace::Still(at) = place { Some(at) } else { None });
     for (k, &at) in still.enumerate() {
@@ -273,43 +267,209 @@ pub(crate) fn diagonals([whole, last]: [&Steps; 2], shape: Shape, places: &Diago
             e.assembler.store(scratch((1 + k) * SEGMENT_LANES + lane), 0);
         }
     }
-    let diagonal = e.assembler.label();
-    for (pointer, k) in pointers() {
-        e.assembler.load_whole(pointer, scratch(k));
+    let mut spills = 0;
+    if filling_rows(places.rows).next().is_some() {
+        e = e.filling_rows(steps[0], places, scratch);
+        spills = e.spills;
     }
-    e.assembler.load_whole(General::R9, scratch(rows));
-    e.assembler.shift_whole(Direction::Right, General::R9, SEGMENT_LANES.ilog2() as u8);
-    let skip = e.assembler.skip_if_zero();
-    let head = e.assembler.label();
-    e.steps(&whole.list);
-    for (pointer, _) in pointers() {
-        e.assembler.advance(pointer, 8 * SEGMENT_LANES as i32);
+    if !last_rows(places.rows).is_empty() {
+        e = Emitter { assembler: e.assembler, ..Emitter::new(steps[1], shape, false) };
+        e = e.last_rows(steps[1], places, behind, scratch);
     }
-    e.assembler.count_down(General::R9, head);
-    e.assembler.end_skip(skip);
-    let Emitter { assembler, spills, .. } = e;
-    let mut e = Emitter { assembler, ..Emitter::new(last, shape, false) };
-    e.places = Places::Diagonals(places.clone(), Some(8 * masks as i32 - shape.bias()));
-    e.assembler.load_whole(General::R9, scratch(rows));
-    e.assembler.keep_bits(General::R9, SEGMENT_LANES as i8 - 1);
-    let skip = e.assembler.skip_if_zero();
-    e.assembler.shift_whole(Direction::Left, General::R9, (8 * SEGMENT_LANES).ilog2() as u8);
-    e.assembler.add_whole(General::R9, General::Rdx);
-    e.steps(&last.list);
-    e.assembler.end_skip(skip);
-    for k in HERE.len()..rows {
-        e.assembler.add_to(scratch(k), 8);
-    }
-    e.assembler.add_to(scratch(rows), -1);
-    e.assembler.go_back_unless_zero(diagonal);
     let emitted = e.leave(Vec::new());
     Emitted { spills: emitted.spills.max(spills as usize), ..emitted }
 }
 
+/// Where, in the scratch of a loop over diagonals, the pointers to the states, the table and the outputs are kept, how far on
+/// a diagonal stands in bytes, how many rows it has, or how many vectors of last rows there still are, and where what these
+/// are stands.
+const OF_STATES: usize = 0;
+const OF_TABLE: usize = 1;
+const OF_OUTPUTS: usize = 2;
+const FURTHER_ON: usize = 3;
+const LEFT: usize = 4;
+const LAST: usize = 5;
+
+/// Numbers of scratch for a state or an output of last rows: the rows of a second diagonal stand behind those of the first.
+const OF_LAST: usize = 2 * SEGMENT_LANES;
+
+/// What a vector of last rows consists of, in the order in which they are put down: by how many bytes the rows of each
+/// diagonal stand behind the first ones, of what stays with the diagonal and of what moves on; and where their masks stand.
+const NUMBERS_OF_LAST: usize = 8;
+const BEHIND: [[usize; 2]; 2] = [[0, 1], [2, 3]];
+const MASKS: [usize; 2] = [4, 5];
+/// By how many bytes the rows of the second diagonal stand behind those of the first one in a vector.
+const BESIDE: usize = 6;
+
+/// The masks of 0 to [`SEGMENT_LANES`] rows, and what all vectors of last rows consist of, whose bits are whole numbers.
+pub(crate) fn last_of_diagonals(places: &DiagonalPlaces) -> Vec<f64> {
+    let mut numbers = vec![0.0; (SEGMENT_LANES + 1) * SEGMENT_LANES];
+    for (rows, mask) in numbers.chunks_exact_mut(SEGMENT_LANES).enumerate() {
+        mask[..rows].fill(f64::from_bits(u64::MAX));
+    }
+    for rows in last_rows(places.rows) {
+        let mut of = [0; NUMBERS_OF_LAST];
+        for (k, rows) in rows.into_iter().enumerate() {
+            of[BEHIND[k][0]] = rows.first;
+            of[BEHIND[k][1]] = rows.first + rows.diagonal;
+            of[MASKS[k]] = rows.count * SEGMENT_LANES;
+        }
+        of[BESIDE] = rows[0].count;
+        numbers.extend(of.map(|number| f64::from_bits(8 * number as u64)));
+    }
+    numbers
+}
+
 /// Numbers of scratch in front of the spilled values of a loop over diagonals.
 pub(crate) fn diagonal_scratch(places: &DiagonalPlaces) -> usize {
+    last_scratch(places) + OF_LAST * (places.states.len() + places.outputs.len())
+}
+
+/// Numbers of scratch in front of the last rows.
+fn last_scratch(places: &DiagonalPlaces) -> usize {
     let still = places.states.iter().filter(|place| matches!(place, DiagonalPlace::Still(_)));
     SEGMENT_LANES * (1 + still.count())
+}
+
+impl Emitter {
+    /// The rows of diagonals that fill vectors: while a diagonal has that many.
+    fn filling_rows(mut self, steps: &Steps, places: &DiagonalPlaces, scratch: impl Fn(usize) -> Memory) -> Emitter {
+        let a = &mut self.assembler;
+        a.set(General::R9, 0);
+        a.store_whole(scratch(FURTHER_ON), General::R9);
+        a.set(General::R9, places.rows as u32);
+        a.store_whole(scratch(LEFT), General::R9);
+        self.places = Places::Diagonals(places.clone(), Loop::Filling);
+        let diagonal = self.assembler.label();
+        let a = &mut self.assembler;
+        let both = [
+            (General::Rdi, General::R10, OF_STATES),
+            (General::Rsi, General::R11, OF_TABLE),
+            (General::Rcx, General::Rax, OF_OUTPUTS),
+        ];
+        a.load_whole(General::R9, scratch(FURTHER_ON));
+        for (here, further_on, number) in both {
+            a.load_whole(here, scratch(number));
+            a.load_whole(further_on, scratch(number));
+            a.add_whole(further_on, General::R9);
+        }
+        a.load_whole(General::R9, scratch(LEFT));
+        a.shift_whole(Direction::Right, General::R9, SEGMENT_LANES.ilog2() as u8);
+        let head = a.label();
+        self.steps(&steps.list);
+        let a = &mut self.assembler;
+        for pointer in both.into_iter().flat_map(|(here, further_on, _)| [here, further_on]) {
+            a.advance(pointer, 8 * SEGMENT_LANES as i32);
+        }
+        a.count_down(General::R9, head);
+        a.add_to(scratch(FURTHER_ON), 8);
+        a.add_to(scratch(LEFT), -1);
+        a.load_whole(General::R9, scratch(LEFT));
+        a.shift_whole(Direction::Right, General::R9, SEGMENT_LANES.ilog2() as u8);
+        a.go_back_unless_zero(diagonal);
+        self
+    }
+
+    /// The last rows: those of both diagonals are put side by side first, and added one after the other then.
+    fn last_rows(
+        mut self,
+        steps: &Steps,
+        places: &DiagonalPlaces,
+        behind: usize,
+        scratch: impl Fn(usize) -> Memory,
+    ) -> Emitter {
+        const BESIDE_FIRST: General = General::Rcx;
+        let lanes = || (0..SEGMENT_LANES).step_by(self.shape.width.numbers());
+        let lanes: Vec<usize> = lanes().collect();
+        let bias = self.shape.bias();
+        let masks = 8 * behind as i32 - bias;
+        let last = masks + 8 * ((SEGMENT_LANES + 1) * SEGMENT_LANES) as i32;
+        let of_last = |number: usize| Memory { base: General::R9, displacement: last + 8 * number as i32 };
+        let room = |base: General, number: usize| {
+            let before = last_scratch(places) + number * OF_LAST;
+            Memory { base, displacement: 8 * before as i32 - bias }
+        };
+        let on = |memory: Memory, lane: usize| Memory { displacement: memory.displacement + 8 * lane as i32, ..memory };
+        let a = &mut self.assembler;
+        a.store_whole(scratch(LAST), General::Rdx);
+        a.set(General::R9, last_rows(places.rows).len() as u32);
+        a.store_whole(scratch(LEFT), General::R9);
+        self.places = Places::Diagonals(places.clone(), Loop::Last);
+        let head = self.assembler.label();
+        let a = &mut self.assembler;
+        a.load_whole(General::R9, scratch(LAST));
+        for k in 0..2 {
+            let pointers = [[General::Rdi, General::Rsi], [General::R10, General::R11]];
+            for (of_side, pointers) in BEHIND[k].into_iter().zip(pointers) {
+                a.load_whole(General::Rax, of_last(of_side));
+                for (pointer, number) in pointers.into_iter().zip([OF_STATES, OF_TABLE]) {
+                    a.load_whole(pointer, scratch(number));
+                    a.add_whole(pointer, General::Rax);
+                }
+            }
+            let mut to = General::R8;
+            if k == 1 {
+                a.load_whole(BESIDE_FIRST, of_last(BESIDE));
+                a.add_whole(BESIDE_FIRST, General::R8);
+                to = BESIDE_FIRST;
+            }
+            for (number, place) in places.states.iter().enumerate() {
+                let from = match *place {
+                    DiagonalPlace::State(first, moves) => (pointers[usize::from(moves)][0], first),
+                    DiagonalPlace::Table(first, moves) => (pointers[usize::from(moves)][1], first),
+                    DiagonalPlace::Still(_) => continue,
+                };
+                let from = Memory { base: from.0, displacement: 8 * from.1 as i32 };
+                for &lane in &lanes {
+                    a.load(0, on(from, lane));
+                    a.store(on(room(to, number), lane), 0);
+                }
+            }
+        }
+        self.steps(&steps.list);
+        let a = &mut self.assembler;
+        for k in 0..2 {
+            let pointers = [General::Rcx, General::Rax];
+            for (of_side, pointer) in BEHIND[k].into_iter().zip(pointers) {
+                a.load_whole(pointer, scratch(OF_OUTPUTS));
+                a.load_whole(General::Rdi, of_last(of_side));
+                a.add_whole(pointer, General::Rdi);
+            }
+            a.load_whole(General::Rsi, of_last(MASKS[k]));
+            a.add_whole(General::Rsi, General::Rdx);
+            let mut from = General::R8;
+            if k == 1 {
+                a.load_whole(General::R10, of_last(BESIDE));
+                a.add_whole(General::R10, General::R8);
+                from = General::R10;
+            }
+            for (number, &moves) in places.outputs.iter().enumerate() {
+                let first = 8 * (number * places.stride) as i32;
+                let to = Memory { base: pointers[usize::from(moves)], displacement: first };
+                for &lane in &lanes {
+                    let mask = Memory { base: General::Rsi, displacement: masks };
+                    a.load(0, on(room(from, places.states.len() + number), lane));
+                    a.two(Code::AND, 0, 0, Operand::Memory(on(mask, lane)));
+                    a.two(Code::ADD, 0, 0, Operand::Memory(on(to, lane)));
+                    a.store(on(to, lane), 0);
+                }
+            }
+        }
+        a.advance(General::R9, 8 * NUMBERS_OF_LAST as i32);
+        a.store_whole(scratch(LAST), General::R9);
+        a.add_to(scratch(LEFT), -1);
+        a.go_back_unless_zero(head);
+        self
+    }
+}
+
+/// Which loop over diagonals.
+#[derive(Clone, Copy, PartialEq)]
+enum Loop {
+    /// Over rows that fill vectors, where they stand.
+    Filling,
+    /// Over the last ones, in the scratch.
+    Last,
 }
 
 /// Where states and outputs stand.
@@ -320,8 +480,7 @@ enum Places {
     Rows(RowPlaces, usize),
     /// For the last rows the outputs go into the scratch.
     Segments(SegmentPlaces, bool),
-    /// For the last rows with the place of their mask.
-    Diagonals(DiagonalPlaces, Option<i32>),
+    Diagonals(DiagonalPlaces, Loop),
 }
 
 /// Where an argument of the step at hand is.
@@ -433,7 +592,10 @@ impl Emitter {
                         // In lanes, at the start of the scratch.
                         SegmentPlace::Still(still) => (General::R8, still as usize * lanes + vector, true),
                     },
-                    Places::Diagonals(diagonals, _) => match diagonals.states[variable] {
+                    Places::Diagonals(diagonals, which) => match diagonals.states[variable] {
+                        DiagonalPlace::State(..) | DiagonalPlace::Table(..) if *which == Loop::Last => {
+                            (General::R8, last_scratch(diagonals) + variable * OF_LAST + vector, true)
+                        }
                         DiagonalPlace::State(first, moves) => {
                             let base = if moves { General::R10 } else { General::Rdi };
                             (base, first as usize + vector, false)
@@ -468,9 +630,13 @@ impl Emitter {
                             (General::R8, (behind + variable) * lanes + vector, true)
                         }
                     },
-                    Places::Diagonals(diagonals, _) => {
+                    Places::Diagonals(diagonals, Loop::Filling) => {
                         let base = if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
                         (base, variable * diagonals.stride + vector, false)
+                    }
+                    Places::Diagonals(diagonals, Loop::Last) => {
+                        let before = diagonals.states.len() + variable;
+                        (General::R8, last_scratch(diagonals) + before * OF_LAST + vector, true)
                     }
                 }
             }
@@ -634,16 +800,9 @@ impl Emitter {
         let value = step.arguments[0];
         let r = self.in_register(value, step.next[0], now);
         let place = self.address(Home::Output(k));
-        if let Places::Segments(_, false) | Places::Diagonals(..) = self.places {
+        if let Places::Segments(_, false) | Places::Diagonals(_, Loop::Filling) = self.places {
             let sum = self.vacate(now);
-            let mut added = r;
-            if let Places::Diagonals(_, Some(mask)) = self.places {
-                let vector = (k as usize % self.shape.vectors * self.shape.width.numbers()) as i32;
-                let mask = Memory { base: General::R9, displacement: mask + 8 * vector };
-                self.assembler.two(Code::AND, sum, r, Operand::Memory(mask));
-                added = sum;
-            }
-            self.assembler.two(Code::ADD, sum, added, Operand::Memory(place));
+            self.assembler.two(Code::ADD, sum, r, Operand::Memory(place));
             self.assembler.store(place, sum);
             self.forget(step);
             return;

@@ -165,10 +165,6 @@ const NOT_EQUAL: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(usize);
 
-/// A jump to a place that is not known yet.
-#[derive(Debug)]
-pub(crate) struct Skip(usize);
-
 /// Code in the making.
 pub(crate) struct Assembler {
     bytes: Vec<u8>,
@@ -397,28 +393,10 @@ impl Assembler {
         self.bytes.extend([0x48 | (n >> 3), 0xc1, which | (n & 7), count]);
     }
 
-    /// Keeps these bits of a whole number; jumps behind it ask whether none is set.
-    pub(crate) fn keep_bits(&mut self, register: General, bits: i8) {
-        let n = register as u8;
-        self.bytes.extend([0x48 | (n >> 3), 0x83, 0xe0 | (n & 7), bits as u8]);
-    }
-
     /// a = a + b, of whole numbers
     pub(crate) fn add_whole(&mut self, a: General, b: General) {
         let (a, b) = (a as u8, b as u8);
         self.bytes.extend([0x48 | ((b >> 3) << 2) | (a >> 3), 0x01, 0xc0 | ((b & 7) << 3) | (a & 7)]);
-    }
-
-    /// Jumps to where the skip ends if what was just computed is 0.
-    pub(crate) fn skip_if_zero(&mut self) -> Skip {
-        self.bytes.extend([0x0f, 0x84, 0, 0, 0, 0]);
-        Skip(self.bytes.len())
-    }
-
-    /// Where a skip ends.
-    pub(crate) fn end_skip(&mut self, Skip(from): Skip) {
-        let distance = i32::try_from(self.bytes.len() - from).expect("loops are short");
-        self.bytes[from - 4..from].copy_from_slice(&distance.to_le_bytes());
     }
 
     /// Counts `counter` down and goes on at `label` until it is 0.

@@ -6,6 +6,7 @@ pub mod dense;
 pub mod eigen;
 pub mod elimination_tree;
 pub mod gram;
+pub mod halves;
 pub mod least_eigenvalue;
 pub mod lists;
 pub mod lu;

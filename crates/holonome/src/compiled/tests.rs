@@ -200,31 +200,45 @@ fn every_form_pulls_alike() {
     }
 }
 
-#[test]
-fn every_bit_is_independent_of_the_number_of_lanes() {
+/// Compares what every backend makes of the rows of a model, side by side in these numbers of lanes, bit by bit.
+fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
     let block = BlockInterpreter::detect();
     let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
-    for (name, text) in MODELS {
-        let model = load(text);
-        let (parameters, x) = (&model.parameter_values, &model.initial);
-        let field = model.row_field();
-        for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
-            let in_columns = program.in_columns(&field.layout);
-            let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
-                let kernel = RowKernel::new(program, parameters, backend, lanes);
-                let mut out = vec![f64::NAN; program.outputs];
-                kernel.run(0.7, x, &mut out, &mut vec![f64::NAN; kernel.work_len()]);
-                out.iter().map(|v| v.to_bits()).collect()
-            };
-            let expected = bits(program, &Interpreter, 1);
-            for lanes in [1, 2, 3, 4, 8, 16, 32, 64, 100] {
-                let every = [&Interpreter as &dyn Backend, &block, backend()].into_iter();
-                for backend in every.chain(machines.iter().map(|machine| machine as &dyn Backend)) {
-                    assert!(bits(program, backend, lanes) == expected, "{name}: {lanes} lanes");
-                    assert!(bits(&in_columns, backend, lanes) == expected, "{name}: {lanes} lanes, columns");
-                }
+    let model = load(text);
+    let (parameters, x) = (&model.parameter_values, &model.initial);
+    let field = model.row_field();
+    for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
+        let in_columns = program.in_columns(&field.layout);
+        let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
+            let kernel = RowKernel::new(program, parameters, backend, lanes);
+            let mut out = vec![f64::NAN; program.outputs];
+            kernel.run(0.7, x, &mut out, &mut vec![f64::NAN; kernel.work_len()]);
+            out.iter().map(|v| v.to_bits()).collect()
+        };
+        let expected = bits(program, &Interpreter, 1);
+        for &lanes in lanes {
+            let every = [&Interpreter as &dyn Backend, &block, backend()].into_iter();
+            for backend in every.chain(machines.iter().map(|machine| machine as &dyn Backend)) {
+                assert!(bits(program, backend, lanes) == expected, "{name}: {lanes} lanes");
+                assert!(bits(&in_columns, backend, lanes) == expected, "{name}: {lanes} lanes, columns");
             }
         }
+    }
+}
+
+#[test]
+fn every_bit_is_independent_of_the_number_of_lanes() {
+    for (name, text) in MODELS {
+        compare_bits(name, text, &[1, 2, 3, 4, 8, 16, 32, 64, 100]);
+    }
+}
+
+/// With every number of rows that vectors leave over, and of those that are left over together.
+#[test]
+fn every_number_of_bodies_has_the_same_bits() {
+    let (name, text) = MODELS.iter().find(|(name, _)| *name == "gravity between pairs").expect("it is there");
+    for n in 2..=34 {
+        compare_bits(&format!("{n} bodies, {name}"), &text.replace("size N = 17", &format!("size N = {n}")), &[16]);
     }
 }
 

@@ -8,6 +8,9 @@ use super::aligned::Aligned;
 use super::elementary::Elementary;
 use super::primitive::{One, TRUE, Three, Two};
 use super::tape::{Instruction, Register, Tape};
+use holonome_linear::halves::by_halves;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 /// Something that can run tapes: the interpreter here, machine code elsewhere.
 pub trait Backend: Send + Sync {
@@ -91,7 +94,8 @@ pub struct Segment<'a> {
     pub still: &'a [f64],
 }
 
-/// Where the rows of diagonals read and add: every diagonal has one row less than the one before.
+/// Where the rows of diagonals read and add: every diagonal has one row less than the one before. Those of
+/// [`filling_rows`] come first, then those of [`last_rows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagonalPlaces {
     /// Rows of the first diagonal.
@@ -132,6 +136,40 @@ impl DiagonalPlaces {
     }
 }
 
+/// Rows of a diagonal, counted from 0 as the diagonals are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowsOfDiagonal {
+    /// Which diagonal.
+    pub diagonal: usize,
+    /// The first of them.
+    pub first: usize,
+    /// How many.
+    pub count: usize,
+}
+
+/// The rows of all diagonals that fill vectors, where the first diagonal has so many rows and every other one has one less.
+pub fn filling_rows(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
+    let of =
+        |(diagonal, rows): (usize, usize)| RowsOfDiagonal { diagonal, first: 0, count: rows - rows % SEGMENT_LANES };
+    (1..=longest).rev().enumerate().map(of).take_while(|rows| rows.count > 0)
+}
+
+/// The other rows of these diagonals, those of two diagonals in a vector where they have room in it.
+pub fn last_rows(longest: usize) -> Vec<[RowsOfDiagonal; 2]> {
+    let of = |(diagonal, rows): (usize, usize)| {
+        let count = rows % SEGMENT_LANES;
+        RowsOfDiagonal { diagonal, first: rows - count, count }
+    };
+    let mut rest: VecDeque<_> = (1..=longest).rev().enumerate().map(of).filter(|rows| rows.count > 0).collect();
+    rest.make_contiguous().sort_by_key(|rows| Reverse(rows.count));
+    let mut together = Vec::new();
+    while let Some(most) = rest.pop_front() {
+        let fits = rest.back().is_some_and(|fewest| most.count + fewest.count <= SEGMENT_LANES);
+        together.push([most, if fits { rest.pop_back().unwrap_or_default() } else { RowsOfDiagonal::default() }]);
+    }
+    together
+}
+
 /// A tape compiled to be run over diagonals of pairs.
 pub trait DiagonalLoop: Send + Sync {
     /// Scratch needed by [`DiagonalLoop::run`], in numbers.
@@ -146,8 +184,8 @@ pub trait DiagonalLoop: Send + Sync {
 }
 
 /// The sum of eight sums side by side.
-pub fn sum_of_lanes([a, b, c, d, e, f, g, h]: [f64; SEGMENT_LANES]) -> f64 {
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+pub fn sum_of_lanes(sums: [f64; SEGMENT_LANES]) -> f64 {
+    by_halves(sums, |a, b| a + b)
 }
 
 /// Where the numbers of row r stand in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.

@@ -1,12 +1,15 @@
 //! Sums over all pairs of few bodies: the pairs (i, i + d) of one distance d are a diagonal of the table of all pairs. In a
 //! diagonal both bodies stand in lines, so that it fills vectors where the partners of one body do not, and the next
-//! diagonal stands one body further on.
+//! diagonal stands one body further on. What is left of two diagonals, or of those of few bodies all there is, shares a
+//! vector.
 
 use super::parts::is_shared;
 use super::{Piece, Places};
 use crate::functional::{Source, Stretches};
 use crate::graph::aligned::first_aligned;
-use crate::graph::interpret::{DiagonalPlace, DiagonalPlaces, SEGMENT_LANES, sum_of_lanes};
+use crate::graph::interpret::{
+    DiagonalPlace, DiagonalPlaces, RowsOfDiagonal, SEGMENT_LANES, filling_rows, last_rows, sum_of_lanes,
+};
 
 /// Bodies of a sum over all pairs up to which their pairs are taken by diagonals, where both of them stand in lines: what a
 /// diagonal reads and adds to has to stay in the caches. Gravity between 150, 300, 400 and 600 bodies takes 0.7, 0.85, 1.0 and
@@ -15,7 +18,7 @@ const MOST_IN_DIAGONALS: usize = 320;
 
 /// The diagonals of a piece. Every output is added up in an array of its own, one number for each row of the first diagonal
 /// or those to which both of a pair have moved on, and these are added where they belong: so each number of them gets one of
-/// every diagonal, in their order, however the rows of one are computed.
+/// every diagonal, in the order of [`blocks`], however the rows of one are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Diagonals {
     /// Rows of the first one; every other one has one less.
@@ -71,6 +74,11 @@ fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
     Some((longest, found))
 }
 
+/// The rows of all diagonals, in the order in which they are added up.
+fn blocks(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
+    filling_rows(longest).chain(last_rows(longest).into_iter().flatten()).filter(|rows| rows.count > 0)
+}
+
 impl Column {
     /// The entry in row i of diagonal d, both counted from 0.
     fn entry(self, i: u32, d: u32) -> u32 {
@@ -107,15 +115,17 @@ impl Diagonals {
         }
         let targets = added.iter().map(|column| Target { first: column.first, step: column.along }).collect();
         let diagonals = Diagonals { rows: longest, targets };
-        let (blocks, mut places) = ((1..=longest as u32).rev().collect(), Vec::new());
-        for d in 0..longest as u32 {
-            let step = |along: u32| if d as usize + 1 < longest { along as i32 } else { 0 };
-            places.extend(read.iter().map(|&c| Places::Even { first: c.entry(0, d), step: step(c.along) }));
+        let mut places = Vec::new();
+        for RowsOfDiagonal { diagonal, first, count } in blocks(longest) {
+            let (d, i) = (diagonal as u32, first as u32);
+            let step = |along: u32| if count > 1 { along as i32 } else { 0 };
+            places.extend(read.iter().map(|&c| Places::Even { first: c.entry(i, d), step: step(c.along) }));
             places.extend(added.iter().zip(0..).map(|(column, k)| {
-                let first = k * diagonals.stride() as u32 + if column.across == 0 { 0 } else { d };
+                let first = k * diagonals.stride() as u32 + i + if column.across == 0 { 0 } else { d };
                 Places::Even { first, step: step(1) }
             }));
         }
+        let blocks = blocks(longest).map(|rows| rows.count as u32).collect();
         Some((diagonals, blocks, places))
     }
 
@@ -186,17 +196,20 @@ impl Diagonals {
     /// How a loop runs over the diagonals of a piece over so many states, if one can: in the table stand the parameters.
     pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
-        let first = |k: usize, diagonal: usize| match piece.places[diagonal * width + k] {
+        let blocks: Vec<RowsOfDiagonal> = blocks(self.rows).collect();
+        let place = |k: usize, block: usize| match piece.places[block * width + k] {
             Places::Even { first, step } => Some((first, step)),
             Places::Listed(_) => None,
         };
+        // The first block begins where the first diagonal does.
+        let second = blocks.iter().position(|rows| rows.diagonal == 1)?;
         let state = |k: usize| {
-            let ((start, along), (next, _)) = (first(k, 0)?, first(k, 1)?);
-            let across = next.wrapping_sub(start);
-            for (diagonal, &rows) in piece.blocks.iter().enumerate() {
-                let step = if rows > 1 { along } else { 0 };
-                let expected = start.wrapping_add(across.wrapping_mul(diagonal as u32));
-                if first(k, diagonal)? != (expected, step) {
+            let ((start, along), (next, _)) = (place(k, 0)?, place(k, second)?);
+            let entry = |along: i32, row: usize| start.wrapping_add_signed(along.wrapping_mul(row as i32));
+            let across = next.wrapping_sub(entry(along, blocks[second].first));
+            for (block, rows) in blocks.iter().enumerate() {
+                let expected = entry(along, rows.first).wrapping_add(across.wrapping_mul(rows.diagonal as u32));
+                if place(k, block)? != (expected, if rows.count > 1 { along } else { 0 }) {
                     return None;
                 }
             }
@@ -211,7 +224,7 @@ impl Diagonals {
                 _ => None,
             }
         };
-        let output = |k: usize| Some(first(k, 1)?.0 != first(k, 0)?.0);
+        let output = |k: usize| Some(place(k, second)?.0 != place(k, 0)?.0 + blocks[second].first as u32);
         Some(DiagonalPlaces {
             rows: self.rows,
             states: (0..slots).map(state).collect::<Option<_>>()?,
@@ -240,7 +253,7 @@ mod tests {
 
     #[test]
     fn diagonals_hold_every_pair_once() {
-        for n in [3, 4, 7, 20] {
+        for n in [3, 4, 7, 8, 9, 10, 17, 20] {
             let list = table(n);
             let (diagonals, blocks, places) = Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
             assert_eq!(diagonals.rows as u32, n - 1);
