@@ -3,6 +3,7 @@
 pub mod path;
 
 use crate::vector::max_or_nan;
+use holonome_linear::halves::by_halves;
 use holonome_linear::lu::Pivots;
 use path::Contraction;
 use std::ops::Range;
@@ -264,7 +265,8 @@ fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
         take(k, r, s);
     }
     // The comparisons lose NaN; 0·∞ is NaN, too.
-    if odd.into_iter().sum::<f64>() == 0.0 { most.into_iter().fold(0.0, f64::max) } else { f64::NAN }
+    let finite = by_halves(odd, |a, b| a + b) == 0.0;
+    if finite { by_halves(most, |a, b| if b > a { b } else { a }) } else { f64::NAN }
 }
 
 /// The largest |r_i|/size_i, and its row; NaN before all else. Without a size anything is off by its own.

@@ -6,6 +6,7 @@
 mod closures;
 
 pub use closures::FnSystem;
+use holonome_linear::halves::by_halves;
 
 use crate::scales::Vectors;
 use crate::vector::max_or_nan;
@@ -228,8 +229,8 @@ fn farthest(a: &[f64], b: &[f64]) -> f64 {
         take(k, *a, *b);
     }
     // The comparisons lose NaN; 0·∞ is NaN, too.
-    let lost = odd.into_iter().sum::<f64>() != 0.0 && a.iter().zip(b).any(|(a, b)| (a - b).is_nan());
-    if lost { f64::NAN } else { largest.into_iter().fold(0.0, f64::max) }
+    let lost = by_halves(odd, |a, b| a + b) != 0.0 && a.iter().zip(b).any(|(a, b)| (a - b).is_nan());
+    if lost { f64::NAN } else { by_halves(largest, |a, b| if b > a { b } else { a }) }
 }
 
 /// Whether all of these are finite: 0·x is 0 for those, and NaN for all else.
@@ -242,7 +243,7 @@ pub fn all_finite(numbers: &[f64]) -> bool {
             *sum += 0.0 * x;
         }
     }
-    rest.iter().map(|x| 0.0 * x).chain(sums).sum::<f64>() == 0.0
+    rest.iter().map(|x| 0.0 * x).sum::<f64>() + by_halves(sums, |a, b| a + b) == 0.0
 }
 
 impl Invariants {

@@ -4,6 +4,7 @@
 //! A pivot is the entry of its column that is largest relative to the size of its row, which is what cancels in the
 //! equation: the unit of an equation has no say.
 
+use crate::halves::by_halves;
 use crate::ordering::{neighbours, reverse_cuthill_mckee};
 
 /// What the pivots tell about a matrix.
@@ -138,10 +139,10 @@ impl Pivots {
         for (k, inverse) in rest.iter().enumerate() {
             take(k, *inverse);
         }
-        let least = least.into_iter().fold(f64::INFINITY, f64::min);
-        let most = most.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let least = by_halves(least, |a, b| if b < a { b } else { a });
+        let most = by_halves(most, |a, b| if b > a { b } else { a });
         // The comparisons lose NaN; 0·∞ is NaN, too.
-        let finite = odd.into_iter().sum::<f64>() == 0.0;
+        let finite = by_halves(odd, |a, b| a + b) == 0.0;
         if finite && (least > 0.0 || most < 0.0) {
             let negative = most < 0.0;
             let [nearest, farthest] = if negative { [-most, -least] } else { [least, most] };

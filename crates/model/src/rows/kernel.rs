@@ -26,27 +26,30 @@ const FEWEST_LANES: usize = 16;
 
 /// Compiled [`RowProgram`]s with their parameters; scratch comes from the caller.
 pub struct RowKernel {
-    parts: Arc<[Part]>,
-    runs: Arc<[Run]>,
+    made: Arc<Made>,
     /// With room behind them for the last vector of a loop.
     parameters: Vec<f64>,
     /// What each run computes from the parameters once.
     bound: Vec<Aligned>,
 }
 
-/// A program, of which there may be several: what one reads stands before its outputs, those of others among it.
-struct Part {
-    program: RowProgram,
-    /// Where its outputs stand, behind the start of those of the first.
-    at: usize,
-    /// Whether all pieces write their outputs where they belong, and every output has one or is a gap.
-    complete: bool,
+/// What does not depend on the parameters.
+struct Made {
+    /// What one of several programs reads stands before its outputs, those of others among it.
+    parts: Vec<RowProgram>,
+    runs: Vec<Run>,
+    /// Outputs that are added to, or that nobody writes, behind the start of those of the first program.
+    zeroed: Vec<Range<usize>>,
 }
 
 /// A piece, or the first of several, and how it is run.
 struct Run {
     part: usize,
     piece: usize,
+    /// Where the outputs of its program stand, behind the start of those of the first.
+    at: usize,
+    /// Whether it reads numbers of its piece, in place of parameters, beside the state.
+    reads_numbers: bool,
     code: Code,
     /// How threads share it, gathered or over segments: the blocks of each part.
     parts: Option<(Vec<Range<usize>>, Parts)>,
@@ -78,20 +81,25 @@ impl RowKernel {
     /// The same of several programs to be run one after the other by [`RowKernel::run_within`]: the state of each is all that
     /// stands before its outputs.
     pub fn of_parts(programs: Vec<RowProgram>, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
-        let runs = Compiler { programs: &programs, parameters: parameters.len(), backend, lanes }.runs();
-        let first = programs.first().map_or(0, |program| program.states);
-        let part = |(part, program): (usize, RowProgram)| {
-            let straight = runs.iter().all(|run| run.part != part || matches!(run.code, Code::Rows(_)));
+        let compiler = Compiler { programs: &programs, parameters: parameters.len(), backend, lanes };
+        let (runs, first) = (compiler.runs(), compiler.first());
+        // Where all pieces write their outputs where they belong, and every output has one or is a gap, nothing is zeroed.
+        let is_complete = |(part, program): &(usize, &RowProgram)| {
+            let straight = runs.iter().all(|run| run.part != *part || matches!(run.code, Code::Rows(_)));
             let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
-            let complete = straight && (program.gaps || written == program.all_outputs());
-            Part { at: program.states - first, program, complete }
+            straight && (program.gaps || written == program.all_outputs())
         };
-        let parts = programs.into_iter().enumerate().map(part).collect();
-        RowKernel::bind(parts, runs.into(), parameters)
+        let added_to = programs.iter().enumerate().filter(|part| !is_complete(part));
+        let outputs = |(_, program): (usize, &RowProgram)| {
+            let at = program.states - first;
+            at..at + program.all_outputs()
+        };
+        let zeroed = added_to.map(outputs).collect();
+        RowKernel::bind(Arc::new(Made { parts: programs, runs, zeroed }), parameters)
     }
 
-    fn bind(parts: Arc<[Part]>, runs: Arc<[Run]>, parameters: &[f64]) -> RowKernel {
-        let bound = runs.iter().map(|run| match &run.code {
+    fn bind(made: Arc<Made>, parameters: &[f64]) -> RowKernel {
+        let bound = made.runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => kernel.bind(parameters),
             Code::Segments(rows, _) => rows.bind(parameters),
             Code::Diagonals(rows) => rows.bind(parameters),
@@ -100,23 +108,23 @@ impl RowKernel {
         });
         let bound = bound.collect();
         let parameters = [parameters, &[0.0; SEGMENT_LANES]].concat();
-        RowKernel { parts, runs, parameters, bound }
+        RowKernel { made, parameters, bound }
     }
 
     fn piece(&self, run: &Run) -> &Piece {
-        &self.parts[run.part].program.pieces[run.piece]
+        &self.made.parts[run.part].pieces[run.piece]
     }
 
     /// How many rows are gathered, rather than read where they stand.
     #[doc(hidden)]
     pub fn gathered(&self) -> usize {
-        let gathered = self.runs.iter().filter(|run| matches!(run.code, Code::Gathered(_)));
+        let gathered = self.made.runs.iter().filter(|run| matches!(run.code, Code::Gathered(_)));
         gathered.map(|run| self.piece(run).rows).sum()
     }
 
     /// Whether threads share some of its sums.
     pub fn is_divided(&self) -> bool {
-        self.runs.iter().any(|run| match &run.code {
+        self.made.runs.iter().any(|run| match &run.code {
             Code::Near(near) => near.is_divided(),
             _ => run.parts.is_some(),
         })
@@ -124,12 +132,12 @@ impl RowKernel {
 
     /// Operations of one evaluation.
     pub fn operations(&self) -> usize {
-        self.parts.iter().map(|part| part.program.operations(self.parameters.len())).sum()
+        self.made.parts.iter().map(|program| program.operations(self.parameters.len())).sum()
     }
 
     /// The same kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::bind(Arc::clone(&self.parts), Arc::clone(&self.runs), parameters)
+        RowKernel::bind(Arc::clone(&self.made), parameters)
     }
 
     /// Gives this one other parameters.
@@ -140,7 +148,7 @@ impl RowKernel {
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
         let arrays = |run: &Run| self.piece(run).diagonals.as_ref().map_or(0, |diagonals| LINE + diagonals.len());
-        let of_run = self.runs.iter().map(|run| {
+        let of_run = self.made.runs.iter().map(|run| {
             arrays(run)
                 + match (&run.code, &run.parts) {
                     (_, Some((_, parts))) => parts.work_len(),
@@ -154,14 +162,14 @@ impl RowKernel {
                     }
                 }
         });
-        let with_apart = self.parts.first().filter(|part| !part.program.apart.is_empty());
-        let outputs = with_apart.map_or(0, |part| part.program.all_outputs());
+        let with_apart = self.made.parts.first().filter(|program| !program.apart.is_empty());
+        let outputs = with_apart.map_or(0, RowProgram::all_outputs);
         self.columns() + outputs + of_run.max().unwrap_or(0)
     }
 
     /// How the state is split into columns.
     fn layout(&self) -> Option<&Layout> {
-        self.parts.first()?.program.layout.as_deref()
+        self.made.parts.first()?.layout.as_deref()
     }
 
     /// Length of the columns into which the state is split.
@@ -179,7 +187,7 @@ impl RowKernel {
             }
             None => x,
         };
-        let Some(program) = self.parts.first().map(|part| &part.program) else { return };
+        let Some(program) = self.made.parts.first() else { return };
         if program.apart.is_empty() {
             return self.evaluate(t, RowArrays::Apart(x, out), work);
         }
@@ -192,20 +200,21 @@ impl RowKernel {
 
     /// Evaluates outputs that stand behind what they are computed from.
     pub fn run_within(&self, t: f64, all: &mut [f64], work: &mut [f64]) {
-        let Some(first) = self.parts.first() else { return };
-        self.evaluate(t, RowArrays::Within(all, first.program.states), work);
+        let Some(first) = self.made.parts.first() else { return };
+        self.evaluate(t, RowArrays::Within(all, first.states), work);
     }
 
     fn evaluate(&self, t: f64, mut arrays: RowArrays, work: &mut [f64]) {
-        for part in self.parts.iter().filter(|part| !part.complete) {
-            arrays.at(part.at).1[..part.program.all_outputs()].fill(0.0);
+        for outputs in &self.made.zeroed {
+            arrays.at(outputs.start).1[..outputs.len()].fill(0.0);
         }
-        for (run, bound) in self.runs.iter().zip(&self.bound) {
-            let (Part { program, at, .. }, piece) = (&self.parts[run.part], self.piece(run));
+        for (run, bound) in self.made.runs.iter().zip(&self.bound) {
+            let piece = || self.piece(run);
             match &run.code {
+                Code::Rows(rows) => rows.run(0, bound, self.table(run), arrays.again(), work),
                 Code::Gathered(kernel) => {
-                    let (x, out) = arrays.at(*at);
-                    for &first in program.straight(run.piece).into_iter().flatten() {
+                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
+                    for &first in self.made.parts[run.part].straight(run.piece).into_iter().flatten() {
                         // Adding to this gives the bits of what is added, as loops put them there.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
@@ -221,32 +230,31 @@ impl RowKernel {
                         (None, None) => add(&all, out, work),
                     }
                 }
-                Code::Rows(rows) => rows.run(0, bound, self.table(piece), arrays.again(), work),
                 Code::Added(rows, together) => {
-                    let (x, out) = arrays.at(*at);
+                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
                     let (results, work) = work.split_at_mut(piece.outputs.len() * together);
                     for first in (0..piece.rows).step_by(*together) {
                         // The last ones together with some that are known.
                         let from = first.min(piece.rows - together);
-                        rows.run(from, bound, self.table(piece), RowArrays::Apart(x, results), work);
+                        rows.run(from, bound, self.table(run), RowArrays::Apart(x, results), work);
                         piece.add_results((results, from), *together, first, out);
                     }
                 }
                 Code::Near(near) => {
-                    let (x, out) = arrays.at(*at);
+                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
                     if let Some(rows) = &piece.near {
                         let arrays = NearArrays { t, x, parameters: &self.parameters };
                         near.run(piece, rows, bound, &arrays, out, work);
                     }
                 }
                 Code::Diagonals(rows) => {
-                    let (x, out) = arrays.at(*at);
-                    if let Some(diagonals) = &piece.diagonals {
+                    let (x, out) = arrays.at(run.at);
+                    if let Some(diagonals) = &piece().diagonals {
                         diagonals.with(out, work, |out, work| rows.run(bound, x, &self.parameters, out, work));
                     }
                 }
                 Code::Segments(rows, segments) => {
-                    let (x, out) = arrays.at(*at);
+                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
                     let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
                         self.add_segments((piece, which.clone()), (&**rows, segments), bound, x, out, work);
                     };
@@ -263,9 +271,8 @@ impl RowKernel {
     }
 
     /// What the rows of a piece in a line read beside the state.
-    fn table<'a>(&'a self, piece: &'a Piece) -> &'a [f64] {
-        let reads_numbers = piece.line.as_ref().is_some_and(|line| line.table == Source::Number);
-        if reads_numbers { &piece.numbers } else { &self.parameters }
+    fn table(&self, run: &Run) -> &[f64] {
+        if run.reads_numbers { &self.piece(run).numbers } else { &self.parameters }
     }
 
     /// Adds what some segments of a piece contribute to outputs in their order.
@@ -356,8 +363,7 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn runs(&self) -> Vec<Run> {
-        let mut runs = Vec::new();
-        let first = self.programs.first().map_or(0, |program| program.states);
+        let (mut runs, first) = (Vec::new(), self.first());
         // Loops that follow each other and read one table are one function.
         let (mut pieces, mut loops, mut open) = (Vec::new(), Vec::new(), false);
         for (part, program) in self.programs.iter().enumerate() {
@@ -397,7 +403,7 @@ impl Compiler<'_> {
             Ok(rows) => {
                 let is_straight = self.programs[part].straight(piece).is_some();
                 let code = if is_straight { Code::Rows(rows) } else { Code::Added(rows, loops[0].1.rows) };
-                runs.push(Run { part, piece, code, parts: None });
+                runs.push(self.run((part, piece), code));
             }
             Err(_) if pieces.len() == 1 => runs.push(self.apart((part, piece), &loops[0].0)),
             Err(_) => {
@@ -409,13 +415,26 @@ impl Compiler<'_> {
         }
     }
 
+    /// How a piece is run by one thread.
+    fn run(&self, (part, piece): (usize, usize), code: Code) -> Run {
+        let at = self.programs[part].states - self.first();
+        let line = self.programs[part].pieces[piece].line.as_ref();
+        let reads_numbers = line.is_some_and(|line| line.table == Source::Number);
+        Run { part, piece, at, reads_numbers, code, parts: None }
+    }
+
+    /// Where the outputs of the first program begin.
+    fn first(&self) -> usize {
+        self.programs.first().map_or(0, |program| program.states)
+    }
+
     /// A piece that is no loop over rows.
     fn apart(&self, (part, which): (usize, usize), tape: &Tape) -> Run {
         let program = &self.programs[part];
         let piece = &program.pieces[which];
         if let Some(near) = &piece.near {
             let code = Code::Near(NearLoop::new(piece, near, self.parameters, self.backend));
-            return Run { part, piece: which, code, parts: None };
+            return self.run((part, which), code);
         }
         // Columns have room for the last vector.
         let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
@@ -431,18 +450,18 @@ impl Compiler<'_> {
             if let Some(places) = diagonals.places(piece, states)
                 && let Ok(rows) = self.backend.compile_diagonals(tape, &places)
             {
-                return Run { part, piece: which, code: Code::Diagonals(rows), parts: None };
+                return self.run((part, which), Code::Diagonals(rows));
             }
         } else if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
             && let Ok(rows) = self.backend.compile_segments(tape, &segments.places)
         {
             let parts = parts(segments.order.len(), segments.work_len(piece, &*rows));
-            return Run { part, piece: which, code: Code::Segments(rows, segments), parts };
+            return Run { parts, ..self.run((part, which), Code::Segments(rows, segments)) };
         }
         let kernel = self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
         let kernel = kernel.expect("the interpreter never refuses");
         let parts = parts(piece.written().end, piece.gathered_work(&*kernel));
-        Run { part, piece: which, code: Code::Gathered(kernel), parts }
+        Run { parts, ..self.run((part, which), Code::Gathered(kernel)) }
     }
 }
 
