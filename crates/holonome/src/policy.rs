@@ -10,6 +10,10 @@ pub(crate) const LONGEST_LOOP: usize = 12_000;
 /// little fill, where there are more.
 pub(crate) const FEW_ROWS: usize = 16;
 
+/// Systems of one pattern are eliminated by formulas, each a row, up to this many operations: those of ten equations that
+/// are all coupled. Longer ones are eliminated number by number.
+pub(crate) const LONGEST_ELIMINATION: usize = 1000;
+
 /// A Runge–Kutta step is compiled as a whole up to this many operations in its stages: about what the first-level
 /// instruction cache holds. Beyond, the stages are a loop around the compiled field.
 pub(crate) const LONGEST_STEP: usize = 4000;

@@ -72,6 +72,15 @@ impl Unpivoted {
         }
     }
 
+    /// Into how many matrices of one pattern it falls, with the entries of that: row r of number m of these is row
+    /// r·count + m.
+    pub fn alike(&self) -> Option<(usize, &[(u32, u32)])> {
+        match &self.kind {
+            Kind::Alike(alike) => Some((alike.count, &alike.of_one)),
+            _ => None,
+        }
+    }
+
     /// Whether values that no entry is stored to have to be 0.
     pub fn fills(&self) -> bool {
         match &self.kind {
@@ -379,6 +388,8 @@ fn less<const SIDE: usize>(a: &[f64; SIDE], b: &[f64; SIDE], c: &[f64; SIDE]) ->
 #[derive(Clone, Debug)]
 struct Alike {
     count: usize,
+    /// The entries of one.
+    of_one: Vec<(u32, u32)>,
     pattern: Pattern,
     /// Whether all values are stored to.
     complete: bool,
@@ -401,7 +412,7 @@ impl Alike {
         of_one.dedup();
         let pattern = Pattern::new(n / count, &of_one);
         let complete = entries.len() == pattern.values() * count;
-        Some(Alike { count, pattern, complete })
+        Some(Alike { count, of_one, pattern, complete })
     }
 
     fn place(&self, row: u32, column: u32) -> u32 {

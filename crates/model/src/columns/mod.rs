@@ -14,11 +14,13 @@
 //! of which adds to the members that it is about.
 
 mod accumulated;
+mod elimination;
 mod expansion;
 mod function;
 mod pieces;
 
 pub use accumulated::accumulated;
+pub use elimination::Alike;
 pub use function::Function;
 use function::{Contribution, Members, Share};
 pub use pieces::{Jacobian, pieces};

@@ -4,6 +4,7 @@ use super::*;
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input};
 use crate::rows::RowProgram;
+use holonome_linear::unpivoted::Unpivoted;
 use proptest::prelude::*;
 
 /// Σ over rows of (a − b)² c, one output for each row and one for all; the rows' slots are the first three components of
@@ -143,4 +144,37 @@ fn calls_are_told_apart_by_what_they_read() {
     let mut replaced = [(q, other)].into_iter().collect();
     let moved = columns.substituted(product, &mut replaced);
     assert!(columns.depends(moved, &[other]) && !columns.depends(moved, &[q]));
+}
+
+/// A u = b for nine matrices of one pattern, one of whose equations does not hold its own unknown.
+#[test]
+fn alike_systems_are_rows() {
+    let (n, count) = (4, 9usize);
+    let entries = [(0, 0), (0, 3), (1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 0), (3, 2)];
+    let order = Unpivoted::new(n, &entries).order();
+    let read = entries.len() * count;
+    let placed: Vec<_> = entries.into_iter().zip((0..).step_by(count)).collect();
+    let right: Vec<u32> = (0..n).map(|row| (read + row * count) as u32).collect();
+    let alike = Alike { count, entries: &placed, right: &right, order: &order };
+    let program = RowProgram::new(read + n * count, 2 * n * count, alike.elimination().into_iter().collect());
+    // Well conditioned: what stands in the diagonal is 3, of row 3 the product over row 0's.
+    let value = |k: usize, m: usize| match entries[k] {
+        (i, j) if i == j => 3.0,
+        _ => 1.0 + 0.1 * ((k * 7 + m * 5) % 11) as f64,
+    };
+    let u = |row: usize, m: usize| ((3 * row + 2 * m) as f64).cos();
+    let mut x: Vec<f64> = (0..read).map(|k| value(k / count, k % count)).collect();
+    for row in 0..n {
+        let b = |m: usize| {
+            let of_row = (0..entries.len()).filter(|&k| entries[k].0 == row as u32);
+            of_row.map(|k| value(k, m) * u(entries[k].1 as usize, m)).sum::<f64>()
+        };
+        x.extend((0..count).map(b));
+    }
+    let found = program.evaluate(0.0, &x, &[]);
+    for (k, found) in found[..n * count].iter().enumerate() {
+        // Pivots are between 0.2 and 3, and each number rounds a few times.
+        assert!((found - u(k / count, k % count)).abs() < 1e-13, "{k}: {found}");
+    }
+    assert!(found[n * count..].iter().all(|inverse| inverse.is_finite() && *inverse != 0.0));
 }

@@ -8,6 +8,7 @@ use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::compiled::compile_parts;
 use crate::component_names::component_name;
+use crate::policy::LONGEST_ELIMINATION;
 use crate::structured::draws::Draws;
 use crate::structured::first_same::FirstSame;
 use crate::structured::multipliers::Multipliers;
@@ -18,7 +19,7 @@ use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::lu::Pivots;
 use holonome_linear::unpivoted::Unpivoted;
-use holonome_model::columns::{Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
+use holonome_model::columns::{Alike, Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
 use holonome_model::graph::interpret::SEGMENT_LANES;
@@ -65,7 +66,16 @@ pub struct RowEquations {
     swept: Option<Stage<RowKernel>>,
     /// Where the residuals stand, and behind them the values of the matrix.
     residuals: Range<usize>,
-    solver: Unpivoted,
+    elimination: Elimination,
+}
+
+/// How their matrix is eliminated.
+#[derive(Clone)]
+enum Elimination {
+    Sparse(Unpivoted),
+    /// Where it falls into many small ones of one pattern, by formulas among those that are evaluated: where the solution
+    /// stands, and behind it the inverses of the pivots.
+    Evaluated(Range<usize>),
 }
 
 impl Equations for RowEquations {
@@ -89,8 +99,16 @@ impl Equations for RowEquations {
     }
 
     fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots {
-        let (residuals, values) = registers[self.residuals.start..].split_at_mut(self.residuals.len());
-        self.solver.solve(&mut values[..self.solver.values()], residuals, work)
+        match &self.elimination {
+            Elimination::Sparse(solver) => {
+                let (residuals, values) = registers[self.residuals.start..].split_at_mut(self.residuals.len());
+                solver.solve(&mut values[..solver.values()], residuals, work)
+            }
+            Elimination::Evaluated(solution) => {
+                registers.copy_within(solution.clone(), self.residuals.start);
+                Pivots::of_inverses(&registers[solution.end..][..solution.len()])
+            }
+        }
     }
 
     fn weighs_rows(&self) -> bool {
@@ -106,7 +124,11 @@ impl RowEquations {
 
 impl LoweredEquations for RowEquations {
     fn work_len(&self) -> usize {
-        self.kernels().map(|stage| stage.kernel.work_len()).fold(self.solver.work_len(), usize::max)
+        let of_solver = match &self.elimination {
+            Elimination::Sparse(solver) => solver.work_len(),
+            Elimination::Evaluated(_) => 0,
+        };
+        self.kernels().map(|stage| stage.kernel.work_len()).fold(of_solver, usize::max)
     }
 
     fn rebound(&self, parameters: &[f64]) -> RowEquations {
@@ -115,7 +137,7 @@ impl LoweredEquations for RowEquations {
             evaluated: self.evaluated.rebound(parameters),
             swept: self.swept.as_ref().map(|swept| swept.rebound(parameters)),
             residuals: self.residuals.clone(),
-            solver: self.solver.clone(),
+            elimination: self.elimination.clone(),
         }
     }
 
@@ -127,7 +149,10 @@ impl LoweredEquations for RowEquations {
     fn operations(&self) -> (usize, usize) {
         let [sweep, iteration] =
             [self.swept.as_ref().unwrap_or(&self.evaluated), &self.evaluated].map(|stage| stage.kernel.operations());
-        (sweep, iteration + SIDE_BY_SIDE * self.solver.operations())
+        match &self.elimination {
+            Elimination::Sparse(solver) => (sweep, iteration + SIDE_BY_SIDE * solver.operations()),
+            Elimination::Evaluated(_) => (sweep, iteration),
+        }
     }
 
     fn entries<'a>(&self, _: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
@@ -551,16 +576,21 @@ impl Planner<'_> {
         let program = RowProgram::new(first, solver.values(), all);
         let program = if solver.fills() { program } else { program.leaving_gaps() };
         let jacobian = Stage { kernel: program, first, length: solver.values() };
+        let eliminated = self.eliminated(&solver, (residual_stage.first, first));
         let task = system.task(unknowns, sizes.range());
         let residuals = residual_stage.range();
         let before = before.stages;
         let with = |others: Vec<Stage<RowProgram>>| self.compile(before.iter().cloned().chain(others));
+        let elimination = match &eliminated {
+            Some(stage) => Elimination::Evaluated(stage.first..stage.first + m),
+            None => Elimination::Sparse(solver),
+        };
         let mut equations = RowEquations {
             sizes: None,
             swept: task.local.then(|| with(vec![residual_stage.clone()])),
-            evaluated: with(vec![residual_stage, jacobian]),
+            evaluated: with([residual_stage, jacobian].into_iter().chain(eliminated).collect()),
             residuals,
-            solver,
+            elimination,
         };
         if task.linear {
             equations.sizes = Some(self.compile([sizes]));
@@ -571,6 +601,30 @@ impl Planner<'_> {
         actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })));
         // At the solution, for what reads it later on.
         actions.stages.extend(before);
+    }
+}
+
+impl Planner<'_> {
+    /// The stage that eliminates a matrix, if it falls into small ones that are alike; the residuals and the values of the
+    /// matrix begin at these places.
+    fn eliminated(&mut self, solver: &Unpivoted, (residuals, values): (usize, usize)) -> Option<Stage<RowProgram>> {
+        let (count, of_one) = solver.alike()?;
+        let n = solver.size() / count;
+        let one = Unpivoted::new(n, of_one);
+        if one.operations() > LONGEST_ELIMINATION {
+            return None;
+        }
+        let first = |row: u32| row * count as u32;
+        let place = |&(i, j): &(u32, u32)| ((i, j), values as u32 + solver.place(first(i), first(j)));
+        let alike = Alike {
+            count,
+            entries: &of_one.iter().map(place).collect::<Vec<_>>(),
+            right: &(0..n as u32).map(|row| residuals as u32 + first(row)).collect::<Vec<_>>(),
+            order: &one.order(),
+        };
+        let pieces = alike.elimination().into_iter().collect();
+        let (length, at) = (2 * solver.size(), self.room(2 * solver.size()));
+        Some(Stage { kernel: RowProgram::new(at, length, pieces), first: at, length })
     }
 }
 
