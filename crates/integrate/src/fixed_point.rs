@@ -8,6 +8,7 @@ use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
 use crate::scheme::map::{Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use crate::system::System;
 use holonome_linear::widest::widest;
+use std::ops::Range;
 
 /// The stages of a step, s states and the field at them.
 pub trait Stages: Sync {
@@ -21,8 +22,8 @@ pub trait Stages: Sync {
     /// Iterates.
     fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated;
 
-    /// What the stages come to: x₁, the estimate of its error without its factor h, and what the next step takes from the
-    /// memory. Whether a vector without a scale has moved, whose stages are not looked at.
+    /// What the stages come to: x₁, the estimate of its error without its factor h, for which the field at the ends of the step
+    /// is looked at where steps are controlled, and what the next step takes from the memory. Whether a vector without a scale has moved, whose stages are not looked at.
     fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool;
 }
 
@@ -99,6 +100,7 @@ pub struct CollocationMap<'a> {
     stages: &'a dyn Stages,
     facts: Facts,
     stop: Stop,
+    ends: u64,
     attempts: Option<&'a dyn Attempts>,
     /// Equal steps in a loop, with the length of their scratch.
     blocks: Option<(&'a dyn Blocks, usize)>,
@@ -118,6 +120,7 @@ impl<'a> CollocationMap<'a> {
             stages,
             facts: facts(collocation),
             stop: stop(plan),
+            ends: ends(plan),
             attempts: None,
             blocks: None,
         }
@@ -159,6 +162,7 @@ impl<'a> CollocationMap<'a> {
                 return Err(iterated);
             }
             let moves = self.stages.finish(memory, x1, error, work);
+            *evaluations += self.ends;
             *memory.length = step.h;
             if !moves {
                 break;
@@ -245,6 +249,14 @@ pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> f64 {
     }
 }
 
+/// At how many ends of a step its estimate looks, beside the stages: where steps are controlled.
+pub fn ends(plan: &Plan) -> u64 {
+    match plan.stepping {
+        Stepping::Fixed(_) => 0,
+        Stepping::Adaptive(_) => 2,
+    }
+}
+
 impl StepMap for CollocationMap<'_> {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -317,7 +329,7 @@ impl StepMap for CollocationMap<'_> {
         let (part, stop) = (StepFrom { t, h: theta * h, x }, Stop { too_far: f64::INFINITY, ..self.stop });
         self.stages.start(part, From::Start, stop, memory, work);
         let iterated = self.stages.iterate(stop, work);
-        workspace.cost.field += u64::from(iterated.count) * self.collocation.stages as u64;
+        workspace.cost.field += u64::from(iterated.count) * self.collocation.stages as u64 + self.ends;
         self.stages.finish(memory, out, error, work);
     }
 }
@@ -330,6 +342,7 @@ pub struct SliceStages<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
     most_by_first_change: f64,
+    ends: u64,
 }
 
 /// Their scratch.
@@ -353,7 +366,12 @@ struct Slices<'w> {
 impl<'a> SliceStages<'a> {
     /// Over `system`, for the steps of `plan`.
     pub fn new(collocation: &'static Collocation, plan: &Plan, system: &'a dyn System) -> SliceStages<'a> {
-        SliceStages { collocation, system, most_by_first_change: most_by_first_change(collocation, plan) }
+        SliceStages {
+            collocation,
+            system,
+            most_by_first_change: most_by_first_change(collocation, plan),
+            ends: ends(plan),
+        }
     }
 
     fn split<'w>(&self, work: &'w mut [f64]) -> Slices<'w> {
@@ -456,8 +474,8 @@ impl Stages for SliceStages<'_> {
 
     fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
         let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors());
-        let Slices { x, lost, scales, sizes, numbers, field, next, .. } = self.split(work);
-        let (sum, h, far) = (&mut next[..n], numbers[1], numbers[2]);
+        let Slices { x, lost, scales, sizes, numbers, y, field, next, rest } = self.split(work);
+        let (sum, [t, h, far]) = (&mut next[..n], [numbers[0], numbers[1], numbers[2]]);
         for (k, weights) in self.collocation.coefficients.iter().enumerate() {
             sum_of_stages(weights, field, sum);
             for (w, sum) in memory.w.chunks_exact_mut(s).zip(sum.iter()) {
@@ -468,16 +486,31 @@ impl Stages for SliceStages<'_> {
         for (i, w) in memory.w.chunks_exact(s).enumerate() {
             // The last two coefficients: one alone vanishes by accident.
             error[i] = w[s - 1].abs() + w[s - 2].abs();
+            sum[i] = w[before_last(s)].iter().map(|w| w.abs()).sum();
             // By compensated summation (HLW VIII.5).
             let increment = h.mul_add(w[0], lost[i]);
             x1[i] = x[i] + increment;
             memory.lost[i] = increment - (x1[i] - x[i]);
         }
-        // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
-        let wanted = self.most_by_first_change * far;
-        let squares =
-            scales.iter().enumerate().map(|(vector, scale)| scale * square(&error[vectors.components_of(vector)]));
-        let norm = h * (squares.sum::<f64>() / scales.len().max(1) as f64).sqrt();
+        // No node is at an end: what is before the first one and behind the last one shows there alone.
+        let end = &mut y[..n];
+        for (sign, t, x) in [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize) {
+            self.system.field(t, x, end, rest);
+            for ((error, end), w) in error.iter_mut().zip(end.iter()).zip(memory.w.chunks_exact(s)) {
+                let missed = (end - w.iter().rev().fold(0.0, |sum, w| sign * sum + w)).abs();
+                // Where the field is undefined, no error is small enough.
+                *error = error.max(if missed.is_nan() { f64::INFINITY } else { missed });
+            }
+        }
+        let square = |of: &[f64]| {
+            let all = scales.iter().enumerate();
+            all.map(|(vector, scale)| scale * square(&of[vectors.components_of(vector)])).sum::<f64>()
+        };
+        let (last, before) = (square(error), square(sum));
+        let norm = h * (last / scales.len().max(1) as f64).sqrt();
+        // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
+        // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+        let wanted = (self.most_by_first_change * far).max((last / before).min(1.0) * norm.sqrt());
         if norm > 0.0 && wanted > norm {
             error.iter_mut().for_each(|error| *error *= wanted / norm);
         }
@@ -486,6 +519,11 @@ impl Stages for SliceStages<'_> {
             scale == 0.0 && memory.w[at.start * s..at.end * s].iter().any(|&w| w != 0.0)
         })
     }
+}
+
+/// The coefficients before the last two, without the mean: their decrease is that from these to the last.
+pub fn before_last(stages: usize) -> Range<usize> {
+    (stages - 4).max(1)..stages - 2
 }
 
 /// Σ w_j f_j of vectors f_j one behind the other; those of even number and those of odd number are summed up by

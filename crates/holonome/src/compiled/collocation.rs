@@ -13,7 +13,7 @@ use super::vectors::StateVectors;
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
-    Iterated, MOST_ITERATIONS, Memory, ROUNDING, SETTLED, Stages, Stop, most_by_first_change, stop,
+    Iterated, MOST_ITERATIONS, Memory, ROUNDING, SETTLED, Stages, Stop, before_last, ends, most_by_first_change, stop,
 };
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
 use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
@@ -33,6 +33,8 @@ pub struct CompiledStages {
     at: Places,
     /// How much of an estimate the first change of an iteration may be.
     most: f64,
+    /// At how many ends of a step its estimate looks.
+    ends: u64,
     vectors: Vectors,
     start: WideBound,
     iterate: WideBound,
@@ -111,10 +113,11 @@ impl CompiledStages {
         let mut stages = CompiledStages {
             collocation,
             most: most_by_first_change(collocation, plan),
+            ends: ends(plan),
             vectors: vectors.vectors.clone(),
             start: wide(&start(&at, &vectors.vectors, s)),
             iterate: wide(&iteration(&at, field, vectors, (parameters.len(), s))),
-            finish: wide(&finish(&at, field, &vectors.vectors, (parameters.len(), s))),
+            finish: wide(&finish(&at, field, &vectors.vectors, (parameters.len(), s), ends(plan) > 0)),
             at,
         };
         stages.bind(parameters);
@@ -133,7 +136,8 @@ impl CompiledStages {
         for lane in 0..self.collocation.stages {
             self.start.rebind(lane, &[nodes[lane]]);
             self.iterate.rebind(lane, &[parameters, &sums[lane], &double_sums[lane], &[nodes[lane]]].concat());
-            self.finish.rebind(lane, &[parameters, &coefficients[lane], &[nodes[lane], self.most]].concat());
+            let own = [nodes[lane], self.most, if lane == 0 { -1.0 } else { 1.0 }];
+            self.finish.rebind(lane, &[parameters, &coefficients[lane], &own].concat());
         }
     }
 
@@ -225,6 +229,7 @@ impl CompiledStages {
             return None;
         }
         self.finish.iterate(numbers, 1, work);
+        cost.field += self.ends;
         self.gather(numbers, &self.at.stages, x1);
         self.gather(numbers, &self.at.field, error);
         Some(self.moves(numbers))
@@ -605,13 +610,19 @@ fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
 }
 
-/// What the stages come to, as [`Stages::finish`] has it. Behind the field's parameters are those that W takes, the node, and
-/// the part that the first change of the iteration may be of the estimate.
-fn finish(at: &Places, field: &Formula, vectors: &Vectors, (parameters, s): (usize, usize)) -> Tape {
+/// What the stages come to, as [`Stages::finish`] has it. Behind the field's parameters are those that W takes, the node,
+/// the part that the first change of the iteration may be of the estimate, and which end of the step is looked at.
+fn finish(
+    at: &Places,
+    field: &Formula,
+    vectors: &Vectors,
+    (parameters, s): (usize, usize),
+    looks_at_ends: bool,
+) -> Tape {
     let g = &mut Graph::new();
     let (x, [h, t]) = (singles(g, &at.x), [at.h, at.t].map(|k| single(g, k)));
     let (stages, lost, scales) = (states(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
-    let node = g.parameter(parameters + s);
+    let [node, sign] = [parameters + s, parameters + s + 2].map(|k| g.parameter(k));
     let time = g.fma(node, h, t);
     // What follows from the other components has not been kept.
     let (found, kept) = (field.at(g, time, &stages), states(g, &at.field));
@@ -620,16 +631,23 @@ fn finish(at: &Places, field: &Formula, vectors: &Vectors, (parameters, s): (usi
     let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     let (zero, one) = (g.zero(), g.one());
     let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut error, mut sizes) = (Vec::new(), Vec::new());
+    let (mut error, mut earlier, mut sizes, mut at_ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for ((&slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
         let w = sum_of_stages(g, parameters, s, slope);
         all_w.push(w);
         // The last two coefficients: one alone vanishes by accident.
-        let [last, other] = [s - 1, s - 2].map(|k| {
-            let w = g.spread(w, k as u8);
-            g.unary(Unary::Abs, w)
+        let [last, before] = [s - 2..s, before_last(s)].map(|range| {
+            let sizes = range.map(|k| {
+                let w = g.spread(w, k as u8);
+                g.unary(Unary::Abs, w)
+            });
+            sizes.collect::<Vec<_>>().into_iter().rev().reduce(|a, b| g.add(a, b)).expect("there are some")
         });
-        error.push(g.add(last, other));
+        error.push(last);
+        earlier.push(before);
+        let parts: Vec<Node> = (0..s).map(|k| g.spread(w, k as u8)).collect();
+        let of_ends = parts.into_iter().rev().reduce(|sum, w| g.fma(sign, sum, w)).unwrap_or(zero);
+        at_ends.push(of_ends);
         // By compensated summation (HLW VIII.5).
         let mean = g.spread(w, 0);
         let increment = g.fma(h, mean, lost);
@@ -640,20 +658,41 @@ fn finish(at: &Places, field: &Formula, vectors: &Vectors, (parameters, s): (usi
         let mean = g.unary(Unary::Abs, mean);
         sizes.push(g.add(mean, error[error.len() - 1]));
     }
-    // As large as it has to be for the first change of the iteration, but no larger than what is accepted.
+    // No node is at an end: what is before the first one and behind the last one shows there alone. One lane is at the start,
+    // the others are at the end.
+    let (is_start, infinity) = (g.binary(Binary::Less, sign, zero), g.constant(f64::INFINITY));
+    let end = g.add(t, h);
+    let end = g.select(is_start, t, end);
+    let points: Vec<Node> = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
+    let found = if looks_at_ends { field.at(g, end, &points) } else { Vec::new() };
+    for ((error, found), polynomial) in error.iter_mut().zip(found).zip(at_ends) {
+        let missed = g.sub(found, polynomial);
+        let missed = g.unary(Unary::Abs, missed);
+        let [start, end] = [0, 1].map(|lane| g.spread(missed, lane));
+        // Where the field is undefined, no error is small enough.
+        let missed = larger(g, end, start);
+        let is_number = g.binary(Binary::LessEqual, missed, infinity);
+        let missed = g.select(is_number, missed, infinity);
+        *error = larger(g, *error, missed);
+    }
+    let [last, before] = [&error, &earlier].map(|of| {
+        let squares = squares(g, of, vectors);
+        scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
+    });
+    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
+    let mean = g.mul(mean, last);
+    let root = g.sqrt(mean);
+    let norm = g.mul(h, root);
+    // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
+    // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
     let part = g.div(change, too_far);
     let part = least(g, part, one);
     let (part, most) = (g.sqrt(part), g.parameter(parameters + s + 1));
-    let wanted = g.mul(most, part);
-    let of_error = squares(g, &error, vectors);
-    let mut sum = zero;
-    for (&scale, &square) in scales.iter().zip(&of_error) {
-        sum = g.fma(scale, square, sum);
-    }
-    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
-    let mean = g.mul(mean, sum);
-    let root = g.sqrt(mean);
-    let norm = g.mul(h, root);
+    let by_change = g.mul(most, part);
+    let decrease = g.div(last, before);
+    let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
+    let by_decrease = g.mul(decrease, root);
+    let wanted = larger(g, by_change, by_decrease);
     let counts = g.binary(Binary::Less, zero, norm);
     let wants_more = g.binary(Binary::Less, norm, wanted);
     let counts = g.binary(Binary::And, counts, wants_more);
@@ -669,7 +708,7 @@ fn finish(at: &Places, field: &Formula, vectors: &Vectors, (parameters, s): (usi
         any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
     let rest = states(g, &(at.iterated + 1..at.w.start));
-    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), parameters + s + 2)
+    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), parameters + s + 3)
 }
 
 /// What follows an attempt of a loop, from the slots, x₁ and the estimate of its error.

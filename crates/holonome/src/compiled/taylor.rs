@@ -23,6 +23,13 @@ use holonome_model::treatment::Field;
 /// is not 0.
 const LAST_ORDERS: u32 = 4;
 
+/// By how much the square of those terms may grow at most over as many orders: terms decrease by 0.7 from one to the next,
+/// and all that follow are together three times the last.
+const GROWTH: f64 = 1.0 / 16.0;
+
+/// More than that is an accident: it makes a step eight times shorter.
+const LARGEST_GROWTH: f64 = 1e6;
+
 /// The series of a field.
 pub struct Taylor {
     series: Series,
@@ -108,22 +115,43 @@ impl Taylor {
         let exponent = g.constant(1.0 / f64::from(self.order - 1));
         let root = g.rough_power(part, exponent);
         let per_count = g.constant(1.0 / vectors.count().max(1) as f64);
-        let reaches: Vec<Node> = (self.order + 1 - LAST_ORDERS..=self.order)
-            .map(|k| {
-                let squares = squares(g, &c[k as usize], vectors);
-                let sum = squares.iter().zip(&per_square).fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
-                let mean = g.mul(per_count, sum);
-                let mean = least(g, mean, biggest);
+        let square_of_term = |g: &mut Graph, k: u32| {
+            let squares = squares(g, &c[k as usize], vectors);
+            let sum = squares.iter().zip(&per_square).fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
+            g.mul(per_count, sum)
+        };
+        let last_orders = self.order + 1 - LAST_ORDERS..=self.order;
+        let last: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k)).collect();
+        let before: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k - LAST_ORDERS)).collect();
+        let reaches: Vec<Node> = last_orders
+            .zip(&last)
+            .map(|(k, &square)| {
+                let square = least(g, square, biggest);
                 // What is not a number is found out by the attempt.
-                let is_number = g.binary(Binary::LessEqual, tiny, mean);
-                let mean = g.select(is_number, mean, tiny);
+                let is_number = g.binary(Binary::LessEqual, tiny, square);
+                let square = g.select(is_number, square, tiny);
                 let exponent = g.constant(-0.5 / f64::from(k));
-                g.rough_power(mean, exponent)
+                g.rough_power(square, exponent)
             })
             .collect();
         let shortest = reaches.into_iter().reduce(|a, b| least(g, a, b));
         let reach = g.mul(root, shortest.expect("there are some orders"));
-        least(g, reach, one)
+        let reach = least(g, reach, one);
+        // Small terms say nothing of those behind them while they grow, as before a wall.
+        let square = g.mul(reach, reach);
+        let [last, before] = [last, before].map(|squares| {
+            let terms = squares.into_iter().rev();
+            terms.fold(zero, |sum, term| g.fma(square, sum, term))
+        });
+        let (fourth, ratio) = (g.mul(square, square), g.div(last, before));
+        let eighth = g.mul(fourth, fourth);
+        let (growth, most) = (g.mul(eighth, ratio), g.constant(GROWTH));
+        let (grows, largest) = (g.binary(Binary::Less, most, growth), g.constant(LARGEST_GROWTH));
+        let growth = least(g, growth, largest);
+        let (part, exponent) = (g.div(most, growth), g.constant(0.5 / f64::from(LAST_ORDERS)));
+        let part = g.rough_power(part, exponent);
+        let part = g.select(grows, part, one);
+        g.mul(reach, part)
     }
 
     /// The state after a part of the length of the coefficients.
