@@ -151,13 +151,10 @@ const ITERATIONS: u64 = 30;
 /// Displacements for it, over those of a step at the temperature of the bath.
 const SMALL: f64 = 1e-3;
 
-/// What is to be said of steps of the length h where something vibrates fast at the start; of models without constraints,
-/// whose motion is that of their potential.
+/// What is to be said of steps of the length h where something vibrates fast at the start. The system's field is that on the
+/// constraints, where there are some.
 pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn System, h: f64) -> Option<String> {
     let bath = model.heat_bath.as_ref()?;
-    if !model.constraints.is_empty() {
-        return None;
-    }
     let thermal = model.parameter_values[bath.temperature];
     let square = (h * fastest(model, system, h * thermal.sqrt())?).powi(2);
     if square.is_nan() || square <= 1.0 {
@@ -184,8 +181,8 @@ pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn Sy
     ))
 }
 
-/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences; none where forces are not
-/// finite.
+/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences, along constraints from its
+/// second turn on; none where forces are not finite.
 fn fastest(model: &Model, system: &dyn System, scale: f64) -> Option<f64> {
     let (n, t, start) = (model.degrees(), model.t0, &model.initial);
     let (mut work, mut rate) = (vec![0.0; system.work_len()], vec![0.0; 2 * n]);

@@ -229,12 +229,12 @@ fn what_has_no_place_in_a_bath_is_refused() {
 
 #[test]
 fn fast_vibrations_are_warned_of() {
-    let warnings = |h: f64, method: &str| {
-        let mut simulation =
-            prepare(problem(OSCILLATOR), RunOptions { until: 10.0 * h, ..bath(method, h, 1.0) }).unwrap();
+    let of = |text: &str, h: f64, method: &str| {
+        let mut simulation = prepare(problem(text), RunOptions { until: 10.0 * h, ..bath(method, h, 1.0) }).unwrap();
         let summary = simulation.solve().unwrap().summary;
         summary.warnings.into_iter().filter(|w| w.contains("h omega")).collect::<Vec<String>>()
     };
+    let warnings = |h: f64, method: &str| of(OSCILLATOR, h, method);
     // ω² = 3/2.
     assert!(warnings(0.8, "stormer-verlet-b").is_empty());
     let found = warnings(0.9, "stormer-verlet-b").remove(0);
@@ -244,4 +244,10 @@ fn fast_vibrations_are_warned_of() {
     let unused = RunOptions { friction: Some(1.0), ..RunOptions::default() };
     let simulation = prepare(problem(OSCILLATOR), unused).unwrap();
     assert!(simulation.all_warnings().iter().any(|w| w.contains("friction has no effect")));
+    // A rod that hangs still, beside a slow spring: gravity alone makes it swing, with ω = 2 by its angle.
+    let hanging = "coordinate q : R^2 = (0, -1)\nmomentum p of q\ncoordinate s = 0\nmomentum u of s\n\
+                   hamiltonian (dot(p, p) + u^2 + s^2)/2 + 4*q.y\nconstraint rod : dot(q, q) = 1";
+    assert!(of(hanging, 0.45, "rattle").is_empty());
+    let found = of(hanging, 0.6, "rattle").remove(0);
+    assert!(found.contains("h omega = 1.20") && found.contains("1.56 times too large"), "{found}");
 }

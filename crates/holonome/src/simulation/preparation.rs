@@ -191,8 +191,10 @@ impl Simulation {
             program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
         });
+        // Large models have no field on their constraints where no method follows it.
+        let has_field = problem.model.constraints.is_empty() || system.written_out().is_some();
         let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
-        warnings.extend(plan.fixed_step().and_then(of_step));
+        warnings.extend(plan.fixed_step().filter(|_| has_field).and_then(of_step));
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
             let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();
