@@ -47,9 +47,9 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_trajectory_is_what_a_run_gives() {
     let folder = tempfile::tempdir().unwrap();
-    // In lanes with equal steps, with adaptive ones (with and without a known first stage), with projections that arrive
-    // within the iterations of the loop and with others; one by one, because of a projection around the step, of dense
-    // output, of a shorter last step.
+    // In lanes with equal steps, with adaptive ones (with and without a known first stage, with samples between steps and with
+    // several of them in one), with projections that arrive within the iterations of the loop and with others; one by one,
+    // because of a projection around the step, of a shorter last step.
     for (k, (method, step, samples)) in [
         ("plain:rk4", Some(0.01), 5),
         ("feedback:heun", Some(0.01), 2),
@@ -68,6 +68,15 @@ fn a_trajectory_is_what_a_run_gives() {
         ("corrected:taylor", None, 2),
         ("projection:taylor", None, 2),
         ("corrected:dop853", None, 9),
+        ("plain:dop853", None, 61),
+        ("feedback:tsit5", None, 5),
+        ("corrected:bs3", None, 4),
+        ("projection:dop853", None, 33),
+        ("projection:tsit5", None, 9),
+        ("corrected:dopri5", None, 200),
+        ("taylor", None, 5),
+        ("corrected:taylor", None, 40),
+        ("projection:taylor", None, 9),
         ("plain:rk4", Some(0.3), 2),
     ]
     .into_iter()

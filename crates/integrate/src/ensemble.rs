@@ -154,6 +154,28 @@ pub trait AdaptiveSteps: LaneSystem {
 
     /// Makes deviations of what stands in [`Slots::largest`] of one lane.
     fn finish(&self, largest: &mut [f64]);
+
+    /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
+    /// [`AdaptiveSteps::within`] puts behind them.
+    ///
+    /// [`Within`]: crate::controller::slots::Within
+    fn within_len(&self) -> usize;
+
+    /// Treated states within accepted attempts, in the lanes that are wanted. `numbers` has [`AdaptiveSteps::within_len`]
+    /// of them in every lane; the state and then the deviations of the groups there are put into `out`. `missed` becomes
+    /// true of lanes in which a run by itself does more to find them.
+    fn within(
+        &self,
+        bound: &Self::Bound,
+        wanted: &[bool],
+        numbers: &mut [f64],
+        out: &mut [f64],
+        missed: &mut [bool],
+        work: &mut [f64],
+    );
+
+    /// Evaluations of the field that the first sample within a step takes.
+    fn interpolant_evaluations(&self) -> u64;
 }
 
 /// What outlives a step beside the state, in every lane.
@@ -177,15 +199,26 @@ pub struct LaneAlone<'a> {
     pub largest: &'a mut [f64],
 }
 
+/// A sample of the trajectory in a lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneSample {
+    /// The lane.
+    pub lane: usize,
+    /// Number of the trajectory.
+    pub trajectory: usize,
+    /// Index of the sample.
+    pub sample: usize,
+}
+
 /// Where trajectories come from and where their results go.
 pub trait Trajectories<B> {
     /// Puts the next trajectory into a lane, its initial state into `x` and the masses of its vectors into `masses`, if
     /// that is not empty (both of one trajectory); its number, counted from 0, or none where there are no more.
     fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize>;
 
-    /// States number `sample` of these trajectories, by lane and number; in `x` those of all lanes, followed by their
-    /// multipliers if they are [wanted](Trajectories::wants_multipliers) and steps know them.
-    fn samples(&mut self, sample: usize, of: &[(usize, usize)], x: &[f64]);
+    /// Samples of these trajectories; in `x` the states of all lanes, followed by their multipliers if they are
+    /// [wanted](Trajectories::wants_multipliers) and steps know them.
+    fn samples(&mut self, of: &[LaneSample], x: &[f64]);
 
     /// Whether samples are to have multipliers.
     fn wants_multipliers(&self) -> bool {
@@ -261,12 +294,12 @@ pub enum Stopped {
     Doubted,
 }
 
-/// Whether `plan` can be run in lanes: dense output cannot, nor a shorter last step. Trajectories start on the level set
-/// that their corrections aim at.
+/// Whether `plan` can be run in lanes: a shorter last step cannot. Trajectories start on the level set that their
+/// corrections aim at.
 pub fn suits(plan: &Plan) -> bool {
     match &plan.stepping {
         Stepping::Fixed(fixed) => fixed.shorter_last.is_none(),
-        Stepping::Adaptive(adaptive) => adaptive.samples.iter().all(|&t| t == plan.t0 || t == adaptive.t_end),
+        Stepping::Adaptive(_) => true,
     }
 }
 

@@ -1,18 +1,20 @@
 //! A method's step compiled for several trajectories side by side.
 
 use super::map::{CompiledStep, repeated_tape};
-use super::step::{Ingredients, Mend, Recorded};
+use super::step::{Ingredients, Mend, Recorded, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, watch_tape};
 use super::{WrittenOut, march};
 use crate::backend::compile;
-use holonome_integrate::controller::slots::Slots;
+use crate::policy::LONGEST_STEP;
+use holonome_integrate::controller::slots::{Slots, Within};
+use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Lagged;
+use holonome_integrate::tableau::{Dense, Lagged};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
@@ -43,7 +45,44 @@ enum Advance {
     /// Equal steps in a loop; the length of what they map to itself.
     Repeated(Box<dyn Kernel>, usize),
     /// Attempts in a loop.
-    March(Box<dyn Kernel>, Slots),
+    March { kernel: Box<dyn Kernel>, slots: Slots, within: Option<SamplesWithin> },
+}
+
+/// Samples within accepted attempts.
+struct SamplesWithin {
+    /// [`Ingredients::within`].
+    kernel: Box<dyn Kernel>,
+    at: Within,
+    /// Number of weights of dense output behind these.
+    weights: usize,
+    dense: Option<&'static Dense>,
+    evaluations: u64,
+}
+
+impl SamplesWithin {
+    /// Of attempts with these ingredients; `None` if the formula would be too long.
+    fn new(ingredients: &Ingredients, settling: &Settling, targets: usize, lanes: usize) -> Option<SamplesWithin> {
+        let (mut dense, mut evaluations) = (None, 0);
+        if let Recorded::RungeKutta(tableau) = ingredients.scheme {
+            let of = tableau.dense.as_ref()?;
+            if ingredients.field.operations() * of.stages > LONGEST_STEP {
+                return None;
+            }
+            evaluations = (of.stages - tableau.stages) as u64;
+            dense = Some(of);
+        }
+        Some(SamplesWithin {
+            kernel: compile(&ingredients.within(settling, targets), lanes),
+            at: Within::of(&ingredients.slots(settling)),
+            weights: ingredients.dense_weights(),
+            dense,
+            evaluations,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.at.len() + self.weights
+    }
 }
 
 /// What the lanes know of their trajectories.
@@ -51,6 +90,7 @@ pub struct LaneBound {
     field: Aligned,
     watch: WatchBound,
     advance: Aligned,
+    within: Option<Aligned>,
 }
 
 impl CompiledLanes {
@@ -86,7 +126,12 @@ impl CompiledLanes {
                 let control = facts.control?;
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
                 let kernel = compile(&ingredients.march(&settling, targets), lanes);
-                (Advance::March(kernel, ingredients.slots(&settling)), march::parameters(adaptive, control).to_vec())
+                let mut within = None;
+                if adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end) {
+                    within = Some(SamplesWithin::new(&ingredients, &settling, targets, lanes)?);
+                }
+                let slots = ingredients.slots(&settling);
+                (Advance::March { kernel, slots, within }, march::parameters(adaptive, control).to_vec())
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
@@ -109,7 +154,14 @@ impl CompiledLanes {
 
     fn advancing(&self) -> &dyn Kernel {
         match &self.advance {
-            Advance::Repeated(kernel, _) | Advance::March(kernel, _) => kernel.as_ref(),
+            Advance::Repeated(kernel, _) | Advance::March { kernel, .. } => kernel.as_ref(),
+        }
+    }
+
+    fn samples_within(&self) -> Option<&SamplesWithin> {
+        match &self.advance {
+            Advance::March { within, .. } => within.as_ref(),
+            Advance::Repeated(..) => None,
         }
     }
 
@@ -120,6 +172,7 @@ impl CompiledLanes {
             field: self.field.bind(parameters),
             watch: self.watch.bind(parameters),
             advance: self.advancing().bind(&all),
+            within: self.samples_within().map(|within| within.kernel.bind(&all)),
         }
     }
 
@@ -129,6 +182,9 @@ impl CompiledLanes {
         self.field.rebind(&mut bound.field, lane, parameters);
         self.watch.rebind(&mut bound.watch, lane, parameters, targets);
         self.advancing().rebind(&mut bound.advance, lane, &all);
+        if let Some((within, bound)) = self.samples_within().zip(bound.within.as_mut()) {
+            within.kernel.rebind(bound, lane, &all);
+        }
     }
 }
 
@@ -150,7 +206,11 @@ impl LaneSystem for CompiledLanes {
     fn work_len(&self) -> usize {
         let advancing = match &self.advance {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
-            Advance::March(kernel, _) => kernel.work_len(),
+            Advance::March { kernel, within, .. } => {
+                let of_samples =
+                    within.as_ref().map_or(0, |of| of.kernel.outputs() * self.lanes + of.kernel.work_len());
+                kernel.work_len().max(of_samples)
+            }
         };
         self.field.work_len().max(self.watch.work_len(self.dimension)).max(advancing)
     }
@@ -282,7 +342,7 @@ impl AdaptiveSteps for CompiledLanes {
     }
 
     fn slots(&self) -> &Slots {
-        let Advance::March(_, slots) = &self.advance else { unreachable!("an adaptive ensemble") };
+        let Advance::March { slots, .. } = &self.advance else { unreachable!("an adaptive ensemble") };
         slots
     }
 
@@ -292,6 +352,52 @@ impl AdaptiveSteps for CompiledLanes {
 
     fn finish(&self, largest: &mut [f64]) {
         self.watch.watching.finish(largest, 1);
+    }
+
+    fn within_len(&self) -> usize {
+        self.samples_within().map_or(0, SamplesWithin::len)
+    }
+
+    fn within(
+        &self,
+        bound: &LaneBound,
+        wanted: &[bool],
+        numbers: &mut [f64],
+        out: &mut [f64],
+        missed: &mut [bool],
+        work: &mut [f64],
+    ) {
+        let (Some(within), Some(bound)) = (self.samples_within(), &bound.within) else {
+            unreachable!("samples of these attempts are asked for")
+        };
+        let (slots, lanes) = (AdaptiveSteps::slots(self), self.lanes);
+        if let Some(dense) = within.dense {
+            let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
+            let mut weights = vec![0.0; within.weights];
+            for lane in (0..lanes).filter(|&lane| wanted[lane]) {
+                let [t, h, rejections, time] =
+                    [slots.t, slots.h, slots.rejections, within.at.t].map(|slot| numbers[slot * lanes + lane]);
+                let tried = trial((t_end, shortest), t, h.min(longest), rejections as u32);
+                let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
+                dense.weights((time - t) / h, &mut weights);
+                scatter(&weights, lanes, lane, &mut numbers[within.at.len() * lanes..]);
+            }
+        }
+        let (values, work) = work.split_at_mut(within.kernel.outputs() * lanes);
+        // The time of a sample is one of the numbers.
+        within.kernel.run(bound, &numbers[within.at.t * lanes..][..lanes], numbers, values, work);
+        let (found, unsettled) = values.split_at(out.len());
+        out.copy_from_slice(found);
+        self.watch.watching.finish(&mut out[self.dimension * lanes..], lanes);
+        if let Some(Mend::Projects { .. }) = self.mend {
+            for (missed, unsettled) in missed.iter_mut().zip(unsettled) {
+                *missed = *unsettled != 0.0;
+            }
+        }
+    }
+
+    fn interpolant_evaluations(&self) -> u64 {
+        self.samples_within().map_or(0, |within| within.evaluations)
     }
 }
 

@@ -10,14 +10,16 @@ use super::vectors::StateVectors;
 use super::watching::Watching;
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
-use holonome_integrate::controller::slots::{Slots, Status};
+use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::{MOST_REJECTIONS, SHORTEST_STEP_ULPS, SLIVER};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
-use holonome_integrate::scheme::explicit_rk::Stages;
+use holonome_integrate::scheme::explicit_rk::{Stages, dense_stages, stage_count};
 use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
+use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
@@ -62,6 +64,18 @@ pub struct Attempted {
     pub errors: Vec<Vec<Node>>,
     /// The field at x₁, where that is known and handed on.
     pub end_field: Vec<Node>,
+    /// States within the step.
+    pub interpolant: Interpolant,
+}
+
+/// Interpolant of an attempt, as nodes.
+pub enum Interpolant {
+    /// None that a loop needs.
+    None,
+    /// Dense output of a Runge–Kutta scheme from its stages and the vectors behind them.
+    Stages(Vec<Vec<Node>>),
+    /// Taylor coefficients, in powers of time over `length`.
+    Series { coefficients: Vec<Vec<Node>>, length: Node },
 }
 
 /// Where an attempt begins, as nodes.
@@ -83,6 +97,21 @@ pub struct Begun<'a> {
 
 /// From the length of a step.
 type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
+
+/// An attempt whose length and end are known.
+struct Tried<'a> {
+    t1: Node,
+    length: Node,
+    /// Whether it is the first one at its step.
+    is_first: Node,
+    /// Whether it ends the run.
+    is_last: Node,
+    /// Whether it may be made.
+    may_be: Node,
+    /// S² of the vectors and floors of momenta by which it is measured.
+    norms: Vec<Node>,
+    attempt: Box<Attempt<'a>>,
+}
 
 /// What a loop of attempts makes of one.
 pub struct Judgement {
@@ -111,35 +140,134 @@ impl Ingredients<'_> {
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
         let g = &mut Graph::new();
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
-        let x = &before[slots.x.clone()];
-        let judgement = attempts.judge(g, &before, |g, Beginning { t, h, scales }| match self.scheme {
+        let judgement = attempts.judge(g, &before, |g, beginning| self.begin(g, slots, &before, beginning));
+        Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
+    }
+
+    /// Begins an attempt of a loop from the slots `before`.
+    fn begin<'a>(
+        &'a self,
+        g: &mut Graph,
+        slots: &Slots,
+        before: &[Node],
+        Beginning { t, h, scales }: Beginning,
+    ) -> Begun<'a> {
+        let x = before[slots.x.clone()].to_vec();
+        match self.scheme {
             Recorded::RungeKutta(tableau) => {
                 let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
                 let attempt = Box::new(move |g: &mut Graph, length| {
-                    let mut space = TracingSpace::new(self.field);
-                    std::mem::swap(&mut space.graph, g);
-                    let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h: length, x }, first);
-                    std::mem::swap(&mut space.graph, g);
+                    let (x1, mut kept) =
+                        self.traced(g, |space| self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first));
                     let stages = Stages::of(tableau, &mut kept);
-                    let end_field = stages.k[tableau.stages - 1].clone();
-                    Attempted { x1, errors: stages.errors.to_vec(), end_field }
+                    let (errors, end_field) = (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
+                    Attempted { x1, errors, end_field, interpolant: Interpolant::Stages(kept) }
                 });
                 Begun { length: h, attempt }
             }
             Recorded::Taylor(taylor) => {
-                let c = taylor.coefficients(g, (t, h), x);
-                let part = taylor.reach(g, h, &c, &scales, &self.vectors.vectors);
+                let coefficients = taylor.coefficients(g, (t, h), &x);
+                let part = taylor.reach(g, h, &coefficients, &scales, &self.vectors.vectors);
                 let attempt = Box::new(move |g: &mut Graph, length| {
                     let part = g.div(length, h);
-                    let error = taylor.estimate(g, &c, (part, length));
-                    let (x1, end_field) = (Taylor::value(g, &c, part), Vec::new());
-                    Attempted { x1, errors: vec![error], end_field }
+                    let errors = vec![taylor.estimate(g, &coefficients, (part, length))];
+                    let x1 = Taylor::value(g, &coefficients, part);
+                    let interpolant = Interpolant::Series { coefficients, length: h };
+                    Attempted { x1, errors, end_field: Vec::new(), interpolant }
                 });
                 Begun { length: g.mul(h, part), attempt }
             }
             Recorded::Iterated(_) => unreachable!("attempts that iterate have a loop of their own"),
-        });
-        Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
+        }
+    }
+
+    /// What `steps` records of steps of this field, in `g`.
+    fn traced<T>(&self, g: &mut Graph, steps: impl FnOnce(&mut TracingSpace) -> T) -> T {
+        let mut space = TracingSpace::new(self.field);
+        std::mem::swap(&mut space.graph, g);
+        let recorded = steps(&mut space);
+        std::mem::swap(&mut space.graph, g);
+        recorded
+    }
+
+    /// A sample within an accepted attempt of a loop, as `holonome_integrate::run` finds it: a map from the numbers of
+    /// [`Within`], and the weights of dense output behind them, to the treated state, the largest deviation of every group
+    /// there, and [`Settled::unsettled`].
+    pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
+        let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let slots = &self.slots(settling);
+        let attempts =
+            AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
+        let at = Within::of(slots);
+        let g = &mut Graph::new();
+        let all: Vec<Node> = (0..at.len() + self.dense_weights()).map(|k| g.state(k)).collect();
+        let (before, x1, carry, time) =
+            (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.t]);
+        let tried = attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
+        let (t, h, x) = (before[slots.t], tried.length, &before[slots.x.clone()]);
+        let attempted = (tried.attempt)(g, h);
+        let sample = match (attempted.interpolant, self.scheme) {
+            (Interpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
+                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.t1, x1), &all[at.len()..])
+            }
+            (Interpolant::Series { coefficients, length }, _) => {
+                let passed = g.sub(time, t);
+                let theta = g.div(passed, h);
+                let passed = g.mul(theta, h);
+                let part = g.div(passed, length);
+                Taylor::value(g, &coefficients, part)
+            }
+            _ => unreachable!("attempts of these loops have an interpolant"),
+        };
+        let target = settling.targets(g, |g, row| g.parameter(targets + row));
+        let Settled { x, largest, unsettled, .. } =
+            settling.at(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
+        let outputs = [x, largest, vec![unsettled]].concat();
+        Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
+    }
+
+    /// Number of weights of dense output: one for each stage of a Runge–Kutta scheme.
+    pub fn dense_weights(&self) -> usize {
+        match self.scheme {
+            Recorded::RungeKutta(tableau) => stage_count(tableau),
+            Recorded::Taylor(_) | Recorded::Iterated(_) => 0,
+        }
+    }
+
+    /// Dense output of a step with these stages that ends at t₁ in the treated x₁, by weights b_i(θ).
+    fn dense_output(
+        &self,
+        g: &mut Graph,
+        tableau: &'static Tableau,
+        mut kept: Vec<Vec<Node>>,
+        (from, t1, x1): (StepFrom<Node>, Node, &[Node]),
+        weights: &[Node],
+    ) -> Vec<Node> {
+        let dense = tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
+        self.traced(g, |space| {
+            if !tableau.first_same_as_last {
+                let mut end_field = x1.to_vec();
+                space.field(&mut end_field, t1, x1);
+                kept[dense.endpoint] = end_field;
+            }
+            dense_stages(tableau, dense, space, from, &mut Stages::of(tableau, &mut kept));
+            let g = &mut space.graph;
+            // Weights that vanish identically are left out, as in sums over slices.
+            let counts: Vec<usize> = (0..weights.len()).filter(|&i| dense.uses(i)).collect();
+            (0..from.x.len())
+                .map(|component| {
+                    let terms = counts.iter().map(|&i| (weights[i], kept[i][component]));
+                    let sum = terms.fold(None, |sum, (weight, k)| {
+                        Some(match sum {
+                            None => g.mul(weight, k),
+                            Some(sum) => g.fma(weight, k, sum),
+                        })
+                    });
+                    let sum = sum.unwrap_or(from.x[component]);
+                    g.fma(from.h, sum, from.x[component])
+                })
+                .collect()
+        })
     }
 }
 
@@ -158,27 +286,24 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// What becomes of an attempt that begins with the slots `before`.
-    pub fn judge<'a>(
+    /// Length and end of an attempt that begins with the slots `before`, as `trial` finds them, and the attempt itself.
+    fn attempt<'a>(
         &self,
         g: &mut Graph,
         before: &[Node],
         begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
-    ) -> Judgement {
-        let AttemptLoop { slots, settling, targets, .. } = *self;
-        let vectors = &self.vectors.vectors;
-        let controller = Controller::new(&self.control);
-        let [t_end, longest, shortest, absolute] = [1, 2, 3, 4].map(|k| g.parameter(self.parameters + k));
-        let [t, h, last_error, rejections] = [slots.t, slots.h, slots.last_error, slots.rejections].map(|k| before[k]);
-        let (zero, one) = (g.zero(), g.one());
+    ) -> Tried<'a> {
+        let AttemptLoop { slots, vectors, .. } = *self;
+        let [t_end, longest, shortest] = [1, 2, 3].map(|k| g.parameter(self.parameters + k));
+        let [t, h, rejections] = [slots.t, slots.h, slots.rejections].map(|k| before[k]);
+        let zero = g.zero();
 
-        let (own, floors) = before[slots.norms.clone()].split_at(vectors.count());
+        let (own, floors) = before[slots.norms.clone()].split_at(vectors.vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
         let tolerance = g.parameter(self.parameters);
         let h = least(g, h, longest);
         let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
 
-        // The length and the end of the attempt, as `trial` finds them.
         let remaining = g.sub(t_end, t);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
@@ -198,9 +323,25 @@ impl AttemptLoop<'_> {
         let before_pause = g.binary(Binary::Less, t1, before[slots.pause]);
         let may_be = g.binary(Binary::And, may_be, few);
         let may_be = g.binary(Binary::And, may_be, before_pause);
+        Tried { t1, length, is_first, is_last, may_be, norms, attempt }
+    }
 
-        // The attempt.
-        let Attempted { x1, errors, end_field } = attempt(g, length);
+    /// What becomes of an attempt that begins with the slots `before`.
+    pub fn judge<'a>(
+        &self,
+        g: &mut Graph,
+        before: &[Node],
+        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
+    ) -> Judgement {
+        let AttemptLoop { slots, settling, targets, .. } = *self;
+        let vectors = &self.vectors.vectors;
+        let controller = Controller::new(&self.control);
+        let Tried { t1, length, is_first, is_last, may_be, norms, attempt } = self.attempt(g, before, begin);
+        let [tolerance, absolute] = [0, 4].map(|k| g.parameter(self.parameters + k));
+        let [t, last_error, rejections] = [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
+        let (zero, one) = (g.zero(), g.one());
+
+        let Attempted { x1, errors, end_field, .. } = attempt(g, length);
         let measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());

@@ -10,7 +10,7 @@ use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::structured::Start;
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
-use holonome_integrate::ensemble::{End, LaneStates, Stopped, Trajectories, gather};
+use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
@@ -622,39 +622,46 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         Some(number)
     }
 
-    fn samples(&mut self, sample: usize, of: &[(usize, usize)], x: &[f64]) {
+    fn samples(&mut self, of: &[LaneSample], x: &[f64]) {
         let (simulation, lanes) = (self.collector.simulation, self.lanes.lanes());
-        let (t, recording) = (simulation.run_plan().sample_time(sample), &mut self.recording);
-        recording.t.fill(t);
+        let recording = &mut self.recording;
+        for of in of {
+            recording.t[of.lane] = simulation.run_plan().sample_time(of.sample);
+        }
         recording.x[..x.len()].copy_from_slice(x);
         if let Some(means) = &mut recording.means {
-            for &(lane, number) in of {
-                means.rebind(lane, self.collector.parameters_at(number));
+            for of in of {
+                means.rebind(of.lane, self.collector.parameters_at(of.trajectory));
             }
             let (x, lambda) = recording.x.split_at_mut(x.len());
-            means.put(&recording.t, x, |lane| of.iter().any(|&(of, _)| of == lane), lambda);
+            means.put(&recording.t, x, |lane| of.iter().any(|of| of.lane == lane), lambda);
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
-        let mut stored = Some(sample);
-        if let Some(MeasuringLanes { measuring, kernel, values, of_lane, work, averages }) = &mut self.measuring {
-            stored = measuring.outputs.sample(sample);
-            if measuring.outputs.is_measured(sample) {
-                kernel.run(t, x, values, work);
-                for &(lane, number) in of {
+        let outputs = simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
+        if let Some(MeasuringLanes { measuring, kernel, values, of_lane, work, averages }) = &mut self.measuring
+            && of.iter().any(|of| measuring.outputs.is_measured(of.sample))
+        {
+            kernel.run(t, x, values, work);
+            for &LaneSample { lane, trajectory, sample } in of {
+                if measuring.outputs.is_measured(sample) {
                     gather(values, lanes, lane, of_lane);
-                    measuring.accumulate(sample, of_lane, &mut averages[number], &mut self.collector.scratch);
+                    measuring.accumulate(sample, of_lane, &mut averages[trajectory], &mut self.collector.scratch);
                 }
             }
         }
-        let Some(sample) = stored else { return };
+        let stored = |of: &LaneSample| outputs.map_or(Some(of.sample), |outputs| outputs.sample(of.sample));
+        if of.iter().all(|of| stored(of).is_none()) {
+            return;
+        }
         kernel.run(t, x, values, work);
         let samples = simulation.plan.sample_count();
         for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.batch.rows) {
             let source = if array.place == Place::State { &*x } else { &*values };
             let source = &source[array.first * lanes..(array.first + array.len) * lanes];
-            for &(lane, number) in of {
-                let place = (number * samples + sample) * array.len;
-                gather(source, lanes, lane, &mut rows[place..place + array.len]);
+            for of in of {
+                let Some(sample) = stored(of) else { continue };
+                let place = (of.trajectory * samples + sample) * array.len;
+                gather(source, lanes, of.lane, &mut rows[place..place + array.len]);
             }
         }
     }
@@ -721,17 +728,14 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn end(&mut self, number: usize, end: &End) {
-        if end.failure == Some(Stopped::Doubted) {
-            return self.doubted.push(number);
-        }
-        let failure = end.failure.map(|stopped| match stopped {
-            Stopped::NonFinite => {
-                format!("something is not a finite number at t = {} (step {})", end.t, end.steps + 1)
+        // A run by itself says which step fails and why.
+        let failure = match end.failure {
+            Some(Stopped::Doubted | Stopped::NonFinite | Stopped::StepCollapsed) => return self.doubted.push(number),
+            Some(Stopped::TooManySteps) => {
+                Some(format!("the limit on the number of steps was reached at t = {}", end.t))
             }
-            Stopped::StepCollapsed => format!("the step became too short at t = {}", end.t),
-            Stopped::Doubted => unreachable!("doubted trajectories are run by themselves"),
-            Stopped::TooManySteps => format!("the limit on the number of steps was reached at t = {}", end.t),
-        });
+            None => None,
+        };
         let outcome = Outcome {
             t: end.t,
             steps: end.steps,

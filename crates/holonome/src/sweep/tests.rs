@@ -27,7 +27,7 @@ struct Case<'a> {
     text: &'a str,
     vary: &'a [(&'a str, &'a str)],
     penalty: Option<&'a str>,
-    step: f64,
+    step: StepSize,
     /// Of a heat bath.
     friction: Option<f64>,
 }
@@ -38,7 +38,7 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
     let (problem, starts) =
         Problem::from_text_varied("model", case.text, &BTreeMap::new(), &settings, &vary, TRAJECTORIES)?;
     let penalty = case.penalty.map(|penalty| penalty.parse().expect("a penalty"));
-    let (method, samples, step) = (method.parse()?, Some(samples), StepSize::Fixed(case.step));
+    let (method, samples, step) = (method.parse()?, Some(samples), case.step);
     let (friction, inverse_temperature) = (case.friction, case.friction.map(|_| 2.0));
     let own: Method = method;
     let thermostat = friction.filter(|_| own.scheme.needs != Needs::HeatBath).map(|_| Thermostat::Gla);
@@ -83,7 +83,8 @@ fn agree(sweep: &Sweep, what: &str) -> bool {
 fn agrees(case: &Case, methods: &[&str]) {
     for method in methods {
         for samples in [2, 6] {
-            let sweep = sweep(case, method, samples, 100.0 * case.step).unwrap_or_else(|error| panic!("{error}"));
+            let until = if let StepSize::Fixed(h) = case.step { 100.0 * h } else { 10.0 };
+            let sweep = sweep(case, method, samples, until).unwrap_or_else(|error| panic!("{error}"));
             assert!(agree(&sweep, method), "{method} has no lanes");
         }
     }
@@ -95,7 +96,7 @@ fn every_method_in_lanes_is_what_it_is_alone() {
         text: OSCILLATOR,
         vary: &[("m", "1 + i"), ("q", "(1 + i/N, 0.5)")],
         penalty: None,
-        step: 0.1,
+        step: StepSize::Fixed(0.1),
         friction: None,
     };
     let mut with_lanes = 0;
@@ -114,27 +115,39 @@ fn every_method_in_lanes_is_what_it_is_alone() {
 
 #[test]
 fn constraints_and_penalties_in_lanes() {
-    let driven =
-        Case { text: DRIVEN, vary: &[("m", "1 + i"), ("a", "0.1*i")], penalty: None, step: 0.05, friction: None };
+    let driven = Case {
+        text: DRIVEN,
+        vary: &[("m", "1 + i"), ("a", "0.1*i")],
+        penalty: None,
+        step: StepSize::Fixed(0.05),
+        friction: None,
+    };
     agrees(&driven, &["rattle", "shake", "suzuki4(rattle)", "plain:rk4"]);
     agrees(&Case { vary: &[("p", "(1 + i/N, 0, -1)")], ..driven }, &["rattle"]);
     agrees(
-        &Case { text: STRING, vary: &[("p", "(0, 0.1 + 0.02*i)")], penalty: None, step: 0.02, friction: None },
+        &Case {
+            text: STRING,
+            vary: &[("p", "(0, 0.1 + 0.02*i)")],
+            penalty: None,
+            step: StepSize::Fixed(0.02),
+            friction: None,
+        },
         &["rattle"],
     );
     let vary = [("m", "1 + 0.1*i")];
-    let penalised = Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: 0.01, friction: None };
+    let penalised =
+        Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: StepSize::Fixed(0.01), friction: None };
     agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
 }
 
 #[test]
 fn noise_in_lanes() {
-    let case = Case { text: OSCILLATOR, vary: &[], penalty: None, step: 0.1, friction: Some(0.7) };
+    let case = Case { text: OSCILLATOR, vary: &[], penalty: None, step: StepSize::Fixed(0.1), friction: Some(0.7) };
     agrees(&case, &["stormer-verlet-b", "zhang-skeel", "gauss4", "suzuki4(stormer-verlet-a)", "g-baoab"]);
     agrees(&Case { vary: &[("m", "1 + i")], ..case }, &["stormer-verlet-b"]);
-    let constrained = Case { text: DRIVEN, vary: &[], penalty: None, step: 0.05, friction: Some(0.7) };
+    let constrained = Case { text: DRIVEN, vary: &[], penalty: None, step: StepSize::Fixed(0.05), friction: Some(0.7) };
     agrees(&constrained, &["rattle", "shake", "g-baoab", "yoshida4(rattle)"]);
-    agrees(&Case { penalty: Some("20"), step: 0.01, ..constrained }, &["zhang-skeel"]);
+    agrees(&Case { penalty: Some("20"), step: StepSize::Fixed(0.01), ..constrained }, &["zhang-skeel"]);
     // Every trajectory has its own noise.
     let made = sweep(&constrained, "rattle", 2, 5.0).unwrap();
     let batch = compute(&made, None, 0..TRAJECTORIES).unwrap();
@@ -153,24 +166,56 @@ const PLANETS: &str = "parameter G = 1\nparameter m[i in 1..6] = if(i == 1, 1, 1
 
 #[test]
 fn long_sweeps_in_lanes() {
-    let case = Case { text: PLANETS, vary: &[("G", "1 + 0.005*i")], penalty: None, step: 0.05, friction: None };
+    let case = Case {
+        text: PLANETS,
+        vary: &[("G", "1 + 0.005*i")],
+        penalty: None,
+        step: StepSize::Fixed(0.05),
+        friction: None,
+    };
     agrees(&case, &["gauss4", "gauss6", "suzuki4(implicit-midpoint)"]);
     // One that needs more sweeps than others.
     agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
+}
+
+/// Samples within adaptive steps, few and many to a step, where trajectories end at different times and fail.
+#[test]
+fn samples_within_adaptive_steps_in_lanes() {
+    let step = StepSize::adaptive(1e-8);
+    let vary = [("m", "1 + i"), ("a", "0.1*i")];
+    let driven = Case { text: DRIVEN, vary: &vary, penalty: None, step, friction: None };
+    agrees(&driven, &["corrected:dop853", "plain:tsit5", "projection:bs3", "corrected:taylor"]);
+    let oscillator = Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..driven };
+    for samples in [3, 17, 400] {
+        let made = sweep(&oscillator, "corrected:dop853", samples, 20.0).unwrap_or_else(|error| panic!("{error}"));
+        assert!(agree(&made, "samples"), "there are no lanes");
+    }
+    let wall = "parameter a = 1\nstate x : R = 1\nstate y : R = 0\nx' = -a/sqrt(x)\ny' = cos(t)";
+    let ends = Case { text: wall, vary: &[("a", "0.01*i")], penalty: None, step, friction: None };
+    let failing = sweep(&ends, "plain:dop853", 50, 5.0).unwrap_or_else(|error| panic!("{error}"));
+    assert!(agree(&failing, "a wall"));
+    let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();
+    assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
 
 /// Trajectories between those that tell the number of iterations are far wilder than these, and need more.
 #[test]
 fn lanes_that_need_more_iterations_join_again() {
     let vary = [("q", "(if(i == 7, 6, if(i == 8, 10, 1 + i/N)), 0.5)")];
-    let case = Case { text: OSCILLATOR, vary: &vary, penalty: None, step: 0.1, friction: None };
+    let case = Case { text: OSCILLATOR, vary: &vary, penalty: None, step: StepSize::Fixed(0.1), friction: None };
     agrees(&case, &["gauss4", "implicit-midpoint"]);
 }
 
 #[test]
 fn trajectories_that_fail_in_lanes_are_told_of() {
     // A pendulum that moves further in a step than its rod is long.
-    let case = Case { text: DRIVEN, vary: &[("p", "(1 + 0.5*i, 0, -1)")], penalty: None, step: 0.1, friction: None };
+    let case = Case {
+        text: DRIVEN,
+        vary: &[("p", "(1 + 0.5*i, 0, -1)")],
+        penalty: None,
+        step: StepSize::Fixed(0.1),
+        friction: None,
+    };
     let failing = sweep(&case, "rattle", 3, 5.0).unwrap_or_else(|error| panic!("{error}"));
     assert!(agree(&failing, "rattle"));
     let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();

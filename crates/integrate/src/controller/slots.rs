@@ -140,6 +140,31 @@ impl Slots {
     }
 }
 
+/// Where the numbers stand from which a sample within an accepted attempt is found: the slots before it, then these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Within {
+    /// The treated state x₁ after the attempt.
+    pub x1: Range<usize>,
+    /// What is carried of the scales after it.
+    pub carried: Range<usize>,
+    /// Time of the sample.
+    pub t: usize,
+}
+
+impl Within {
+    /// Behind these slots.
+    pub fn of(slots: &Slots) -> Within {
+        let x1 = slots.count()..slots.count() + slots.x.len();
+        let carried = x1.end..x1.end + slots.carried.len();
+        Within { t: carried.end, x1, carried }
+    }
+
+    /// Number of all numbers, the slots included.
+    pub fn len(&self) -> usize {
+        self.t + 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
 
-use super::{AdaptiveSteps as Attempting, End, LaneStates, Stopped, Trajectories};
+use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, Stopped, Trajectories};
 use super::{finite, gather, scatter};
 use crate::controller::Control;
-use crate::controller::slots::{Slots, Status};
+use crate::controller::slots::{Slots, Status, Within};
 use crate::controller::start;
 use crate::controller::trial::trial;
 use crate::plan::{AdaptiveSteps, Plan};
@@ -14,6 +14,9 @@ use std::ops::Range;
 
 /// Attempts in one call: lanes whose trajectories have ended wait for the others in it no longer than that.
 const MOST_ATTEMPTS: u64 = 64;
+
+/// Attempts in one go where samples fall within steps, which are found when all are made.
+const MOST_KEPT: usize = 16;
 
 /// The last error of a trajectory that has had none.
 const NO_LAST_ERROR: f64 = 1e-4;
@@ -38,7 +41,26 @@ struct Lane {
     number: Option<usize>,
     /// The step from which on claims are looked at again.
     next_look: u64,
+    /// Index of the next sample.
+    next_sample: usize,
+    /// Samples that are to be found within the attempts that are kept.
+    due: Vec<Due>,
+    /// Whether one of them took more than a sample in lanes does.
+    missed: bool,
     end: End,
+}
+
+/// A sample of a step.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// Which of the attempts that are kept makes the step.
+    attempt: usize,
+    /// Index of the sample.
+    sample: usize,
+    /// Its time.
+    t: f64,
+    /// Whether that is the end of the step.
+    at_end: bool,
 }
 
 struct Race<'a, S: Attempting> {
@@ -49,6 +71,9 @@ struct Race<'a, S: Attempting> {
     slots: Slots,
     /// The state of the loop, of every lane.
     state: Vec<f64>,
+    /// The states before each of the last attempts and after them, where samples fall within steps.
+    kept: Vec<Vec<f64>>,
+    within: Samples,
     /// For what is asked about some lanes while the others wait.
     aside: Vec<f64>,
     deviations: Vec<f64>,
@@ -70,6 +95,17 @@ struct Race<'a, S: Attempting> {
     work: Vec<f64>,
 }
 
+/// Samples within attempts, in lanes.
+struct Samples {
+    at: Within,
+    /// The lanes that have one.
+    wanted: Vec<bool>,
+    missed: Vec<bool>,
+    numbers: Vec<f64>,
+    /// States, then deviations of the groups.
+    out: Vec<f64>,
+}
+
 impl<'a, S: Attempting> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
@@ -77,11 +113,29 @@ impl<'a, S: Attempting> Race<'a, S> {
         let slots = steps.slots().clone();
         let mut state = zeros(slots.count());
         state[slots.pause * lanes..][..lanes].fill(f64::INFINITY);
+        let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
+        let within = if on_the_way { steps.within_len() } else { 0 };
+        let lane = || Lane {
+            number: None,
+            next_look: 0,
+            next_sample: 0,
+            due: Vec::new(),
+            missed: false,
+            end: End::new(plan.t0, groups),
+        };
         Race {
             plan,
             adaptive,
             steps,
-            lanes: (0..lanes).map(|_| Lane { number: None, next_look: 0, end: End::new(plan.t0, groups) }).collect(),
+            lanes: (0..lanes).map(|_| lane()).collect(),
+            kept: if on_the_way { vec![state.clone(); MOST_KEPT + 1] } else { Vec::new() },
+            within: Samples {
+                at: Within::of(&slots),
+                wanted: vec![false; lanes],
+                missed: vec![false; lanes],
+                numbers: zeros(within),
+                out: zeros(n + groups),
+            },
             state,
             aside: zeros(n),
             deviations: zeros(groups),
@@ -148,6 +202,8 @@ impl<'a, S: Attempting> Race<'a, S> {
                 self.set(self.slots.t, lane, t0);
                 self.lanes[lane].end.restart(t0);
                 self.lanes[lane].next_look = next_look(0);
+                self.lanes[lane].next_sample = usize::from(self.adaptive.samples.first() == Some(&t0));
+                self.lanes[lane].missed = false;
                 self.start_scales(lane);
                 taken.push(lane);
             }
@@ -287,8 +343,12 @@ impl<'a, S: Attempting> Race<'a, S> {
             let [steps, rejected] = self.counts(lane);
             count = count.min(limit.saturating_sub((steps + rejected) as u64));
         }
-        if count > 0 {
-            self.steps.attempts(bound, count, &mut self.state, &mut self.work);
+        if self.kept.is_empty() {
+            if count > 0 {
+                self.steps.attempts(bound, count, &mut self.state, &mut self.work);
+            }
+        } else {
+            self.attempts_with_samples(count as usize, bound, trajectories);
         }
         let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
         let mut undefined: Vec<usize> = Vec::new();
@@ -300,7 +360,7 @@ impl<'a, S: Attempting> Race<'a, S> {
             let [steps, rejected] = self.counts(lane);
             let at_limit = (steps + rejected) as u64 >= limit;
             let status = Status::of(self.at(self.slots.status, lane));
-            if self.doubted[lane] {
+            if self.doubted[lane] || self.lanes[lane].missed {
                 ended.push((lane, Some(Stopped::Doubted)));
                 continue;
             }
@@ -338,6 +398,78 @@ impl<'a, S: Attempting> Race<'a, S> {
             let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).collect();
             self.take_up(&free, bound, trajectories);
         }
+    }
+
+    /// Up to `count` attempts in every lane, until one of them ends, and the samples within their steps.
+    fn attempts_with_samples(&mut self, count: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let lanes = self.lanes.len();
+        for attempt in 0..count.min(MOST_KEPT) {
+            self.kept[attempt].copy_from_slice(&self.state);
+            self.steps.attempts(bound, 1, &mut self.state, &mut self.work);
+            let mut goes_on = true;
+            for lane in 0..lanes {
+                let t1 = self.at(self.slots.t, lane);
+                let Lane { number, next_sample, due, .. } = &mut self.lanes[lane];
+                let samples = &self.adaptive.samples;
+                while let Some(&t) = samples.get(*next_sample).filter(|&&t| t <= t1 && t < self.adaptive.t_end)
+                    && number.is_some()
+                {
+                    due.push(Due { attempt, sample: *next_sample, t, at_end: t == t1 });
+                    *next_sample += 1;
+                }
+                let status = Status::of(self.at(self.slots.status, lane));
+                goes_on &= matches!(status, Status::Going | Status::Idle);
+            }
+            self.kept[attempt + 1].copy_from_slice(&self.state);
+            if !goes_on {
+                break;
+            }
+        }
+        let most = self.lanes.iter().map(|lane| lane.due.len()).max().unwrap_or(0);
+        (0..most).for_each(|round| self.samples_due(round, bound, trajectories));
+        self.lanes.iter_mut().for_each(|lane| lane.due.clear());
+    }
+
+    /// Finds and hands over sample number `round` of those that are due in every lane.
+    fn samples_due(&mut self, round: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, n) = (self.lanes.len(), self.steps.dim());
+        let (slots, Samples { at, wanted, missed, numbers, out }) = (&self.slots, &mut self.within);
+        wanted.fill(false);
+        missed.fill(false);
+        let copy = |to: &mut [f64], first: usize, from: &[f64], range: Range<usize>, lane: usize| {
+            for (k, slot) in range.enumerate() {
+                to[(first + k) * lanes + lane] = from[slot * lanes + lane];
+            }
+        };
+        for (lane, Lane { due, .. }) in self.lanes.iter().enumerate() {
+            let Some(due) = due.get(round).filter(|due| !due.at_end) else { continue };
+            wanted[lane] = true;
+            copy(numbers, 0, &self.kept[due.attempt], 0..slots.count(), lane);
+            copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
+            copy(numbers, at.carried.start, &self.kept[due.attempt + 1], slots.carried.clone(), lane);
+            numbers[at.t * lanes + lane] = due.t;
+        }
+        if wanted.contains(&true) {
+            self.steps.within(bound, wanted, numbers, out, missed, &mut self.work);
+        }
+        let mut samples = Vec::with_capacity(lanes);
+        for (lane, this) in self.lanes.iter_mut().enumerate() {
+            let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else { continue };
+            samples.push(LaneSample { lane, trajectory, sample: due.sample });
+            if due.at_end {
+                copy(out, 0, &self.kept[due.attempt + 1], slots.x.clone(), lane);
+                continue;
+            }
+            let end = &mut this.end;
+            let is_first = round == 0 || this.due[round - 1].attempt != due.attempt;
+            end.cost.field += if is_first { self.steps.interpolant_evaluations() } else { 0 };
+            self.steps.count_treatments(1, &mut end.cost);
+            for (group, largest) in end.largest.iter_mut().enumerate() {
+                *largest = max_or_nan(*largest, out[(n + group) * lanes + lane]);
+            }
+            this.missed |= missed[lane];
+        }
+        trajectories.samples(&samples, &out[..n * lanes]);
     }
 
     /// Finds the lanes in which something that is claimed or corrected fails: looked at after some steps, and at the end.
@@ -400,10 +532,12 @@ impl<'a, S: Attempting> Race<'a, S> {
 
     /// Hands over the states of these lanes.
     fn sample(&self, sample: usize, lanes: &[usize], trajectories: &mut dyn Trajectories<S::Bound>) {
-        let who: Vec<(usize, usize)> =
-            lanes.iter().filter_map(|&lane| Some((lane, self.lanes[lane].number?))).collect();
-        if !who.is_empty() {
-            trajectories.samples(sample, &who, &self.state[self.all(self.slots.x.clone())]);
+        let of: Vec<LaneSample> = lanes
+            .iter()
+            .filter_map(|&lane| Some(LaneSample { lane, trajectory: self.lanes[lane].number?, sample }))
+            .collect();
+        if !of.is_empty() {
+            trajectories.samples(&of, &self.state[self.all(self.slots.x.clone())]);
         }
     }
 

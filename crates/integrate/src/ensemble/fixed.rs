@@ -1,6 +1,8 @@
 //! Equal steps: all lanes march together, from output to output.
 
-use super::{End, EqualSteps, LaneAlone, LaneCarry, LaneStates, Stopped, Trajectories, finite, gather, scatter};
+use super::{
+    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite, gather, scatter,
+};
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
@@ -374,10 +376,12 @@ impl<'a, S: EqualSteps> March<'a, S> {
         trajectories: &mut dyn Trajectories<S::Bound>,
     ) {
         let lanes = self.steps.lanes();
-        self.find_who();
+        let lanes_of = self.number.iter().enumerate();
+        let of: Vec<LaneSample> =
+            lanes_of.filter_map(|(lane, number)| Some(LaneSample { lane, trajectory: (*number)?, sample })).collect();
         let multipliers = self.steps.multiplier_count();
         if multipliers == 0 || !trajectories.wants_multipliers() {
-            return trajectories.samples(sample, &self.who, &self.x);
+            return trajectories.samples(&of, &self.x);
         }
         self.samples.clear();
         self.samples.extend_from_slice(&self.x);
@@ -386,7 +390,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         let wanted: Vec<bool> = self.number.iter().map(Option::is_some).collect();
         let step = (self.fixed, self.plan.t0, step);
         self.steps.multipliers(bound, step, (x, &self.carried), &wanted, lambda, &mut self.work);
-        trajectories.samples(sample, &self.who, &self.samples);
+        trajectories.samples(&of, &self.samples);
     }
 
     /// Follows the constraints of the trajectories to their states after `step` steps.

@@ -38,7 +38,12 @@ impl Dense {
         3 + self.d.len()
     }
 
-    /// b_i(θ).
+    /// Whether b_i(θ) vanishes for some θ only.
+    pub fn uses(&self, i: usize) -> bool {
+        i == 0 || i == self.endpoint || self.b[i] != 0.0 || self.d.iter().any(|d| d[i] != 0.0)
+    }
+
+    /// b_i(θ), for every stage i.
     pub fn weights(&self, theta: f64, out: &mut [f64]) {
         self.combine(theta, out, 1.0, |d| d);
     }
