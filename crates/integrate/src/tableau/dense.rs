@@ -58,16 +58,17 @@ impl Dense {
     /// `minus` = −1 turns its differences into sums.
     fn combine(&self, theta: f64, out: &mut [f64], minus: f64, map: impl Fn(f64) -> f64) {
         let rest = 1.0 - theta;
-        for i in 0..self.stages {
-            let (b, first, last) = (map(self.b[i]), f64::from(i == 0), f64::from(i == self.endpoint));
+        for (i, (out, &b)) in out.iter_mut().zip(&self.b).enumerate() {
+            let (b, first, last) = (map(b), f64::from(u8::from(i == 0)), f64::from(u8::from(i == self.endpoint)));
             let hermite = rest * ((first - minus * b) + theta * (2.0 * b - minus * first - minus * last));
-            let mut factor = theta * theta * rest * rest;
-            let mut sum = theta * (b + hermite);
-            for (row, d) in self.d.iter().enumerate() {
-                sum += factor * map(d[i]);
-                factor *= if row % 2 == 0 { theta } else { rest };
+            *out = theta * (b + hermite);
+        }
+        let mut factor = theta * theta * rest * rest;
+        for (row, d) in self.d.iter().enumerate() {
+            for (out, &d) in out.iter_mut().zip(d) {
+                *out += factor * map(d);
             }
-            out[i] = sum;
+            factor *= if row % 2 == 0 { theta } else { rest };
         }
     }
 }
