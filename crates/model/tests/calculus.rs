@@ -76,13 +76,12 @@ fn by_duals(f: &Tree, x: &[f64], v: &[f64], nudge: &mut dyn FnMut(f64) -> f64) -
     all
 }
 
-/// By how much each result may differ: what relative changes of 2⁻³⁰ in every intermediate result and its
-/// derivatives do to it (the largest of six samples), scaled down to the 2⁻⁵³ of one rounding, times 4000. The
-/// factor: a derivative formula takes up to some twenty roundings for each operation of the tree, they may
-/// all point the same way, six samples of a maximum fall short by a factor of a few, and num-dual composes
-/// tan, tanh and powers of operations of its own whose roundings the samples do not see. A wrong formula is
-/// off by about 2⁵³. Of compositions drawn at random some cancel more than six samples show, one in some ten thousand by
-/// thirty times as much: they have `slack`.
+/// By how much each result may differ: what relative changes of 2⁻³⁰ in every intermediate result and its derivatives
+/// do to it (the largest of six samples), scaled down to the 2⁻⁵³ of one rounding, times 4000. The factor: a derivative
+/// formula takes up to some twenty roundings for each operation of the tree, they may all point the same way, six
+/// samples of a maximum fall short by a factor of a few, and num-dual composes tan, tanh and powers of operations of
+/// its own whose roundings the samples do not see. A wrong formula is off by about 2⁵³. Of compositions drawn at random
+/// some cancel more than six samples show, one in some ten thousand by thirty times as much: they have `slack`.
 fn tolerances(f: &Tree, (x, v): (&[f64], &[f64]), exact: &All, slack: f64, points: &mut Points) -> All {
     let nudge = 2f64.powi(-30);
     let mut spread = vec![0.0f64; exact.len()];

@@ -1,4 +1,5 @@
-//! Claims of a model are tested where they can fail: at random points of the constraint set, at random times of the run.
+//! Claims of a model are tested where they can fail: at random points of the constraint set, at random times of the
+//! run.
 
 mod support;
 

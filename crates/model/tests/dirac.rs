@@ -466,7 +466,8 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
     }
 }
 
-/// Copies of a model share what is derived of one of them, also without its observables; what is let go of is made anew.
+/// Copies of a model share what is derived of one of them, also without its observables; what is let go of is made
+/// anew.
 #[test]
 fn what_is_derived_is_made_once() {
     let model = support::model(

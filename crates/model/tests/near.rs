@@ -10,8 +10,8 @@ use holonome_model::rows::{RowKernel, RowProgram};
 /// The condition of sums that lists are made for.
 const LISTED: &str = "norm(d(i, j)) < rc";
 
-/// The same sum with lists and, as its condition is written otherwise, with all pairs; the first once more, with lists of
-/// its own. `PAIRS` stands for the condition.
+/// The same sum with lists and, as its condition is written otherwise, with all pairs; the first once more, with lists
+/// of its own. `PAIRS` stands for the condition.
 fn both(text: &str) -> [Model; 3] {
     [LISTED, "norm(d(i, j)) - rc < 0", LISTED].map(|condition| {
         let (model, findings) = support::check(&text.replace("PAIRS", condition));

@@ -175,7 +175,8 @@ proptest! {
         let mut memo = vec![None; g.len()];
         for (&output, got) in outputs.iter().zip(got) {
             let (exact, bound) = direct(&g, output, t, &x, &p, &mut memo);
-            // Both evaluations may be off by the bound. Conditions of values that are equal up to rounding may go either way.
+            // Both evaluations may be off by the bound. Conditions of values that are equal up to rounding may go
+            // either way.
             let ambiguous = g.reachable(&[output]).iter().any(|&n| match g.expression(n) {
                 Expression::Binary(Binary::Less, a, b) => {
                     let ((a, ea), (b, eb)) = (direct(&g, a, t, &x, &p, &mut memo), direct(&g, b, t, &x, &p, &mut memo));

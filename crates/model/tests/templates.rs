@@ -142,7 +142,8 @@ fn rows_and_written_out_formulas_agree_for_every_model() {
                     }
                     for ((a, b), size) in by_rows.iter().zip(&at_once).zip(size) {
                         let both_undefined = a.is_nan() && b.is_nan();
-                        // Products into sums are fused in one and not in the other, and a row may cancel inside: a thousand roundings.
+                        // Products into sums are fused in one and not in the other, and a row may cancel inside: a
+                        // thousand roundings.
                         assert!(
                             both_undefined || (a - b).abs() <= 1000.0 * f64::EPSILON * size.max(1.0),
                             "{name}, {formula}: {a} {b}"
@@ -332,7 +333,8 @@ fn a_million_rows_are_not_written_out() {
     assert!(model.unrolled_size() > 10_000_000);
 }
 
-/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates -- --ignored --nocapture`.
+/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "takes a quarter of a minute and a gigabyte in release"]
 fn ten_million_rows() {

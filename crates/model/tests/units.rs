@@ -195,7 +195,8 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
                     consistency::examine(&pendulum(l, m, g, start, momentum)).off_set.len()
                 };
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(0, m*l, 0)"), 0, "{l} {m}");
-                // 1e-6 of the length is no rounding; nothing of it, all of it, a thousand times too much are none either.
+                // 1e-6 of the length is no rounding; nothing of it, all of it, a thousand times too much are none
+                // either.
                 for factor in ["0.6000005", "0", "1.6", "1e3"] {
                     assert_eq!(found(&format!("({factor}*l, 0, -0.8*l)"), "(0, 0, 0)"), 1, "{l} {m} {factor}");
                 }

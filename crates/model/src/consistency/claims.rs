@@ -198,8 +198,8 @@ impl Rate {
     }
 }
 
-/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast beside
-/// its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
+/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast
+/// beside its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
 struct Speeds {
     v: Vec<f64>,
     wide: Vec<f64>,

@@ -40,7 +40,8 @@ pub(super) fn constraints_met(
     off
 }
 
-/// Reports every hidden constraint that the initial state does not meet; those of constraints in `off` follow from them.
+/// Reports every hidden constraint that the initial state does not meet; those of constraints in `off` follow from
+/// them.
 pub(super) fn hidden_met(
     model: &Model,
     scales: &Scales,

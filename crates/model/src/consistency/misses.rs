@@ -110,8 +110,8 @@ impl Constraints {
         self.work
     }
 
-    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small beside
-    /// what cancels in it. Nothing is allocated where all are met.
+    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small
+    /// beside what cancels in it. Nothing is allocated where all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);

@@ -90,8 +90,8 @@ pub fn examine(model: &Model) -> Examined {
     examine_during(model, SPAN)
 }
 
-/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
-/// from `span.0` to `span.1`.
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a
+/// run from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     examine_by(&Interpreter, &Derived::new(model.clone()), span)
 }

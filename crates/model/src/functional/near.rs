@@ -1,12 +1,12 @@
 //! Sums over pairs that are near each other: which pairs there are, and lists of those that may be near.
 //!
-//! A term over pairs keeps a row for each *member*, not for each pair: row m has what belongs to the first body number m
-//! and to the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So a model of
-//! many bodies takes memory in proportion to them.
+//! A term over pairs keeps a row for each *member*, not for each pair: row m has what belongs to the first body number
+//! m and to the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So a
+//! model of many bodies takes memory in proportion to them.
 //!
-//! The pairs that are near are found by cells, with a margin, and the list serves until some body has moved by half of the
-//! margin. Which pairs beyond the reach are in a list does not matter: they contribute zeros, and what is added up is
-//! added in the order of the members' numbers. So no bit depends on when a list was made, and none has to be stored.
+//! The pairs that are near are found by cells, with a margin, and the list serves until some body has moved by half of
+//! the margin. Which pairs beyond the reach are in a list does not matter: they contribute zeros, and what is added up
+//! is added in the order of the members' numbers. So no bit depends on when a list was made, and none has to be stored.
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Interpreter, Kernel, Program};
@@ -225,8 +225,8 @@ impl Neighbours {
         self.reach = rest[pairs.lengths.len() * lanes];
     }
 
-    /// So many lists, each to be made by [`List::update`] for the cells: number k holds the partners of first k and of every
-    /// so-many-th behind it. Of the same members there are always as many.
+    /// So many lists, each to be made by [`List::update`] for the cells: number k holds the partners of first k and of
+    /// every so-many-th behind it. Of the same members there are always as many.
     pub fn update(&mut self, dimensions: usize, count: usize) -> (&Cells, &mut [List]) {
         let cells = &mut self.cells;
         let margin = MARGIN * self.reach * (1.0 - ROUNDED);

@@ -1,8 +1,8 @@
-//! Tables of rows whose entries mostly move on by equal steps: a chain of a million links is one stretch of such rows, a
-//! sum over the pairs of a thousand bodies a thousand.
+//! Tables of rows whose entries mostly move on by equal steps: a chain of a million links is one stretch of such rows,
+//! a sum over the pairs of a thousand bodies a thousand.
 
-/// Rows of places, by stretches in which each entry moves on by its own step from row to row (modulo 2³²). Of a stretch the
-/// first row and the steps are kept.
+/// Rows of places, by stretches in which each entry moves on by its own step from row to row (modulo 2³²). Of a stretch
+/// the first row and the steps are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretches {
     width: usize,

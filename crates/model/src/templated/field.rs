@@ -164,8 +164,8 @@ fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usiz
     RowProgram::new(dimension, count + apart.len(), pieces).adding_last(apart)
 }
 
-/// Sums of H that come with its gradient. What a step takes of them from there, and what is computed without one, have the
-/// same bits.
+/// Sums of H that come with its gradient. What a step takes of them from there, and what is computed without one, have
+/// the same bits.
 struct Sums {
     mechanics: RowMechanics,
     all: Vec<Together>,

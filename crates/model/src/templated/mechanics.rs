@@ -37,8 +37,8 @@ pub struct RowMechanics {
     sizes: [usize; 2],
     /// ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
     curvature: Option<[usize; 3]>,
-    /// What the Dirac extension needs: ∇ of the derivative of H along v, the same with what time adds, ∇_q (a·h) for given
-    /// velocities, and the rates of h along velocities and accelerations.
+    /// What the Dirac extension needs: ∇ of the derivative of H along v, the same with what time adds, ∇_q (a·h) for
+    /// given velocities, and the rates of h along velocities and accelerations.
     extension: Option<[usize; 4]>,
     /// H with an output for every row of its terms, and the rows of each.
     energies: Option<(usize, Vec<Family>)>,
@@ -121,7 +121,8 @@ impl RowMechanics {
         })
     }
 
-    /// Makes [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`] known, for H = ½ pᵀM⁻¹p + V(q, t).
+    /// Makes [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`] known, for H
+    /// = ½ pᵀM⁻¹p + V(q, t).
     ///
     /// # Errors
     /// Where H is not of that form; says what is not.
@@ -377,8 +378,8 @@ impl RowMechanics {
     }
 }
 
-/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them. The entries move
-/// on evenly where the row's own do.
+/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them. The entries
+/// move on evenly where the row's own do.
 fn extended(
     term: &Term,
     width: usize,
@@ -434,8 +435,8 @@ fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
     (functional, families)
 }
 
-/// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state component i
-/// stands at `behind + i`; with what time adds, if that counts.
+/// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state
+/// component i stands at `behind + i`; with what time adds, if that counts.
 fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> Functional {
     let term = |term: &Term| {
         let moving: Vec<u32> =

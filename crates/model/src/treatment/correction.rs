@@ -1,6 +1,6 @@
-//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` and `projection`
-//! do after a step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does
-//! all the time, in that of the state's sizes at the start (`docs/methods.md`).
+//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` and
+//! `projection` do after a step of a small system, in the metric of the step's error, and what the Gauss–Newton form of
+//! feedback does all the time, in that of the state's sizes at the start (`docs/methods.md`).
 
 use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
@@ -22,9 +22,9 @@ pub const MOST_WIDENED: f64 = 1e100;
 /// Where momenta are widened, no w of a family is below this much of its largest.
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
-/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric whose weights W are
-/// `weights` of the vectors that `vector_of` gives for the components of the state. A row without a gradient in that metric
-/// asks for nothing.
+/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric whose weights W
+/// are `weights` of the vectors that `vector_of` gives for the components of the state. A row without a gradient in
+/// that metric asks for nothing.
 pub fn pseudo_inverse_times(
     g: &mut Graph,
     jacobian: &[Gradient],
@@ -165,8 +165,8 @@ pub struct Arrival<'a> {
     pub iterations: usize,
 }
 
-/// The projection of a state by a simplified Newton iteration, as `holonome_integrate::treatment::projection` has it, with a
-/// given number of iterations; in the Euclidean metric where there are no weights in `scales`.
+/// The projection of a state by a simplified Newton iteration, as `holonome_integrate::treatment::projection` has it,
+/// with a given number of iterations; in the Euclidean metric where there are no weights in `scales`.
 pub fn projected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -247,8 +247,8 @@ pub fn projected(
     Projected { x, arrived }
 }
 
-/// F − F₀, and 0 in rows without a gradient, which are watched only: whatever their residual, it says nothing of a step's
-/// error.
+/// F − F₀, and 0 in rows without a gradient, which are watched only: whatever their residual, it says nothing of a
+/// step's error.
 fn held_deviation(field: &mut Field, target: &mut impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
     let mut residual = deviation(field, target);
     for (residual, _) in residual.iter_mut().zip(&field.jacobian).filter(|(_, row)| row.is_empty()) {

@@ -14,8 +14,8 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Node};
 use holonome_linear::rank;
 
-/// The field of `model`, which is `unrolled` and has this structure, with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
-/// free one, the given right-hand side of a state model.
+/// The field of `model`, which is `unrolled` and has this structure, with all its invariants: the Dirac extension of a
+/// constrained Hamiltonian, X_H of a free one, the given right-hand side of a state model.
 ///
 /// # Errors
 /// When the constraints have no Dirac bracket.
@@ -112,8 +112,8 @@ fn constrained_field(
     Ok((field, Some(with(g, &u))))
 }
 
-/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. The factors of A, unless that
-/// takes pivoting.
+/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. The factors of A, unless
+/// that takes pivoting.
 fn factors_of_pairs(
     model: &Model,
     g: &mut Graph,

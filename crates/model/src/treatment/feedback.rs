@@ -2,10 +2,10 @@
 //!
 //! ẋ = X − L ∇V,   V = W(ΔF),   ΔF = F(x) − F₀,
 //!
-//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes
-//! L ∇V = κ DF⁺ ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. W holds the
-//! squared scale of every vector of the state: a change of units changes nothing then. It is the papers' field in the
-//! variables W^(-1/2) x.
+//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes L ∇V = κ DF⁺
+//! ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. W holds the squared
+//! scale of every vector of the state: a change of units changes nothing then. It is the papers' field in the variables
+//! W^(-1/2) x.
 
 use super::correction::{deviation, pseudo_inverse_times};
 use super::{Field, InvariantKind};

@@ -5,9 +5,9 @@
 //! keeps the distribution exp(−H/kT) and neither H nor its integrals. Friction, temperature and the number of the
 //! trajectory, which its random numbers belong to, become parameter values of the model.
 //!
-//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the constraint
-//! set, where the limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
-//! ½kT ln det A, added to H, makes one the other (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
+//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the
+//! constraint set, where the limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's
+//! potential ½kT ln det A, added to H, makes one the other (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
 
 use super::join::{Instances, Join, Part};
 use crate::elaborate::expression::MOMENTUM;
@@ -62,8 +62,8 @@ pub enum NotHeated {
     },
 }
 
-/// The model in a heat bath of this temperature kT, with friction as force per velocity, and Fixman's potential if that is
-/// wanted. What was an integral is an observable there.
+/// The model in a heat bath of this temperature kT, with friction as force per velocity, and Fixman's potential if that
+/// is wanted. What was an integral is an observable there.
 ///
 /// # Errors
 /// When there are no momenta to act on, or not of the kind that friction and noise keep at a temperature.

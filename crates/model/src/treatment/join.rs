@@ -40,8 +40,8 @@ impl<'a> Join<'a> {
         Join { terms, known: FxHashMap::default(), groups: Vec::new() }
     }
 
-    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with the same terms and the
-    /// same `shape` share a template.
+    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with the same terms and
+    /// the same `shape` share a template.
     pub fn push(&mut self, parts: &[Part], shape: &[u32], first_output: u32) {
         let key = (parts.iter().map(|&(term, _)| term).collect::<Vec<_>>(), shape.to_vec());
         let group = match self.known.get(&key) {

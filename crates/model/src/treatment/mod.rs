@@ -1,9 +1,9 @@
 //! Continuous treatments: functions from models to fields, derived once and shared by every scheme.
 //!
-//! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field
-//! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
-//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] lets
-//! momenta feel friction and noise.
+//! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field whose
+//! constraints, hidden constraints and energy are first integrals in the whole ambient space; [`feedback`] makes their
+//! common level set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] lets momenta feel friction
+//! and noise.
 
 pub mod correction;
 pub mod dirac;
@@ -52,8 +52,8 @@ pub struct Field {
     pub parameters: usize,
     /// X(x, t).
     pub field: Vec<Node>,
-    /// The same where the constraints and hidden constraints vanish, in fewer operations where that is known: the underlying
-    /// field of index reduction (HLW VII.1.1), of which constraints are no first integrals elsewhere.
+    /// The same where the constraints and hidden constraints vanish, in fewer operations where that is known: the
+    /// underlying field of index reduction (HLW VII.1.1), of which constraints are no first integrals elsewhere.
     pub underlying: Option<Vec<Node>>,
     /// F: constraints and hidden constraints first.
     pub invariants: Vec<Node>,

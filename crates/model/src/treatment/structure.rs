@@ -154,8 +154,8 @@ pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64)
     (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
 }
 
-/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` where
-/// that fails.
+/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None`
+/// where that fails.
 pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<Vec<f64>> {
     onto_zeros(&|t, x| probe.at(t, x), t, start, units)
 }
