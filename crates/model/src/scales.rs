@@ -23,7 +23,7 @@ const SMALL_MEMBER: f64 = 1e-3;
 /// Step of a difference quotient, as a part of the largest position.
 const DIFFERENCE: f64 = 1e-7;
 
-/// One declared variable with all its members.
+/// A declared variable with all its members.
 #[derive(Clone, Debug)]
 struct Extent {
     first: usize,

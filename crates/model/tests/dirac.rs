@@ -378,7 +378,7 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             let allowed = 1.1 * correction::REGULARISATION * inner(&y, &y).sqrt();
             let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
             if allowed > 1e-4 * scaled.sqrt() {
-                continue; // DF loses rank near there, and the regularisation is meant to step in
+                continue; // DF loses rank nearby, and the regularisation takes effect
             }
             tried += 1;
             for (k, row) in df.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Tests of models over rows: derivatives against finite differences, entries of tables, the models that are run so.
+//! Tests of models over rows: derivatives against finite differences, entries of tables, the choice of models run so.
 
 mod support;
 

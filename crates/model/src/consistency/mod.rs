@@ -218,7 +218,7 @@ fn examine_rows(
                 let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
                 field.column.iter().zip(&entries).take(rows[rows.len() - 1]).map(in_units).collect()
             };
-            // Free what is no longer needed: of a large model each of these lists is large.
+            // Free lists that are no longer needed: those of a large model take much memory.
             drop(entries);
             let rows: Vec<&[(u32, f64)]> = rows.windows(2).map(|ends| &gradients[ends[0]..ends[1]]).collect();
             redundancy(model, &rows, &mut found.redundant);

@@ -205,7 +205,7 @@ pub enum Dynamics {
 pub enum InvariantKind {
     /// An equation of the model.
     Constraint,
-    /// Its time derivative, G H_p + g_t (or G p, where that is empty).
+    /// Time derivative of a constraint, G H_p + g_t (or G p, if that is empty).
     Hidden,
     /// H.
     Hamiltonian,
@@ -220,9 +220,9 @@ pub enum InvariantKind {
 /// Parts of the constrained model that a penalised model keeps.
 #[derive(Clone, Debug)]
 pub struct Penalty {
-    /// ω's place among the parameter values.
+    /// Place of ω among the parameter values.
     pub omega: usize,
-    /// The constraints, no longer imposed.
+    /// Constraints, no longer imposed.
     pub constraints: Vec<Quantity>,
     /// Rates of change of the constraints, G H_p + g_t, in the same order.
     pub hidden: Vec<Quantity>,
@@ -256,11 +256,11 @@ pub struct Model {
     pub variables: Vec<Variable>,
     /// Parameters in the file's order.
     pub parameters: Vec<Parameter>,
-    /// Their values, all components one after the other.
+    /// Values of the parameters, all components one after the other.
     pub parameter_values: Vec<f64>,
-    /// The initial state.
+    /// Initial state.
     pub initial: Vec<f64>,
-    /// The time of the initial state.
+    /// Time of the initial state.
     pub t0: f64,
     /// Formulas of parameter values and initial state that differ between the trajectories of an ensemble.
     pub start: Start,
@@ -272,7 +272,7 @@ pub struct Model {
     pub constraints: Vec<Quantity>,
     /// Claimed first integrals.
     pub integrals: Vec<Quantity>,
-    /// Quantities recorded besides.
+    /// Quantities that are only recorded.
     pub observables: Vec<Quantity>,
     /// Quantities averaged along a run.
     pub measures: Vec<Measured>,

@@ -218,7 +218,7 @@ fn blocks(n: usize, pattern: &FxHashMap<(u32, u32), u32>) -> Vec<Block> {
         parent[a.max(b)] = a.min(b);
     }
     let mut blocks: Vec<Block> = Vec::new();
-    let mut place = vec![(0, 0); n]; // block, and where in it
+    let mut place = vec![(0, 0); n]; // block, and position in it
     for i in 0..n {
         // The root of a block is its first member.
         let root = find(&mut parent, i);

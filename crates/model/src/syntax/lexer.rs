@@ -1,8 +1,8 @@
 //! Lexer: text to tokens.
 //!
-//! The lexer never fails. If it knows what was meant (`**`, `−`, `x²`, `.5`), it reports what to write and emits the
-//! token that was meant, so that the parser can find the *other* mistakes of the statement; otherwise it reports and
-//! emits [`TokenKind::Unknown`].
+//! The lexer never fails. If the meaning is plain (`**`, `−`, `x²`, `.5`), it reports what to write and emits the token
+//! that was meant, so that the parser can find the *other* mistakes of the statement; otherwise it reports and emits
+//! [`TokenKind::Unknown`].
 
 use super::diagnostic::{Diagnostic, shorten};
 use super::findings::Findings;

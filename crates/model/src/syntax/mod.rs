@@ -1,4 +1,4 @@
-//! Reader of models: text to syntax tree. [`parse`] never gives up at the first mistake: it returns a tree of all that
+//! Reader of models: text to syntax tree. [`parse`] does not stop at the first mistake: it returns a tree of all that
 //! could be read, and every finding about the rest.
 //!
 //! Three stages, each one function, each linear in the length of the text:

@@ -1,6 +1,6 @@
 //! Parser: tokens to syntax tree.
 //!
-//! A Pratt parser, one statement at a time, that knows two kinds of mistakes:
+//! A Pratt parser, one statement at a time, that distinguishes two kinds of mistakes:
 //!
 //! - if it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake and goes on as if the
 //!   right thing had been written;
@@ -22,7 +22,7 @@ use super::words::{is_statement_word, reserved};
 use super::{MAX_HEIGHT, MAX_NESTING};
 use std::collections::HashSet;
 
-/// Error of a statement that cannot be read, once the user has been told why.
+/// Error of a statement that cannot be read, once its finding has been reported.
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
@@ -301,7 +301,7 @@ impl<'s> Parser<'s> {
     /// a missing operator, notation of other languages.
     fn unexpected<T>(&mut self, expected: &str) -> Parsed<T> {
         if self.kind() == TokenKind::Unknown {
-            return Err(Reported); // the lexer has said it
+            return Err(Reported); // reported by the lexer
         }
         let (span, found) = (self.span(), self.found());
         if let Some(bracket) = self.unclosed_bracket() {
@@ -370,7 +370,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `)` where nothing is open.
+    /// Finding for a `)` without an open bracket.
     fn stray_bracket(&self) -> Diagnostic {
         Diagnostic::error(format!("{} closes nothing", self.found()), self.span(), "no bracket is open here")
             .help("remove it, or open a bracket before it")
@@ -408,8 +408,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether this, after a statement that was given up, looks like the rest of it: no statement begins
-    /// with an operator, a number, or `dot(`.
+    /// True if this, after a statement that was given up, looks like the rest of it: no statement begins with an
+    /// operator, a number, or `dot(`.
     fn seems_to_go_on(&self, after_bare_word: bool) -> bool {
         use TokenKind::*;
         let next = self.kind_after(1);
@@ -425,7 +425,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// A bracket that nothing closes; `span` is where something else was `found`.
+/// Finding for an unclosed bracket; `span` is the place where something else was `found`.
 fn unclosed(bracket: Token, span: Span, found: &str) -> Diagnostic {
     let (open, close) = match bracket.kind {
         TokenKind::OpenRound => ('(', ')'),

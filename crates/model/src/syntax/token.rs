@@ -15,8 +15,7 @@ pub(super) struct Token {
     pub(super) guessed: bool,
 }
 
-/// Kinds of tokens. Statement words and function names are plain names here: the parser knows better than the lexer
-/// where they may stand.
+/// Kinds of tokens. Statement words and function names are plain names here: the parser decides where they may stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TokenKind {
     Name,

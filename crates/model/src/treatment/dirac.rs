@@ -1,5 +1,5 @@
-//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian
-//! becomes a field on the whole ambient space,
+//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian becomes a field on
+//! the whole ambient space,
 //!
 //! X = X_H − Σ C^{ij} ({H, f_i} − ∂_t f_i) X_{f_j},   C_{ij} = {f_i, f_j},
 //!

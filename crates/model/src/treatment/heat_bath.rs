@@ -6,8 +6,8 @@
 //! trajectory, which keys its random numbers, become parameter values of the model.
 //!
 //! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the
-//! constraint set, where the limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's
-//! potential ½kT ln det A, added to H, makes one the other (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
+//! constraint set. The limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
+//! ½kT ln det A, added to H, turns the first into the second (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
 
 use super::join::{Instances, Join, Part};
 use crate::elaborate::expression::MOMENTUM;

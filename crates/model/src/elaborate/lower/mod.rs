@@ -49,7 +49,7 @@ pub struct Context<'a> {
     pub variables: Vec<(&'a Family, usize)>,
     /// Families of the parameters and the first slot of each.
     pub parameters: Vec<(&'a Family, usize)>,
-    /// The parameters' values, once they are known; of an ensemble those of the first trajectory.
+    /// Values of the parameters, once they are known; for an ensemble those of the first trajectory.
     pub parameter_values: Vec<f64>,
     /// The constraints and the place of the first multiplier of each, for observables.
     pub multipliers: Vec<(&'a Quantity, usize)>,

@@ -46,7 +46,7 @@ struct Seen {
 #[derive(Clone)]
 pub(super) struct Guard {
     name: String,
-    /// The guard asks nothing if this is 0.
+    /// The guard is not checked if this is 0.
     when: Node,
     value: Node,
     /// `None` for a condition.
@@ -171,7 +171,7 @@ impl<'a> RowIndices<'a> {
                     self.collect(index, when, seen, out)?;
                 }
                 let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
-                // The ranges may use the let's own earlier indices: bind them to the values asked for.
+                // The ranges may use the `let`'s own earlier indices: bind these to the values of this use.
                 let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
                 for ((_, range), &value) in checks.iter().zip(&values) {
                     self.bound.insert(range.index, value);

@@ -120,7 +120,7 @@ impl Elaborator<'_> {
 
     fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) {
         if self.poisoned.contains(name) || self.is_full() {
-            return; // it stands in a statement that could not be read: that is the error
+            return; // declared in an unread statement: that is the error
         }
         let mut diagnostic = Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
         // px, q1: a component written in one word.

@@ -371,7 +371,7 @@ fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity 
     }
 }
 
-/// Independent components: those of a symmetric matrix are one for each pair of equal entries.
+/// Independent components: a symmetric matrix has one for each pair of equal entries.
 fn components(shape: Shape, lowered: &Lowered) -> Vec<Component> {
     let all = (0..shape.len()).map(|offset| Component { offset, multiplicity: 1.0 }).collect();
     let (Shape::Matrix(k, l), Some((graph, roots))) = (shape, &lowered.symmetric_hint) else { return all };

@@ -126,7 +126,7 @@ impl Elaborator<'_> {
     /// Reports statements that a whole file must have and that are missing.
     pub(super) fn completeness(&mut self) {
         if !self.complete {
-            return; // what is missing may stand in a statement that could not be read
+            return; // a missing statement may be one that could not be read
         }
         let place = self.file.statements.first().map_or(Span::default(), |s| s.span);
         let coordinate = self.variables.iter().position(|v| v.role == VariableRole::Coordinate);

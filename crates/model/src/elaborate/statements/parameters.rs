@@ -87,7 +87,7 @@ impl Elaborator<'_> {
             }
         }
         if state[number] == READ {
-            return; // found to be recursive on the way
+            return; // reported as recursive meanwhile
         }
         state[number] = READ;
         self.parameter_order.push(number);

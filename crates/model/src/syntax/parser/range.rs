@@ -62,7 +62,7 @@ impl Parser<'_> {
                         .help("write sum(i in 1..n : …)")
                 });
             }
-            self.position -= 1; // `sum` expects something that separates; it will accept the comma
+            self.position -= 1; // `sum` expects a separator, and accepts the comma
             return Ok((ranges, height));
         }
         if self.eat(TokenKind::If).is_some() {

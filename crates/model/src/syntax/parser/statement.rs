@@ -536,7 +536,7 @@ impl Parser<'_> {
         Ok(shape)
     }
 
-    /// `k` or `(k, l)`
+    /// Reads `k` or `(k, l)`.
     fn dimensions(&mut self) -> Parsed<ShapeExpr> {
         if self.kind() != TokenKind::OpenRound {
             return Ok(ShapeExpr::Vector(self.dimension()?));
@@ -561,7 +561,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A number or the name of a size; no arithmetic.
+    /// Reads a number or the name of a size; no arithmetic.
     fn dimension(&mut self) -> Parsed<Expr> {
         let span = self.span();
         let kind = match self.kind() {
@@ -587,8 +587,8 @@ impl Parser<'_> {
 
     // ---- the word at the beginning, and the end ----
 
-    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' = EXPR`.
-    /// A word that is nearly one, or one in another language, is reported and read as that.
+    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' = EXPR`. A word that
+    /// is nearly a statement word, or one of another language, is reported and read as the statement word.
     fn statement_word(&mut self) -> Parsed<&'static str> {
         let (span, word) = (self.span(), self.word());
         if self.kind() != TokenKind::Name {
@@ -632,14 +632,14 @@ impl Parser<'_> {
         Ok(meant)
     }
 
-    /// Whether the bracket after the next token is closed before a prime.
+    /// True if the bracket after the next token is closed before a prime.
     fn is_indexed_derivative(&self) -> bool {
         let mut inside =
             self.tokens[self.position + 1..].iter().skip_while(|token| token.kind != TokenKind::CloseSquare);
         inside.next().is_some() && inside.next().is_some_and(|token| token.kind == TokenKind::Prime)
     }
 
-    /// The line begins with something that no statement begins with.
+    /// Refuses a line that begins like no statement.
     fn no_statement<T>(&mut self) -> Parsed<T> {
         let (span, found, kind, next) = (self.span(), self.found(), self.kind(), self.kind_after(1));
         let name = shorten(self.word());
@@ -683,7 +683,7 @@ impl Parser<'_> {
         self.fail(|| finding)
     }
 
-    /// Nothing may follow a statement. What does is reported, but the statement itself has been read.
+    /// Reports anything that follows a statement; the statement itself has been read.
     fn end_of_statement(&mut self, word: &str) -> Parsed<()> {
         let (span, found, kind) = (self.span(), self.found(), self.kind());
         let finding = Diagnostic::error(format!("unexpected {found}"), span, "expected the end of the line");
@@ -712,7 +712,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a name that is being declared may be followed by this.
+/// True if a name that is being declared may be followed by this token.
 fn declares_after(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::Equals | TokenKind::Colon | TokenKind::Of | TokenKind::OpenSquare)
 }
