@@ -171,7 +171,7 @@ fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut 
 }
 
 /// An invariant at a point: its value, its rate of change along the field, the scale of the terms that should cancel in
-/// the rate, and the rounding in the rate.
+/// the rate, and the largest rate that is rounding.
 #[derive(Clone, Copy)]
 struct Rate {
     value: f64,

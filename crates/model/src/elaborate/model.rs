@@ -205,7 +205,7 @@ pub enum Dynamics {
 pub enum InvariantKind {
     /// An equation of the model.
     Constraint,
-    /// Time derivative of a constraint, G H_p + g_t (or G p, if that is empty).
+    /// Time derivative of a constraint, G H_p + g_t (or G p, if that vanishes identically).
     Hidden,
     /// H.
     Hamiltonian,
@@ -349,7 +349,7 @@ impl Model {
         self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
     }
 
-    /// Upper bound for the number of nodes of the unrolled model before any derivative.
+    /// Upper bound for the number of nodes of all formulas, unrolled, before any derivative.
     pub fn unrolled_size(&self) -> usize {
         self.functionals().map(Functional::unrolled_size).sum()
     }

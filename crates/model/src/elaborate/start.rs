@@ -115,7 +115,7 @@ pub enum NoStart {
     NotFinite {
         /// The value, in words.
         what: String,
-        /// Its number.
+        /// The number that is not finite.
         value: f64,
     },
     /// An initial velocity determines no momentum.

@@ -43,7 +43,7 @@ pub struct RowMechanics {
     extension: Option<[usize; 4]>,
     /// Function that gives H with an output for every row of its terms, and the outputs of each term.
     energies: Option<(usize, Vec<Family>)>,
-    /// True if nothing depends on the time.
+    /// True if H is constant along the motion: nothing depends on the time, and the model is not in a heat bath.
     pub autonomous: bool,
 }
 
@@ -275,7 +275,7 @@ impl RowMechanics {
         self.columns.call(self.gradient, t, &arguments, &outputs)
     }
 
-    /// Sums of H at (t, x) that come with H_q; empty if H depends on the time.
+    /// Sums of H at (t, x) that come with H_q; empty unless H is constant along the motion.
     pub fn sums(&mut self, t: Column, x: &[Column]) -> Vec<Together> {
         if !self.autonomous {
             return Vec::new();
