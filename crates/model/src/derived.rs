@@ -1,4 +1,4 @@
-//! A model with what is derived of it: each once, when it is first asked for.
+//! A model with everything that is derived of it, each part once and on demand.
 
 use crate::elaborate::model::Model;
 use crate::rows::RowProgram;
@@ -10,7 +10,7 @@ use crate::treatment::{Field, dirac};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// A model that nobody changes any more. Its copies share what is derived of it.
+/// An immutable model. Its copies share everything that is derived of it.
 #[derive(Clone, Debug)]
 pub struct Derived {
     model: Arc<Model>,
@@ -24,12 +24,12 @@ struct Parts {
     templated: OnceLock<Option<RowMechanics>>,
 }
 
-/// A model written out, with its hidden constraints where it has a structure.
+/// An unrolled model, with its hidden constraints if it has a structure.
 #[derive(Debug)]
 pub struct Written {
-    /// Its graph, in which the hidden constraints are formulas too.
+    /// Graph of the model; the hidden constraints are formulas in it too.
     pub unrolled: Unrolled,
-    /// The class of its constraints.
+    /// Class of the constraints.
     pub structure: Result<Structure, Irregular>,
 }
 
@@ -42,12 +42,12 @@ impl Deref for Derived {
 }
 
 impl Derived {
-    /// `model`, of which nothing is derived yet.
+    /// Wraps `model`, of which nothing is derived yet.
     pub fn new(model: Model) -> Derived {
         Derived { model: Arc::new(model), parts: Arc::default() }
     }
 
-    /// The model without its observables and measures, of which nothing is derived.
+    /// The model without its observables and measures, of which nothing is derived. All derived parts are shared.
     pub fn without_observables(&self) -> Derived {
         if self.model.observed().next().is_none() {
             return self.clone();
@@ -56,15 +56,15 @@ impl Derived {
         Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
     }
 
-    /// Lets go of what has been derived: it takes memory, and a run that is compiled needs it no more.
+    /// Drops everything that is derived: it takes memory, and a compiled run no longer needs it.
     pub fn forget(&mut self) {
         self.parts = Arc::default();
     }
 
-    /// The model written out.
+    /// The unrolled model.
     ///
     /// # Errors
-    /// When it is too large.
+    /// If it is too large.
     pub fn written(&self) -> Result<&Written, &TooLarge> {
         let write = || {
             let mut unrolled = unroll(&self.model)?;
@@ -74,10 +74,10 @@ impl Derived {
         self.parts.unrolled.get_or_init(write).as_ref()
     }
 
-    /// Its field with the constraints in it, written out.
+    /// The unrolled field with the constraints in it.
     ///
     /// # Errors
-    /// When it is too large, or its constraints have no Dirac bracket.
+    /// If it is too large, or its constraints have no Dirac bracket.
     pub fn field(&self) -> Result<(Field, Structure), NoMechanics> {
         let Written { unrolled, structure } = self.written().map_err(Clone::clone)?;
         let structure = structure.clone()?;
@@ -85,10 +85,10 @@ impl Derived {
         Ok((field, structure))
     }
 
-    /// Its mechanics, written out.
+    /// The unrolled mechanics.
     ///
     /// # Errors
-    /// When it is too large, or its constraints are of mixed class.
+    /// If it is too large, or its constraints are of mixed class.
     pub fn mechanics(&self) -> Result<&Mechanics, &NoMechanics> {
         let derive = || {
             let Written { unrolled, structure } = self.written().map_err(Clone::clone)?;
@@ -97,7 +97,7 @@ impl Derived {
         self.parts.mechanics.get_or_init(derive).as_ref()
     }
 
-    /// A copy of its mechanics over columns, to which formulas can be added; none where it is not of that kind.
+    /// A copy of its mechanics over columns, to which formulas can be added; `None` if the model has no such mechanics.
     pub fn row_mechanics(&self) -> Option<RowMechanics> {
         self.parts.templated.get_or_init(|| RowMechanics::new(&self.model)).clone()
     }

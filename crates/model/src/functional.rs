@@ -1,4 +1,4 @@
-//! Sums of term templates: how every formula of a model is kept.
+//! Functionals: every formula of a model as a sum of term templates.
 //!
 //! A *term* is one small expression over a few local slots with a table that binds the slots row by row: a
 //! bond, a pair, a site. The Hamiltonian of a chain of a million links is two terms, not a million
@@ -16,15 +16,15 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 
-/// What one slot of a template stands for in one row.
+/// Source of a slot's value in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Entries of the row table are state components; in a formula of a [`Start`](crate::elaborate::start::Start) they
-    /// are what a trajectory brings along.
+    /// are inputs of a trajectory.
     State,
-    /// Entries are parameters.
+    /// Entries of the row table are parameters.
     Parameter,
-    /// Entries are positions in [`Term::numbers`].
+    /// Entries of the row table are positions in [`Term::numbers`].
     Number,
 }
 
@@ -33,15 +33,15 @@ pub enum Source {
 pub struct Term {
     /// The template's expressions over `Input::Slot` and `Input::Time`.
     pub graph: Graph,
-    /// The value's components; a row adds component c to the output number c behind its first.
+    /// Components of the value; a row adds component c to output `first + c`, with `first` from the row table.
     pub roots: Vec<Node>,
-    /// What each slot reads.
+    /// Source of each slot.
     pub slots: Vec<Source>,
-    /// For each row the entries of the slots, and behind them the first output.
+    /// Entries of the slots, followed by the first output, for each row.
     pub table: Stretches,
-    /// Row-dependent numbers.
+    /// Numbers that depend on the row.
     pub numbers: Vec<f64>,
-    /// Of a sum over pairs that are near each other, whose rows are those of its members, not of its pairs.
+    /// Pairs of a sum over near pairs, whose rows are its members and not its pairs.
     pub pairs: Option<Box<Pairs>>,
 }
 
@@ -65,12 +65,12 @@ impl Term {
         self.table.row(row)
     }
 
-    /// The same with outputs so far behind.
+    /// The term with its outputs moved up by `by`.
     pub(crate) fn with_outputs_moved(self, by: u32) -> Term {
         Term { table: self.table.moved(self.slots.len(), by), ..self }
     }
 
-    /// Calls `f` with every row; with that of every pair.
+    /// Calls `f` with every row; for a sum over near pairs, with the row of every pair.
     fn each_row(&self, f: &mut dyn FnMut(Entries)) {
         let Some(pairs) = &self.pairs else { return self.table.each().for_each(f) };
         let mut entries = vec![0; self.table.width()];
@@ -84,14 +84,14 @@ impl Term {
         });
     }
 
-    /// Whose the outputs are, of a sum over pairs.
+    /// Member of a pair that the outputs belong to, in a sum over near pairs.
     pub(crate) fn output_side(&self) -> Side {
         let outputs = || self.table.each().map(|row| row.last());
         if outputs().zip(outputs().skip(1)).all(|(a, b)| a == b) { Side::Both } else { Side::First }
     }
 
-    /// The same with stretches of rows in which each slot reads one number: what is derived of a chain of a million links
-    /// is derived of one of them.
+    /// The term with its rows in stretches in which each number slot reads one number: derivations for a chain of a
+    /// million links then treat one of them.
     pub fn evened(&self) -> Term {
         if !self.slots.contains(&Source::Number) {
             return self.clone();
@@ -121,12 +121,12 @@ impl Term {
         Term { table, numbers, ..self.clone() }
     }
 
-    /// How many rows are computed to evaluate it, at most.
+    /// Upper bound for the number of rows computed in one evaluation.
     pub fn evaluated_rows(&self) -> usize {
         self.pairs.as_ref().map_or(self.rows(), |pairs| pairs.which.pairs())
     }
 
-    /// Which slots each component reads.
+    /// Slots that each component reads.
     fn slots_of_roots(&self) -> Vec<Vec<usize>> {
         let slots = |root: &Node| {
             let inputs = self.graph.reachable(&[*root]).into_iter().map(|node| self.graph.expression(node));
@@ -138,7 +138,7 @@ impl Term {
     }
 }
 
-/// A template compiled: a kernel whose state are the slots.
+/// A compiled template: a kernel whose state is the slots.
 pub struct Template {
     kernel: Box<dyn Kernel>,
     parameters: Aligned,
@@ -163,7 +163,7 @@ impl Template {
         self.slots + self.kernel.outputs() + self.kernel.work_len()
     }
 
-    /// The components' values in a row of `term`.
+    /// Values of the components in a row of `term`.
     pub fn row<'w>(
         &self,
         term: &Term,
@@ -176,8 +176,8 @@ impl Template {
         self.row_beside(term, row, t, (x, &[]), parameters, work)
     }
 
-    /// [`Template::row`] of a template with twice the slots of `term`: those behind read what `beside` has in the places
-    /// of the state, or 0.
+    /// [`Template::row`] of a template with twice the slots of `term`: each slot of the second half reads `beside` in
+    /// place of the state, or 0 if its source is not the state.
     pub fn row_beside<'w>(
         &self,
         term: &Term,
@@ -206,7 +206,7 @@ impl Template {
 }
 
 impl Functional {
-    /// The size of the unrolled graph at most: nodes of every template times its rows.
+    /// Upper bound for the size of the unrolled graph: nodes of every template times its rows.
     pub fn unrolled_size(&self) -> usize {
         self.terms.iter().map(|t| t.graph.len().saturating_mul(t.evaluated_rows())).fold(0, usize::saturating_add)
     }
@@ -238,7 +238,7 @@ impl Functional {
         outputs
     }
 
-    /// The same with terms that are [evened](Term::evened).
+    /// The functional with terms that are [evened](Term::evened).
     pub fn evened(&self) -> Functional {
         Functional { outputs: self.outputs, terms: self.terms.iter().map(Term::evened).collect() }
     }
@@ -248,7 +248,7 @@ impl Functional {
         self.evaluate_by(&Interpreter, t, x, parameters)
     }
 
-    /// The same, by templates that are worth compiling: those of a large model.
+    /// [`Functional::evaluate`] by templates compiled for `backend`, which pays for a large model.
     pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
         let templates = self.templates(backend);
         let mut outputs = vec![0.0; self.outputs];
@@ -261,7 +261,7 @@ impl Functional {
         self.terms.iter().map(|t| Template::new(&t.graph, &t.roots, t.slots.len(), backend)).collect()
     }
 
-    /// [`Functional::evaluate`] with its own `templates`, as often as wanted: nothing is allocated.
+    /// [`Functional::evaluate`] with its own compiled `templates`, for repeated evaluation: nothing is allocated.
     pub fn run(
         &self,
         templates: &[Template],
@@ -282,7 +282,7 @@ impl Functional {
         }
     }
 
-    /// For each output whether it reads anything that is `marked`.
+    /// True for each output that reads an entry that is `marked`.
     pub fn reads_marked(&self, marked: impl Fn(Source, u32) -> bool) -> Vec<bool> {
         let mut reads = vec![false; self.outputs];
         for term in &self.terms {
@@ -296,7 +296,7 @@ impl Functional {
         reads
     }
 
-    /// The state components that output `output` reads, increasing.
+    /// State components that output number `output` reads, increasing.
     pub fn reads(&self, output: usize) -> Vec<u32> {
         let mut found = Vec::new();
         for term in &self.terms {

@@ -1,10 +1,10 @@
-//! Points at which a model is tried out.
+//! Reproducible points at which formulas of a model are tested.
 
 /// Reproducible test points: a 64-bit mixing generator (Steele, Lea, Flood 2014), uniform on (−1, 1).
 pub struct Points(u64);
 
 impl Points {
-    /// A sequence of its own for each seed.
+    /// A generator whose sequence depends on the seed.
     pub fn new(seed: u64) -> Points {
         Points(seed)
     }

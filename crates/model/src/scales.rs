@@ -1,9 +1,9 @@
-//! Sizes with which numbers of a model are compared, so that no unit matters.
+//! Scales with which numbers of a model are compared, so that units do not matter.
 //!
-//! A component of the state is as large as it is, but at least a small part of the largest of its family, or of what
-//! the motion makes of a family that is at rest or at the origin: |ẋ| τ and |ẍ| τ², with the time τ = |y|/|ẏ| or
-//! √(|y|/|ÿ|) of the families y that have a size. Only maxima, products and quotients enter, so that powers of two of
-//! units come out as they went in.
+//! The scale of a state component is its absolute value, but at least a small part of the largest of its family. A
+//! family that is at rest or at the origin has the size that the motion gives it: |ẋ| τ and |ẍ| τ², with the time τ =
+//! |y|/|ẏ| or √(|y|/|ÿ|) of the families y that have a size. Only maxima, products and quotients enter, so that powers
+//! of two of units come out as they went in.
 
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Entries, Functional, Source, Template, Term};
@@ -13,17 +13,17 @@ use crate::graph::{Graph, Input, Node};
 use crate::rows::RowProgram;
 use holonome_linear::gram::Row;
 
-/// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the precision of what a
-/// user types, is some hundred roundings of a double.
+/// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the precision of numbers
+/// that a user types, is some hundred roundings of a double.
 const ROUNDED: f64 = 1e-4;
 
-/// Part of a family's size that a member's vector has at least where directions are compared.
+/// Smallest scale of a member's vector, as a part of its family's size, in comparisons of directions.
 const SMALL_MEMBER: f64 = 1e-3;
 
-/// Step of a difference, as a part of the largest position.
+/// Step of a difference quotient, as a part of the largest position.
 const DIFFERENCE: f64 = 1e-7;
 
-/// One declared variable with all its members.
+/// A declared variable with all its members.
 #[derive(Clone, Debug)]
 struct Extent {
     first: usize,
@@ -49,7 +49,7 @@ fn largest(x: &[f64]) -> f64 {
     x.iter().fold(0.0f64, |s, v| s.max(v.abs()))
 }
 
-/// Sizes of the components of a model's states.
+/// Scales of the components of a model's states.
 #[derive(Clone, Debug)]
 pub struct Scales {
     families: Vec<Extent>,
@@ -57,12 +57,12 @@ pub struct Scales {
 }
 
 impl Scales {
-    /// Sizes of the states of `model`, whose initial state says how large a family at rest gets.
+    /// Scales of the states of `model`. Its initial state gives the size of a family at rest.
     pub fn new(model: &Model) -> Scales {
         Scales::by(&Interpreter, model)
     }
 
-    /// [`Scales::new`], the same, of a large model: what its rows compute is compiled by `backend`.
+    /// [`Scales::new`] of a large model, whose rows are compiled by `backend`.
     pub fn by(backend: &dyn Backend, model: &Model) -> Scales {
         let families = model.variables.iter().filter(|v| !v.family.is_empty());
         let extent = |v: &crate::elaborate::model::Variable| Extent {
@@ -94,7 +94,7 @@ impl Scales {
         scales
     }
 
-    /// Puts the sizes of the components of `x`: what an error in them is compared with. Nothing is allocated.
+    /// Writes the scales of the components of `x`, with which errors in them are compared. Nothing is allocated.
     pub fn put(&self, x: &[f64], sizes: &mut [f64]) {
         for f in &self.families {
             let floor = ROUNDED * f.largest(x).max(f.natural);
@@ -111,7 +111,7 @@ impl Scales {
         sizes
     }
 
-    /// Sizes of the members' vectors around `x`, none 0: units in which directions are compared and random points drawn.
+    /// Scales of the members' vectors around `x`, none 0: units for comparing directions and for drawing random points.
     pub fn units(&self, x: &[f64]) -> Vec<f64> {
         let has_own = |f: &Extent| f.largest(x) > SMALL_MEMBER * f.natural;
         let size = |f: &Extent| if has_own(f) { f.largest(x) } else { f.natural };
@@ -150,11 +150,11 @@ pub fn in_units(rows: &[Row], units: &[f64]) -> Vec<Row> {
     rows.iter().map(|row| row.iter().map(|&(i, d)| (i, d * units[i as usize])).collect()).collect()
 }
 
-/// ẋ and ẍ at the start, template by template; of a Hamiltonian with constraints without their forces.
+/// ẋ and ẍ at the start, template by template; for a Hamiltonian with constraints, without the constraint forces.
 fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     let n = model.dimension();
     let mut velocity = vec![0.0; n];
-    // Sums over pairs that are near each other are evaluated as a whole, and differentiated by a difference.
+    // Sums over near pairs are evaluated as a whole, and differentiated by a difference quotient.
     let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
     let near: Vec<Term> = dynamics.terms.iter().filter(|term| term.pairs.is_some()).cloned().collect();
     let near = (!near.is_empty()).then(|| {
@@ -213,7 +213,8 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     (velocity, acceleration)
 }
 
-/// Evaluates `roots` of a term's template in every row, or their derivatives along a direction of the state and of time.
+/// Evaluates `roots` of a term's template in every row, or their derivatives along a direction of the state and of
+/// time.
 fn rows(
     (model, backend): (&Model, &dyn Backend),
     term: &Term,
@@ -239,8 +240,8 @@ fn rows(
     }
 }
 
-/// Formulas of a quantity's template, and beside each what an error in it is compared with: Σ |∂/∂slot| times the size
-/// of what the slot reads. The sizes of state components are in the slots behind.
+/// Formulas of a quantity's template, followed by the scale of an error in each: Σ |∂/∂slot| times the size of the
+/// slot's value. The sizes of state components are read from the slots after the template's own.
 pub(crate) fn with_sizes(term: &Term) -> (Graph, Vec<Node>) {
     use crate::graph::op::Unary;
     let width = term.slots.len() as u32;

@@ -1,4 +1,4 @@
-//! Derivatives of graphs against dual numbers (`num-dual`): gradients, Hessians, second and third
+//! Tests of graph derivatives against dual numbers (`num-dual`): gradients, Hessians, second and third
 //! directional derivatives and Poisson brackets, for every operation of the tables and for random
 //! compositions of them.
 
@@ -16,11 +16,10 @@ use tree::{Tree, binary, combination, select, unary};
 /// Two positions and two momenta.
 const STATES: usize = 4;
 
-/// What one point of one tree gives: value, gradient, Hessian (row by row), second and third derivative
-/// along v.
+/// Results at one point of one tree: value, gradient, Hessian (row by row), second and third derivative along v.
 type All = Vec<f64>;
 
-/// By the graph. The state is (x, v).
+/// Results by the graph. The state is (x, v).
 fn by_graph(f: &Tree, x: &[f64], v: &[f64]) -> All {
     let mut g = Graph::new();
     let y = f.build(&mut g);
@@ -49,7 +48,7 @@ fn by_graph(f: &Tree, x: &[f64], v: &[f64]) -> All {
     evaluate(&g, &nodes, 0.0, &[x, v].concat(), &[])
 }
 
-/// By dual numbers; `nudge` moves every part of every intermediate result.
+/// Results by dual numbers; `nudge` moves every part of every intermediate result.
 fn by_duals(f: &Tree, x: &[f64], v: &[f64], nudge: &mut dyn FnMut(f64) -> f64) -> All {
     let mut all = Vec::new();
     let start: Vec<f64> = x.iter().map(|&x| nudge(x)).collect();
@@ -76,13 +75,13 @@ fn by_duals(f: &Tree, x: &[f64], v: &[f64], nudge: &mut dyn FnMut(f64) -> f64) -
     all
 }
 
-/// By how much each result may differ: what relative changes of 2⁻³⁰ in every intermediate result and its
-/// derivatives do to it (the largest of six samples), scaled down to the 2⁻⁵³ of one rounding, times 4000. The
-/// factor: a derivative formula takes up to some twenty roundings for each operation of the tree, they may
-/// all point the same way, six samples of a maximum fall short by a factor of a few, and num-dual composes
-/// tan, tanh and powers of operations of its own whose roundings the samples do not see. A wrong formula is
-/// off by about 2⁵³. Of compositions drawn at random some cancel more than six samples show, one in some ten thousand by
-/// thirty times as much: they have `slack`.
+/// Largest allowed differences of the results: the effect of relative changes of 2⁻³⁰ in every intermediate result and
+/// its derivatives (the largest of six samples), scaled down to the 2⁻⁵³ of one rounding, times 4000. The factor: a
+/// derivative formula takes up to some twenty roundings for each operation of the tree, they may all point the same
+/// way, six samples of a maximum fall short by a factor of a few, and num-dual composes tan, tanh and powers of
+/// operations of its own whose roundings the samples do not see. A wrong formula is off by about 2⁵³. Of random
+/// compositions some cancel more than six samples show, one in some ten thousand by thirty times as much: they have
+/// `slack`.
 fn tolerances(f: &Tree, (x, v): (&[f64], &[f64]), exact: &All, slack: f64, points: &mut Points) -> All {
     let nudge = 2f64.powi(-30);
     let mut spread = vec![0.0f64; exact.len()];
@@ -92,11 +91,11 @@ fn tolerances(f: &Tree, (x, v): (&[f64], &[f64]), exact: &All, slack: f64, point
             *s = s.max((a - b).abs());
         }
     }
-    // Below this, results are differences of numbers of size 1 that cancel to nothing.
+    // Below this, results are differences of numbers of size 1 that cancel completely.
     spread.iter().map(|s| slack * (4000.0 * s * 2f64.powi(-23) + 1e-14)).collect()
 }
 
-/// Compares at one point; false where the function is not defined there.
+/// Compares at one point; false if the function is not defined there.
 fn agrees(f: &Tree, (x, v): (&[f64], &[f64]), slack: f64, points: &mut Points) -> Result<bool, String> {
     let exact = by_duals(f, x, v, &mut |y| y);
     let size = exact.iter().fold(0.0f64, |s, y| s.max(y.abs()));
@@ -135,7 +134,7 @@ fn check(name: &str, f: &Tree) {
     assert!(defined >= 10, "{name}: only {defined} of 60 points are in the domain");
 }
 
-/// Arguments that mix all the variables, so that the chain rule is tested with the operation.
+/// Arguments that mix all variables, so that the chain rule is tested with the operation.
 fn arguments() -> (Tree, Tree) {
     let product = binary(Binary::Mul, Tree::State(0), Tree::State(3));
     let a = binary(Binary::Add, combination(&[(0.5, 0), (-0.75, 1), (0.25, 2)]), product);
@@ -155,7 +154,7 @@ fn every_operation_of_two_arguments() {
     for &op in Binary::ALL {
         let (a, b) = arguments();
         check(op.name(), &binary(op, a, b));
-        // A constant on either side: only one partial is asked for.
+        // A constant on either side: only one partial is derived.
         let (a, b) = arguments();
         check(op.name(), &binary(op, a, Tree::Number(0.375)));
         check(op.name(), &binary(op, Tree::Number(0.375), b));
@@ -179,7 +178,7 @@ fn values_are_those_of_the_standard_library() {
         }
         for &op in Binary::ALL {
             let (x, y) = (op.evaluate(a, b), tree::apply_two::<f64>(op, a, b));
-            // Those two are composed of others in the oracle: ten roundings of numbers up to 8.
+            // The oracle composes these two of other functions: ten roundings of numbers up to 8.
             let composed = matches!(op, Binary::Pow | Binary::Atan2)
                 && (x - y).abs() <= 10.0 * 8.0 * f64::EPSILON * x.abs().max(1.0);
             let whole = op == Binary::Pow && a < 0.0;
@@ -190,7 +189,7 @@ fn values_are_those_of_the_standard_library() {
 
 #[test]
 fn powers_of_every_kind() {
-    // Small integers and half-integers are written out; the others call pow. Integers take negative bases.
+    // Small integers and half-integers are unrolled; the others call pow. Integers take negative bases.
     for e in
         [0.0f64, 1.0, 2.0, 3.0, 4.0, 7.0, 12.0, -1.0, -2.0, -3.0, 0.5, 1.5, 2.5, -0.5, -1.5, 65.0, 0.3, -0.3, 3.7, 1e-3]
     {
@@ -260,7 +259,7 @@ fn the_branch_not_taken_does_not_spoil_the_derivative() {
     let d = g.gradient(y)[0].1;
     let dd = g.gradient(d)[0].1;
     assert_eq!(evaluate(&g, &[y, d, dd], 0.0, &[-2.0], &[]), [4.0, -4.0, 2.0]);
-    // The same root in two sums, once outside its condition: 0 where neither counts, and 2 conditions where both do.
+    // One root in two sums, once outside its condition: 0 if neither counts, and 2 conditions if both do.
     let (x, y) = (Tree::State(0), Tree::State(1));
     let root = unary(Unary::Sqrt, x.clone());
     let inside = |e: Tree| select(binary(Binary::Less, Tree::Number(0.0), Tree::State(0)), e, Tree::Number(0.0));
@@ -323,7 +322,7 @@ fn gradient(f: &Tree, x: &[f64]) -> Vec<f64> {
 
 #[test]
 fn poisson_brackets() {
-    // The canonical ones first, which fix the sign: {q, p} = 1.
+    // Canonical brackets first, which fix the sign: {q, p} = 1.
     let mut g = Graph::new();
     let x: Vec<Node> = (0..STATES).map(|k| g.state(k)).collect();
     let unit: Vec<_> = x.iter().map(|&x| g.gradient(x)).collect();
@@ -381,7 +380,7 @@ fn the_jacobi_identity_holds() {
     for _ in 0..50 {
         let x = random_point(&mut points);
         let values = evaluate(&g, &terms, 0.0, &x, &[]);
-        // |∇f| |∇²g| |∇h| summed over the six ways: what cancels.
+        // |∇f| |∇²g| |∇h| summed over the six ways: the scale of the terms that cancel.
         let norm = |f: &Tree| {
             let all = by_duals(f, &x, &[0.0; STATES], &mut |y| y);
             let square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();

@@ -1,4 +1,4 @@
-//! Claims of a model are tested where they can fail: at random points of the constraint set, at random times of the run.
+//! Tests of a model's claims where they can fail: at random points of the constraint set, at random times of the run.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn examined(text: &str, span: (f64, f64)) -> Examined {
 
 #[test]
 fn a_rate_that_vanishes_at_the_start_only_is_found() {
-    // dL/dt = -q.x q.y: 0 where the start is.
+    // dL/dt = -q.x q.y: 0 at the start.
     let text = |k: &str| {
         format!(
             "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2 + q.x^2/2 + {k}*q.y^2/2\nintegral L = q.x*p.y - q.y*p.x\n"
@@ -26,10 +26,10 @@ fn a_rate_that_vanishes_at_the_start_only_is_found() {
     };
     assert!(varying(&text("1")).is_empty());
     assert_eq!(varying(&text("2")), ["L"]);
-    // A thousandth of a millionth more is still more than rounding, a rounding is none.
+    // A relative change of 1e-6 is more than rounding, one of 1e-15 is rounding.
     assert_eq!(varying(&text("(1 + 1e-6)")), ["L"]);
     assert!(varying(&text("(1 + 1e-15)")).is_empty());
-    // At rest at the origin too: nothing moves, and the points are drawn all the same.
+    // At rest at the origin too: nothing moves, but points are drawn.
     let rest = text("2").replace("(1, 0)", "(0, 0)").replace("(0, 1)", "(0, 0)");
     assert_eq!(varying(&rest), ["L"]);
 }
@@ -48,13 +48,13 @@ fn a_field_that_leaves_its_constraint_is_found() {
         format!("state x : R^2 = (1, 0)\nx' = (x.y, -x.x + {growth}*x.y)\nconstraint circle : dot(x, x) = 1\n")
     };
     assert!(varying(&text("0")).is_empty());
-    // It leaves the circle nowhere where x.y = 0.
+    // It leaves the circle except where x.y = 0.
     assert_eq!(varying(&text("1e-5")), ["circle"]);
 }
 
 #[test]
 fn a_constraint_set_that_moves_is_met_at_its_time() {
-    // A bead on a turning rod keeps the rod's direction; its distance is no integral.
+    // A bead on a turning rod keeps the rod's direction; its distance is not an integral.
     let text = |integral: &str| {
         format!(
             "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\nconstraint rod : q.x*sin(t) = q.y*cos(t)\nintegral I = {integral}\n"
@@ -84,14 +84,14 @@ fn points_outside_the_domain_say_nothing() {
 
 #[test]
 fn integrals_of_the_set_alone_stay_allowed() {
-    // q.z is 0 on the plane; off it W is no integral.
+    // q.z is 0 on the plane; off it W is not an integral.
     let text = "coordinate q : R^3 = (1, 2, 0)\nmomentum p of q = (1, 0, 0)\nhamiltonian dot(p, p)/2 + q.x^2 + q.z\nconstraint plane : q.z = 0\nintegral W = q.z*q.x + p.y\n";
     let examined = examined(text, consistency::SPAN);
     assert!(examined.varying.is_empty(), "{:?}", examined.unverified);
     assert_eq!(examined.weak_integrals, ["W"]);
 }
 
-/// n bodies in a line; with rods, or with springs.
+/// A chain of n bodies, with rods or with springs.
 fn bodies(n: usize, rods: bool, integrals: &str) -> String {
     let (spring, rod) = match rods {
         false => ("sum(i in 2..n : dot(r[i] - r[i-1], r[i] - r[i-1]))", ""),
@@ -109,7 +109,7 @@ fn large_models_are_tested_like_small_ones() {
         for n in if rods { vec![5, 600, 5_000] } else { vec![5, 20_000] } {
             let examined = examined(&bodies(n, rods, integrals), consistency::SPAN);
             assert_eq!(examined.rows.is_some(), n > 5, "{n} {rods}");
-            // A is the rate of the squared lengths of rods, which are constant; of springs they are not.
+            // A is the rate of the squared lengths of rods, which are constant; that of springs is not.
             let expected: &[&str] = if rods { &["Y"] } else { &["Y", "A"] };
             assert_eq!(examined.varying, expected, "{n} {rods}: {:?}", examined.unverified);
         }

@@ -1,4 +1,4 @@
-//! The Dirac extension: the printed field, and first integrals in the whole ambient space.
+//! Tests of the Dirac extension: the printed field, and first integrals in the whole ambient space.
 
 mod support;
 
@@ -39,7 +39,7 @@ fn spherical_pendulum_is_the_printed_field() {
     }
 }
 
-/// DF·X against |DF| |X|.
+/// Largest DF·X relative to |DF| |X|.
 fn largest_relative_rate(model: &Model, rows: std::ops::Range<usize>, t: f64) -> f64 {
     let field = extend(model);
     let mut worst = 0.0f64;
@@ -65,7 +65,7 @@ fn constraints_and_energy_are_first_integrals_off_the_set() {
         support::file("models/chain.holo"),
         // A bead on a torus.
         "coordinate q : R^3 = (1.5, 0, 0)\nmomentum p of q = (0, 0.5, 0.7)\nhamiltonian dot(p, p)/2 + q.z\nconstraint torus : (sqrt(q.x^2 + q.y^2) - 1)^2 + q.z^2 = 0.25\n".to_string(),
-        // A free rigid body in unit quaternions: the kinetic energy does not feel the constraint's normal.
+        // A free rigid body in unit quaternions: H does not depend on the momentum along the constraint's normal.
         "coordinate q : R^4 = (1, 0, 0, 0)\nmomentum p of q = (0, 1, 0.5, -0.3)\nlet Q = matrix((-q[2], q[1], q[4], -q[3]), (-q[3], -q[4], q[1], q[2]), (-q[4], q[3], -q[2], q[1]))\nlet w = Q*p\nhamiltonian (w.x^2/3 + w.y^2/2 + w.z^2)/8\nconstraint unit : dot(q, q) = 1\n".to_string(),
         // A second-class pair: no hidden constraints.
         "coordinate q : R^3 = (1, 0, 0)\nmomentum p of q = (0, 1, 0)\nhamiltonian dot(p, p)/2 + dot(q, q)/2 + q.x*q.z\nconstraint height : q.z = 0\nconstraint rise : p.z = 0\n".to_string(),
@@ -85,7 +85,7 @@ fn constraints_and_energy_are_first_integrals_off_the_set() {
     }
 }
 
-/// Where g and h vanish the underlying field is the extension; elsewhere it changes g by h and h not at all.
+/// On the set g = h = 0 the underlying field is the extension; elsewhere it changes g by h and does not change h.
 #[test]
 fn the_underlying_field_is_the_extension_on_the_set() {
     let mut seen = 0;
@@ -164,7 +164,7 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Models each of whose invariants is one in the whole space.
+/// Models whose invariants are all first integrals in the whole space.
 fn feedback_models() -> Vec<Model> {
     [
         "models/spherical-pendulum.holo",
@@ -176,7 +176,7 @@ fn feedback_models() -> Vec<Model> {
     .into()
 }
 
-/// ΔF at a point: constraints count from 0, the others from their value at the start.
+/// ΔF at a point: constraints are compared with 0, the others with their value at the start.
 fn deviation(field: &Field, f: &[f64], targets: &[f64]) -> Vec<f64> {
     f.iter()
         .enumerate()
@@ -220,7 +220,7 @@ fn check_feedback(
                 "{got:?} {free:?} {push:?}"
             );
         }
-        // V̇ = ∇V·X − ∇V·L∇V, and X keeps what is an invariant in the whole space: V falls.
+        // V̇ = ∇V·X − ∇V·L∇V, and X conserves every invariant of the whole space: V falls.
         let (rate, fall) = (inner(&gradient, &got), inner(&gradient, &push));
         assert!(fall > 0.0);
         let strong = inner(&gradient, &free).abs() <= 1e-11 * size(&gradient) * size(&free);
@@ -233,8 +233,8 @@ fn check_feedback(
 
 #[test]
 fn feedback_by_gains_lets_v_fall() {
-    // Off the set the rigid body turns RᵀR: its entries vary and only their Frobenius norm stays, which is V
-    // when every entry counts.
+    // Off the set the rigid body turns RᵀR: its entries vary and only their Frobenius norm stays, which is V if every
+    // entry counts.
     let rigid_body = support::model(&support::file("models/rigid-body.holo"));
     for model in feedback_models().into_iter().chain([rigid_body]) {
         let field = extend(&model);
@@ -351,7 +351,7 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
     {
         let model = support::model(&support::file(file));
         let field = extend(&model);
-        // Every component a vector of its own, with weights that are far from equal.
+        // Each component is a vector of its own, with weights that are far from equal.
         let n = model.dimension();
         let weights: Vec<f64> = (0..n).map(|i| 10f64.powi((i * 7 % 5) as i32 - 2)).collect();
         let (controlled, inputs) = feedback::gauss_newton(&field, &(0..n).collect::<Vec<_>>());
@@ -378,13 +378,13 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             let allowed = 1.1 * correction::REGULARISATION * inner(&y, &y).sqrt();
             let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
             if allowed > 1e-4 * scaled.sqrt() {
-                continue; // DF loses rank near there, and the regularisation is meant to step in
+                continue; // DF loses rank nearby, and the regularisation takes effect
             }
             tried += 1;
             for (k, row) in df.iter().enumerate() {
                 let decay: f64 = (0..x.len()).map(|i| row[i] * (got[i] - free[i])).sum();
                 let error = (decay + kappa * delta[k]).abs() / norms[k];
-                // Besides, some hundred roundings of the terms.
+                // Plus some hundred roundings of the terms.
                 assert!(
                     error <= kappa * allowed + 1e-12 * (1.0 + inner(&free, &free).sqrt()),
                     "{file}, row {k}: {decay} {}, {error:e} {allowed:e}",
@@ -449,7 +449,7 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
     // A start on the set stays where it is; redundant constraints are refused in words.
     let still = consistency::project_initial(&model([0.6, -0.8], [0.8, 2.4])).unwrap();
     assert!(still.position < 1e-15 && still.momentum < 1e-15, "{still:?}");
-    // Every model of the project can be thrown off and brought back.
+    // Every model of the project can be moved off its set and brought back.
     for (name, text) in support::files("suite/models") {
         let Some(mut model) = support::check_in("suite/models", &text).0 else { panic!("{name}") };
         if !model.is_hamiltonian() || model.constraints.is_empty() {
@@ -466,7 +466,8 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
     }
 }
 
-/// Copies of a model share what is derived of one of them, also without its observables; what is let go of is made anew.
+/// Copies of a model share everything derived of one of them, also without its observables; dropped parts are derived
+/// anew.
 #[test]
 fn what_is_derived_is_made_once() {
     let model = support::model(

@@ -1,4 +1,4 @@
-//! Algebra keeps domains: a formula that has no value has none after it was simplified.
+//! Tests that algebra keeps domains: a formula without a value has none after simplification.
 
 mod support;
 
@@ -7,7 +7,7 @@ use holonome_model::graph::optimise::{operations, optimise};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::structure::evaluate;
 
-/// H of a model with a coordinate x and this formula; its value at x, written out and optimised.
+/// Value at x of an H with a coordinate x and this formula: unrolled, and optimised.
 fn values(formula: &str, x: f64) -> [f64; 2] {
     let model = support::model(&format!(
         "parameter k = -2\ncoordinate x = 0.5\ncoordinate y = 0.25\nmomentum p of x\nmomentum s of y\nhamiltonian p^2/2 + s^2/2 + {formula}\n"

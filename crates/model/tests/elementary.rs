@@ -1,6 +1,6 @@
-//! The elementary functions against arbitrary precision, over all doubles; their special values; that the straight
-//! line suffices where it has to; and that tapes compute the same bits. How an error in ulps is measured stands at
-//! `Exact::ulps`. With the environment variable `HOLONOME_LONG`, 100 times as many points.
+//! Tests of the elementary functions: against arbitrary precision, over all doubles; their special values; that the
+//! straight line suffices where it has to; and that tapes compute the same bits. `Exact::ulps` defines an error in
+//! ulps. With the environment variable `HOLONOME_LONG`, 100 times as many points.
 
 #[path = "support/exact.rs"]
 mod exact;
@@ -14,10 +14,10 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI};
 
-/// What every function has to keep.
+/// Largest error in ulps that any function may have.
 const TOLERANCE: f64 = 2.0;
 
-/// What they do keep, with a little room: anything above is a mistake.
+/// Largest error in ulps that a function has, with a little room: anything above is a mistake.
 fn expected(function: Elementary) -> f64 {
     match function {
         Elementary::Asin | Elementary::Acos => 0.75,
@@ -41,23 +41,23 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// In [a, b).
+    /// A number in [a, b).
     fn within(&mut self, a: f64, b: f64) -> f64 {
         a + (b - a) * ((self.bits() >> 11) as f64 / (1u64 << 53) as f64)
     }
 
-    /// Of either sign, with a logarithm to base 2 in [a, b).
+    /// A number of either sign, with a logarithm to base 2 in [a, b).
     fn sized(&mut self, a: f64, b: f64) -> f64 {
         self.within(a, b).exp2().copysign(self.bits() as i64 as f64)
     }
 
-    /// Any finite double, of any exponent alike.
+    /// Any finite double, all exponents alike.
     fn any(&mut self) -> f64 {
         let x = f64::from_bits(self.bits());
         if x.is_finite() { x } else { self.any() }
     }
 
-    /// Up to `steps` doubles away.
+    /// A number up to `steps` doubles away from x.
     fn near(&mut self, x: f64, steps: i64) -> f64 {
         f64::from_bits((x.to_bits() as i64 + self.bits() as i64 % (steps + 1)) as u64)
     }
@@ -66,7 +66,7 @@ impl Random {
 /// A way to draw arguments.
 type Draw = fn(&mut Random) -> [f64; 2];
 
-/// For functions of one argument: all exponents, ordinary sizes, and what is hard for them.
+/// Draws for a function: all exponents, ordinary sizes, and arguments that are hard for it.
 fn draws(function: Elementary) -> Vec<Draw> {
     fn alone(x: f64) -> [f64; 2] {
         [x, x]
@@ -178,7 +178,7 @@ fn draws(function: Elementary) -> Vec<Draw> {
     list
 }
 
-/// Whether the value is on the table of special values, or NaN: not for the reference.
+/// True if the value is NaN or on the table of special values, which the reference does not cover.
 fn special(function: Elementary, a: f64, b: f64) -> bool {
     match function {
         Elementary::Asin | Elementary::Acos => a.abs() > 1.0 || a == 0.0,
@@ -223,8 +223,8 @@ fn values_are_right_to_the_last_places() {
     });
 }
 
-/// By an independent program, with 2400 bits: the arguments nearest to multiples of π/2, of all doubles and of those
-/// below 2⁴⁰, and others that a reduction may get wrong. The reference itself has to agree within its rounding.
+/// Hard arguments, from an independent program with 2400 bits: those nearest to multiples of π/2, of all doubles and of
+/// those below 2⁴⁰, and others that a reduction may get wrong. The reference itself has to agree within its rounding.
 #[test]
 fn hard_reductions() {
     let worst = 6381956970095103.0 * 2f64.powi(797);
@@ -302,7 +302,7 @@ fn special_values() {
     }
 }
 
-/// The table of IEEE 754-2019, section 9.2.1.
+/// Tests the table of IEEE 754-2019, section 9.2.1.
 #[test]
 fn special_powers_and_angles() {
     let power = |a: f64, b: f64| Elementary::Pow.evaluate(a, b);
@@ -393,7 +393,7 @@ fn special_powers_and_angles() {
     }
 }
 
-/// Numbers that count what the straight line costs, and where it does not suffice.
+/// Numbers that count the operations of the straight line, and the cases in which it does not suffice.
 #[derive(Default)]
 struct Watched {
     repairs: usize,
@@ -436,7 +436,7 @@ fn the_straight_line_suffices_for_ordinary_arguments() {
         pairs.extend([[NAN, 1.0], [1.0, NAN], [NAN, NAN]]);
         let mut taken = 0;
         for [a, b] in pairs.iter().flat_map(|&[a, b]| [[a, b], [-a, b], [a, -b], [-a, -b]]) {
-            // As promised at the head of the module.
+            // The exceptions that the head of the module names.
             let left_out = match function {
                 Elementary::Sin | Elementary::Cos | Elementary::Tan => a.abs() > 2f64.powi(40),
                 Elementary::Log => a < f64::MIN_POSITIVE || a == INFINITY,
@@ -485,7 +485,7 @@ fn symmetries_and_bounds_hold_exactly() {
     }
 }
 
-/// The node of a function.
+/// Node of a function.
 fn node(g: &mut Graph, function: Elementary, a: Node, b: Node) -> Node {
     let unary = match function {
         Elementary::Pow => return g.binary(Binary::Pow, a, b),
@@ -530,7 +530,7 @@ fn tapes_compute_the_same_bits() {
             let (got, value) = (run(&tape, [a, b]), function.evaluate(a, b));
             assert!(same(got, value), "{function:?} of {a:e}, {b:e}: {got:e}, {value:e}");
         }
-        // Much of an expansion folds away where an argument is a constant; the bits stay.
+        // Much of an expansion folds away if an argument is a constant; the bits stay.
         for c in constants {
             let constant = g.constant(c);
             let (left, right) = (node(&mut g, function, constant, y), node(&mut g, function, x, constant));
@@ -545,7 +545,7 @@ fn tapes_compute_the_same_bits() {
     }
 }
 
-/// What a function costs. A number that goes up is worth a look.
+/// Numbers of operations of the functions. An increase is worth a look.
 #[test]
 fn operations() {
     let count = |functions: &[Elementary], exponent: Option<f64>| {

@@ -1,5 +1,5 @@
-//! Every malformed model of `suite/errors` against the expectations in its first lines (the format stands in
-//! the README there): what is expected is reported, and no error besides.
+//! Tests every malformed model of `suite/errors` against the expectations in its first lines (format: see the README
+//! there): the expected findings are reported, and no other error.
 
 use holonome_model::consistency;
 use holonome_model::elaborate::{Environment, elaborate};
@@ -10,7 +10,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suite/errors");
 /// One `#!` line.
 struct Expected {
     severity: Severity,
-    /// `None` for any.
+    /// `None` for any line.
     line: Option<usize>,
     fragments: Vec<String>,
 }
@@ -30,7 +30,7 @@ fn expectations(text: &str) -> Vec<Expected> {
         .collect()
 }
 
-/// What `holonome check` reports, in its words.
+/// Findings of `holonome check`, in its words.
 fn findings(text: &str) -> Vec<Diagnostic> {
     holonome_words::spell_options(holonome_words::Spelling::Flags);
     let reading = holonome_model::syntax::read(text);
@@ -56,7 +56,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
     all
 }
 
-/// Message, labels and help: where the fragments may stand.
+/// Message, labels and help: the texts that may contain the fragments.
 fn words(d: &Diagnostic) -> String {
     let related = d.related.iter().map(|(_, label)| label.as_str());
     [d.message.as_str(), d.label.as_str(), d.help.as_deref().unwrap_or("")]
@@ -78,7 +78,7 @@ fn every_mistake_is_reported_once_and_where_it_stands() {
     let mut failures = Vec::new();
     for path in paths {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // Bytes that are no text are found by whoever reads the file, before this half sees it.
+        // Bytes that are not text are found by the reader of the file, before this half gets it.
         let Ok(text) = String::from_utf8(std::fs::read(&path).unwrap()) else {
             assert!(name == "lexical-bytes.holo", "{name} is not UTF-8");
             continue;
@@ -107,7 +107,7 @@ fn every_mistake_is_reported_once_and_where_it_stands() {
 
 #[test]
 fn all_independent_mistakes_are_reported_at_once() {
-    // One mistake of each stage behind the parser, in source order.
+    // One mistake for each stage after the parser, in source order.
     let text = "parameter m = 1\ncoordinate q : R^2 = (1, 0, 0)\nmomentum p of q\nlet a = unknwn\nhamiltonian dot(p, p)/2 + qq\nconstraint rod : dot(q, q) = m + q\n";
     let found = findings(text);
     let lines: Vec<usize> = found.iter().map(|d| text[..d.span.start as usize].matches('\n').count() + 1).collect();

@@ -1,5 +1,5 @@
-//! Every text gives a model or an error, and in time: hostile inputs by hand, and mutations of every model
-//! of the project. The same entry as the coverage-guided fuzzer in `fuzz/`.
+//! Tests that every text gives a model or an error, and in time: hostile inputs by hand, and mutations of every model
+//! of the project. The entry is that of the coverage-guided fuzzer in `fuzz/`.
 
 #[path = "../../../fuzz/entry.rs"]
 mod entry;
@@ -8,8 +8,8 @@ use entry::Outcome;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A text is given up after this long. The slowest of the inputs below takes a few seconds in a test build
-/// (two million expressions, the stated limit), on a busy machine longer; anything exponential would never end.
+/// Time after which a text is given up. The slowest of the inputs below takes a few seconds in a test build (two
+/// million expressions, the stated limit), on a busy machine longer; anything exponential would never end.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Runs one text under a watchdog; `Err` says how it failed.
@@ -96,7 +96,7 @@ fn hostile() -> Vec<(&'static str, String, Option<Outcome>)> {
             "size n = 100000\ncoordinate x[i in 1..n] = 0\nvelocity v of x = 1\nhamiltonian sum(i in 1..n : p_x[i]^2) + sum(i in 2..n : p_x[i]*p_x[i-1])/2\n".into(),
             Some(Outcome::Refused),
         ),
-        // Sharing that is a tree when it is walked without care.
+        // Shared expressions, which are a huge tree if they are walked without care.
         ("sharing: of indices", doubling("", "i", "sum(i in 1..3 : @*x[i])"), Some(Outcome::Sound)),
         ("sharing: of members", doubling("let f[i in 1..3] = i", "f[i]", "sum(i in 1..3 : @*x[i])"), Some(Outcome::Sound)),
         ("sharing: of variables", doubling("", "x[i]", "sum(i in 1..3 : sin(@))"), Some(Outcome::Sound)),
@@ -112,7 +112,7 @@ fn hostile() -> Vec<(&'static str, String, Option<Outcome>)> {
         ("depth: parameters backwards", parameters(1_000, true), Some(Outcome::Sound)),
         ("depth: too many parameters", parameters(100_000, true), Some(Outcome::Refused)),
         ("depth: sizes", model(&(1..100_000).rev().map(|k| format!("size n{k} = n{}\n", k - 1)).chain(["size n0 = 1\n".to_string()]).collect::<String>(), "q.x"), Some(Outcome::Refused)),
-        // Definitions read before what they use.
+        // Definitions read before the names that they use.
         ("order: H in a shape", model("coordinate z : R^H = (0, 0)\nmomentum pz of z", "0"), Some(Outcome::Refused)),
         ("order: H in a parameter", model("parameter c = (H, 1)", "c.x*q.x"), Some(Outcome::Refused)),
         ("order: a let of the state in a parameter", model("parameter c = e\nlet f = q.x\nlet e = 2*f", "c*q.x"), Some(Outcome::Refused)),
@@ -180,7 +180,7 @@ fn seeds() -> Vec<String> {
         paths.sort();
         for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "holo")) {
             let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-            // The expectations and comments are no part of the model.
+            // The expectations and comments are not part of the model.
             texts.push(text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect());
         }
     }
@@ -239,11 +239,11 @@ const NUMBERS: &[&str] = &[
     "65",
 ];
 
-/// Words that make a statement what it is.
+/// Words that mutations keep, because they decide what a statement is.
 #[rustfmt::skip]
 const KEPT: &[&str] = &["parameter", "size", "coordinate", "momentum", "velocity", "hamiltonian", "constraint", "integral", "state", "let", "observe", "table", "of", "in", "R"];
 
-/// What may stand wherever a name or a number does.
+/// Expressions that may replace any name or number.
 #[rustfmt::skip]
 const EXPRESSIONS: &[&str] = &[
     "(i + 1)", "(2*i)", "(n - i)", "(1, 2, 3)[i]", "matrix((1, 2), (3, 4))[i,1]", "if(i > 1, i - 1, 1)", "if(i == 1, (1, i), (i, 1))[2]", "dot((i, 1), (1, i))", "(i/2)", "(i^2)", "sqrt(i)",
@@ -254,7 +254,7 @@ const EXPRESSIONS: &[&str] = &[
 ];
 
 fn mutate(random: &mut Random, seeds: &[String]) -> String {
-    // The good models stand first; most of the malformed ones go no further than the parser.
+    // Good models come first; most of the malformed ones get no further than the parser.
     let good = seeds.iter().position(|s| s.is_empty()).unwrap_or(seeds.len());
     let mut text = if random.below(3) > 0 { seeds[random.below(good)].clone() } else { random.pick(seeds).clone() };
     for _ in 0..=random.below(3) {
@@ -262,7 +262,7 @@ fn mutate(random: &mut Random, seeds: &[String]) -> String {
         let at = random.below(list.len() + 1);
         let atoms: Vec<usize> = (0..list.len()).filter(|&k| list[k].starts_with(char::is_alphanumeric)).collect();
         let atoms: Vec<usize> = atoms.into_iter().filter(|&k| !KEPT.contains(&list[k].as_str())).collect();
-        // Most edits leave a text that can be read, or nothing behind the parser would be tried.
+        // Most edits leave a readable text; otherwise only the parser would be tested.
         let kind = if random.below(8) == 0 { random.below(9) } else { 9 + random.below(21) };
         match kind {
             9..18 if !atoms.is_empty() => {
@@ -270,7 +270,7 @@ fn mutate(random: &mut Random, seeds: &[String]) -> String {
                 list[at] = random.pick(EXPRESSIONS).replace('@', &list[at]);
             }
             18..24 => {
-                // Lines: another model's, again, away.
+                // Lines: one of another model, one repeated, one removed.
                 let mut lines: Vec<&str> = text.lines().collect();
                 let at = random.below(lines.len() + 1);
                 let other: Vec<&str> = random.pick(seeds).lines().collect();
@@ -298,7 +298,7 @@ fn mutate(random: &mut Random, seeds: &[String]) -> String {
                     list[to] = list[from].clone();
                 }
             }
-            // A byte, as an editor with a bad cable.
+            // A random byte, as in a corrupted file.
             0 => {
                 let mut bytes = text.clone().into_bytes();
                 if !bytes.is_empty() {
@@ -323,7 +323,7 @@ fn mutate(random: &mut Random, seeds: &[String]) -> String {
                 }
             }
             _ => {
-                // A piece of it again elsewhere.
+                // A piece of the text repeated elsewhere.
                 let end = (at + random.below(20)).min(list.len());
                 let piece: Vec<String> = list[at.min(end)..end].to_vec();
                 let to = random.below(list.len() + 1);
@@ -375,8 +375,8 @@ fn every_model_as_it_is() {
     }
 }
 
-/// Time that this thread has had a processor, which others on the machine do not lengthen; where the system does not
-/// tell, 0.
+/// Processor time of this thread, which other load on the machine does not lengthen; 0 if the system does not report
+/// it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default())

@@ -1,5 +1,4 @@
-//! The language, case by case: text and the numbers that it means. What is not a model stands in
-//! `suite/errors`.
+//! Tests of the language, case by case: a text and its numbers. Texts that are not models are in `suite/errors`.
 
 mod support;
 
@@ -108,8 +107,8 @@ fn shapes_and_components() {
     ]);
 }
 
-/// Every function that a user can call stands in this table; one that is listed in the engine and missing
-/// here fails `no_function_is_left_out`.
+/// Cases of every function that a user can call; a function of the engine that is missing here fails
+/// `no_function_is_left_out`.
 const FUNCTIONS: &[(&str, &[f64])] = &[
     ("sqrt(q.x^2 + q.y^2)", &[5.0]),
     ("sin(s)", &[0.909_297_426_825_681_7]),
@@ -165,7 +164,7 @@ fn every_function() {
 #[test]
 fn no_function_is_left_out() {
     for name in names::function_names() {
-        // Draws stand in initial values only; they have a test of their own.
+        // Draws are allowed in initial values only; they have a test of their own.
         let tested =
             ["normal", "uniform"].contains(&name) || FUNCTIONS.iter().any(|(e, _)| e.contains(&format!("{name}(")));
         assert!(tested, "{name}");
@@ -174,7 +173,7 @@ fn no_function_is_left_out() {
 
 #[test]
 fn inverses_of_any_size_are_inverses() {
-    // A matrix with every entry its own, up to the largest that is taken.
+    // A matrix with all entries different, up to the largest that is accepted.
     for n in 1..=6usize {
         let rows: Vec<String> = (1..=n)
             .map(|i| {
@@ -218,7 +217,7 @@ fn parameters_in_any_order_and_of_any_shape() {
         [14.0, 7.0, 0.4 * 7.0, -0.8 * 7.0, 0.4 * 7.0, 3.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0, 3.0, 2.0, 15.0];
     assert_near(&m.parameter_values, &expected, "parameters");
     assert_eq!(m.sizes, [("m".to_string(), 3), ("n".to_string(), 6)]);
-    // A parameter called R: shapes live apart from values.
+    // A parameter called R: shapes and values have separate names.
     let m =
         model("parameter R = 2\nparameter k = 5\ncoordinate q : R^2 = (R, k)\nmomentum p of q\nhamiltonian R*q.x\n");
     assert_eq!(hamiltonian(&m), 4.0);
@@ -343,7 +342,7 @@ fn draws_are_independent() {
     let mut drawn: Vec<f64> = m.initial.clone();
     drawn.retain(|v| v.fract() == 0.0 && *v != 0.0);
     let x = &m.initial[1..7];
-    // Every member and component has a draw of its own; a let that is used twice in one value is one draw.
+    // Every member and component has its own draw; a `let` that is used twice in one value is one draw.
     let mut sorted = x.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
@@ -388,7 +387,7 @@ fn constraints_integrals_and_observables() {
         "parameter l = 2\ncoordinate q : R^2 = (0, -2)\nmomentum p of q = (3, 0)\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = l^2 + 1\nconstraint pivot : q = (0.1*t, 0)\nconstraint nothing : q.x = 0\nintegral J = q.x*p.y - q.y*p.x\nintegral P = p\nobserve energy = H\nobserve twice = 2*energy + J\nobserve both[i in 1..2] = q[i]*i\n",
     );
     let at = |k: usize, t: f64| m.constraints[k].functional.evaluate(t, &m.initial, &m.parameter_values);
-    // Left minus right.
+    // Left side minus right side.
     assert_eq!(at(0, 0.0), [-1.0]);
     assert_eq!(at(1, 2.0), [-0.2, -2.0]);
     assert_eq!(at(2, 0.0), [0.0]);
@@ -449,7 +448,7 @@ fn the_stiff_term_is_a_let_that_the_hamiltonian_adds() {
         }
     };
     assert_eq!((stiff("spring"), stiff("V"), stiff("soft")), (Ok(10.0), Ok(13.0), Ok(3.0)));
-    // With a factor or a minus it is no term, and momenta are in no potential energy.
+    // With a factor or a minus it is not a term, and a potential energy has no momenta.
     for name in ["T", "half", "less", "unused", "member", "f", "q", "k", "nothing"] {
         let said = stiff(name).unwrap_err();
         assert!(
@@ -461,7 +460,7 @@ fn the_stiff_term_is_a_let_that_the_hamiltonian_adds() {
 
 #[test]
 fn an_empty_family_of_vectors_may_stand_anywhere() {
-    // Last among the parameters, the coordinates, the momenta; with values that are drawn, and velocities.
+    // Last among the parameters, the coordinates, the momenta; with drawn values, and velocities.
     let empty = "coordinate q[i in 1..n] : R^3 = (1, 2, normal())\nmomentum s of q = (i, 0, 0)\n";
     let moving = "coordinate q[i in 1..n] : R^3 = (1, 2, i)\nvelocity v of q = (1, normal(), 0)\n";
     let body = "coordinate x = 1\nmomentum p of x = 2\n";
@@ -479,7 +478,7 @@ fn an_empty_family_of_vectors_may_stand_anywhere() {
 
 #[test]
 fn velocities_are_solved_for_together() {
-    // H_p is the velocity that was given, whatever couples the momenta, and momenta that are given stay.
+    // H_p is the given velocity, however the momenta are coupled, and given momenta stay.
     let h = "hamiltonian (2*P^2 + m*S^2/2 + P*S/3) + (P + S)*dot(u, R)*k + dot(R, R) + x\n";
     let text = |a: &str, b: &str, h: &str| {
         format!(
@@ -522,7 +521,7 @@ fn velocities_are_solved_for_together() {
             near(velocity(7), -1.0);
         }
     }
-    // A mass matrix that is singular in any units is one.
+    // A mass matrix that is singular is so in any units.
     let singular = text("velocity a of x = 1", "velocity b of y = 1", "hamiltonian (p_x + p_y)^2*m + dot(p_z, p_z)\n");
     for m in ["1", "1e-27", "1e27"] {
         let (model, found) = support::check(&singular.replace("m = 1", &format!("m = {m}")));

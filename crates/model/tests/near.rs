@@ -1,4 +1,4 @@
-//! Sums over pairs that are near each other: lists give what all pairs give, whatever they were made for.
+//! Tests of sums over near pairs: lists give the results of all pairs, whatever positions they were made for.
 
 mod support;
 
@@ -7,11 +7,11 @@ use holonome_model::functional::Functional;
 use holonome_model::graph::interpret::Interpreter;
 use holonome_model::rows::{RowKernel, RowProgram};
 
-/// The condition of sums that lists are made for.
+/// Condition of sums for which lists are made.
 const LISTED: &str = "norm(d(i, j)) < rc";
 
-/// The same sum with lists and, as its condition is written otherwise, with all pairs; the first once more, with lists of
-/// its own. `PAIRS` stands for the condition.
+/// Models of one sum: with lists; with all pairs, because its condition is written otherwise; and with lists of its own
+/// once more. `PAIRS` stands for the condition.
 fn both(text: &str) -> [Model; 3] {
     [LISTED, "norm(d(i, j)) - rc < 0", LISTED].map(|condition| {
         let (model, findings) = support::check(&text.replace("PAIRS", condition));
@@ -57,7 +57,7 @@ const HALF: &str = "i in 1..n, j in i+1..n if PAIRS";
 const PERIODIC: &str = "nearest(r[i] - r[j], 6.5)";
 
 fn assert_alike(got: &[f64], expected: &[f64], what: &str) {
-    // Some tens of terms each, of sizes up to the largest sum.
+    // Some tens of terms each, with sizes up to the largest sum.
     let size = expected.iter().fold(0.0f64, |size, x| size.max(x.abs()));
     assert!(size > 0.0, "{what}: nothing to compare");
     for (k, (a, b)) in got.iter().zip(expected).enumerate() {
@@ -65,7 +65,7 @@ fn assert_alike(got: &[f64], expected: &[f64], what: &str) {
     }
 }
 
-/// Compares lists with all pairs at some states that the first moves to.
+/// Compares lists with all pairs at some states, to which the first model moves.
 fn assert_same([listed, all, fresh]: &[Model; 3], what: &str) {
     assert!(is_listed(dynamics(listed)) && !is_listed(dynamics(all)), "{what}");
     let parameters = &listed.parameter_values;
@@ -81,7 +81,7 @@ fn assert_same([listed, all, fresh]: &[Model; 3], what: &str) {
         of_lists.run(0.0, &x, &mut got, &mut work);
         of_rows.run(0.0, &x, &mut expected, &mut work);
         assert_alike(&got, &expected, what);
-        // A list that was made here has the same bits as one that was made on the way.
+        // A list made here gives the same bits as one made on the way.
         let fresh = RowKernel::new(&field(fresh), parameters, &Interpreter, 8);
         fresh.run(0.0, &x, &mut again, &mut work);
         assert_eq!(got, again, "{what}");
@@ -122,7 +122,7 @@ fn pairs_of_every_kind() {
         "i in 1..n, j in 1..n if i != j and PAIRS",
         "i in 1..n, j in i+3..n if PAIRS",
         "i in 5..n-8, j in i+1..n if j != i + 2 and PAIRS",
-        // Two kinds of unlike numbers, one of them from behind.
+        // Two kinds of unlike numbers, one of them counted from the end.
         "i in 1..120, j in 121..n+0*n if PAIRS",
         "i in 10..n, j in 1..i-1 if PAIRS",
         "i in 1..n, j in i+1..n if j > i + 4 and PAIRS and not (j == i + 7)",
@@ -161,7 +161,7 @@ fn where_most_are_near_there_are_no_lists() {
     for (distance, rc, listed) in [
         (PERIODIC, 1.9, true),
         (PERIODIC, 3.2, false),
-        // Nobody knows how far bodies spread.
+        // It is not known how far bodies spread.
         ("r[i] - r[j]", 3.2, true),
         ("nearest((r[i].x - r[j].x, r[i].y - r[j].y), (9, 8))", 3.5, false),
         ("nearest((r[i].x - r[j].x, r[i].y - r[j].y), (9, 90))", 3.5, true),

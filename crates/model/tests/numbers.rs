@@ -1,4 +1,4 @@
-//! Linear algebra on graphs (`graph::linear`) against a dense solve written here, and the test points.
+//! Tests of linear algebra on graphs (`graph::linear`) against a dense solve written here, and of the test points.
 
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::{Graph, Node};

@@ -1,4 +1,4 @@
-//! The optimiser: equal in exact arithmetic, as accurate as the graph it was given, never longer, the same
+//! Tests of the optimiser: equal in exact arithmetic, as accurate as the graph it was given, never longer, the same
 //! every time.
 
 mod support;
@@ -16,7 +16,7 @@ use holonome_model::treatment::structure::ambient_points;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Every output's value, for an arithmetic given by what it makes of an expression and its arguments.
+/// Value of every output, in the arithmetic of `f`, which evaluates an expression over its arguments.
 fn evaluate<T: Copy>(g: &Graph, outputs: &[Node], mut f: impl FnMut(Expression, &[T]) -> T) -> Vec<T> {
     let mut values: HashMap<Node, T> = HashMap::new();
     for node in g.reachable(outputs) {
@@ -63,8 +63,8 @@ fn scramble(values: &[u64]) -> u64 {
     values.iter().fold(0x5eed, mix) % P
 }
 
-/// `None` where something is divided by 0. A function is some fixed map of residues, with the symmetries that
-/// graphs know of; where an argument may be a number of the graph, it has that number's value.
+/// Value of an expression modulo P; `None` for a division by 0. A function is some fixed map of residues, with the
+/// symmetries that graphs know of; if its argument may be a number of the graph, it has that number's value.
 fn modulo(e: Expression, a: &[Option<u64>], seed: u64, numbers: &HashMap<u64, f64>) -> Option<u64> {
     let a: Vec<u64> = a.iter().copied().collect::<Option<_>>()?;
     let opposite = |x: u64| (P - x) % P;
@@ -99,7 +99,7 @@ fn modulo(e: Expression, a: &[Option<u64>], seed: u64, numbers: &HashMap<u64, f6
     })
 }
 
-/// Numbers that a function of random graphs may get as its argument once terms have cancelled.
+/// Numbers that may be the argument of a function of random graphs once terms have cancelled.
 fn small_numbers() -> HashMap<u64, f64> {
     (-4096i32..=4096).map(|k| f64::from(k) / 64.0).map(|x| (residue(x), x)).collect()
 }
@@ -142,8 +142,7 @@ fn random_graph(size: usize, seed: u64, division: bool, functions: bool) -> (Gra
     (g, outputs)
 }
 
-/// Whether every number needs few bits: numbers that are multiplied or added by the optimiser then were not
-/// rounded.
+/// True if every number needs few bits: products and sums of numbers by the optimiser are then not rounded.
 fn has_short_numbers(g: &Graph, outputs: &[Node]) -> bool {
     g.reachable(outputs).iter().all(|&n| g.value(n).is_none_or(|v| v.is_finite() && v.to_bits() << 44 == 0))
 }
@@ -152,7 +151,7 @@ fn has_short_numbers(g: &Graph, outputs: &[Node]) -> bool {
 // of an evaluation, to first order, with one rounding of S for each operation. A sum in another order, a
 // distributed or factored coefficient, a fused product: all of them round quantities below S.
 
-/// More roundings than any value here takes.
+/// Bound on the number of roundings of any value here.
 const MANY: f64 = 4096.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +159,7 @@ struct Rounded {
     value: f64,
     size: f64,
     error: f64,
-    /// It depends on a condition that may go either way, on a division by what may be 0, or on an infinity.
+    /// True if it depends on a condition that may go either way, on a division by a possible 0, or on an infinity.
     doubtful: bool,
 }
 
@@ -169,7 +168,7 @@ fn rounded(e: Expression, a: &[Rounded], t: f64, x: &[f64], parameters: &[f64]) 
     let with = |value: f64, size: f64, error: f64| {
         let size = size.max(value.abs());
         let error = error + f64::EPSILON * size;
-        // Beyond infinity real arithmetic has nothing to say.
+        // Real arithmetic says nothing about infinities.
         let doubtful = a.iter().any(|a| a.doubtful) || !error.is_finite();
         Rounded { value, size, error, doubtful }
     };
@@ -225,8 +224,8 @@ fn in_doubles(g: &Graph, outputs: &[Node], t: f64, x: &[f64], parameters: &[f64]
     evaluate(g, outputs, |e, a: &[Rounded]| rounded(e, a, t, x, parameters))
 }
 
-/// Compares a graph with its optimised form at a point. No result comes from more roundings than there are
-/// operations, so that many times the bound of one evaluation holds for both.
+/// Compares a graph with its optimised form at a point. No result has more roundings than there are operations, so that
+/// this many times the bound of one evaluation holds for both.
 fn compare(graph: (&Graph, &[Node]), other: (&Graph, &[Node]), t: f64, x: &[f64], parameters: &[f64]) -> usize {
     let (a, b) = (in_doubles(graph.0, graph.1, t, x, parameters), in_doubles(other.0, other.1, t, x, parameters));
     let roundings = operations(graph.0, graph.1).max(4) as f64;
@@ -262,7 +261,7 @@ proptest! {
             let before = evaluate(&g, &outputs, |e, a: &[Option<u64>]| modulo(e, a, point, &numbers));
             let after = evaluate(&h, &results, |e, a: &[Option<u64>]| modulo(e, a, point, &numbers));
             for (a, b) in before.iter().zip(&after) {
-                // Where the graph divides by 0, its optimised form need not.
+                // If the graph divides by 0, its optimised form need not.
                 prop_assert!(a.is_none() || a == b);
             }
         }
@@ -297,7 +296,7 @@ proptest! {
     }
 }
 
-/// Plain and with one gain for each group of invariants.
+/// The plain field, and the field with one gain for each group of invariants.
 fn fields(model: &Model) -> [Field; 2] {
     let extended = |model: &Model| Derived::new(model.clone()).field();
     // Redundant constraints have no Dirac bracket; a penalty takes their place.
@@ -329,12 +328,12 @@ fn every_model_becomes_shorter_and_stays_the_same() {
             let (h, results) = optimise(&field.graph, &field.field);
             let (before, after) = (operations(&field.graph, &field.field), operations(&h, &results));
             assert!(after <= before, "{name}: {before} became {after}");
-            // Its pairs have little in common, and would outweigh all others.
+            // Its pairs have little in common, and would dominate the totals.
             if name != "argon.holo" {
                 all_before += before;
                 all_after += after;
             }
-            // Gains that vanish, and g = 0: nothing may be divided by what the model does not divide by.
+            // Gains that vanish, and g = 0: nothing may be divided by that the model does not divide by.
             for gain in [0.7, 0.0] {
                 let mut parameters = model.parameter_values.clone();
                 parameters.resize(field.parameters, gain);
@@ -382,7 +381,7 @@ fn products_of_sums_keep_their_accuracy() {
     let product = g.mul(sum, difference);
     let (aa, bb) = (g.mul(a, a), g.mul(b, b));
     let squares = g.add(aa, bb);
-    // The squares are there, and so is everything to add them to.
+    // The squares are there, and so are terms to add to them.
     let tempting = g.add(product, bb);
     let tempting = g.add(tempting, squares);
     let shift = g.sub(a, x0);
@@ -483,7 +482,7 @@ fn every_graph_is_accepted() {
     let (h, results) = optimise(&g, &outputs);
     assert_eq!(results.len(), outputs.len());
     assert!(operations(&h, &results) <= operations(&g, &outputs));
-    // Numbers come through as they are.
+    // Numbers are unchanged.
     for (&a, &b) in outputs.iter().zip(&results) {
         if let Some(v) = g.value(a) {
             assert_eq!(v.to_bits(), h.value(b).unwrap().to_bits());
@@ -515,8 +514,8 @@ fn common_powers_cancel_without_overflow() {
 fn nothing_is_divided_that_was_not() {
     let mut g = Graph::new();
     let (x, y, m, zero) = (g.state(0), g.state(1), g.parameter(0), g.zero());
-    // if(m > 0, x/m, 0) + m x, and other sums with m: m = 0 must not reach them as a divisor, though it may be one
-    // in the last output.
+    // if(m > 0, x/m, 0) + m x, and other sums with m: m = 0 must not become their divisor, though it may be one in the
+    // last output.
     let condition = g.binary(Binary::Less, zero, m);
     let quotient = g.div(x, m);
     let guarded = g.select(condition, quotient, zero);

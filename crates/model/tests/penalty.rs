@@ -1,4 +1,4 @@
-//! H + ½ω²|g|² and the rates G H_p + g_t as templates, against their definitions; both forms of the field.
+//! Tests of H + ½ω²|g|² and of the rates G H_p + g_t as templates, against their definitions; both forms of the field.
 
 mod support;
 
@@ -12,8 +12,8 @@ use holonome_model::treatment::structure::{ambient_points, evaluate};
 
 const OMEGA: f64 = 7.0;
 
-/// A constraint may be a sum over rows, have components of different forms, read parameters by row and hold the time;
-/// momenta may be coupled.
+/// Model in which a constraint is a sum over rows, has components of different forms, reads parameters by row and
+/// depends on the time, and momenta are coupled.
 const AWKWARD: &str = "size n = 5\nparameter L[i in 1..n] = 1 + 0.1*i\nparameter k = 0.3\n\
     coordinate q[i in 1..n] : R^2 = (i, sin(i))\nmomentum p of q = (0.2*cos(i), 0.1)\n\
     let total = sum(i in 1..n : p[i])\n\
@@ -110,7 +110,7 @@ fn both_forms_watch_the_same_and_hold_what_is_left() {
                 assert_eq!(rows.row_start[row] == rows.row_start[row + 1], own, "{name}: {}", a.name);
             }
         }
-        // With time in H or in a constraint neither energy is constant.
+        // If H or a constraint depends on time, neither energy is constant.
         let timed = model.explicit_time || model.constraints.iter().any(|c| c.depends & TIME != 0);
         for kind in [InvariantKind::Hamiltonian, InvariantKind::Penalised] {
             assert_eq!(field.groups.iter().any(|group| group.kind == kind), !timed, "{name}: {kind:?}");

@@ -1,4 +1,4 @@
-//! Models row by row: derivatives against finite differences, places in tables, what is run like that.
+//! Tests of models over rows: derivatives against finite differences, entries of tables, the choice of models run so.
 
 mod support;
 
@@ -8,7 +8,7 @@ use holonome_model::policy::{LARGEST_STRAIGHT, Way};
 use holonome_model::rows::BLOCK;
 use holonome_model::treatment::structure::ambient_points;
 
-/// H of a lattice with everything that a row may read, and integrals that are none.
+/// A lattice with an H that reads everything a row may read, and with claims that are not integrals.
 fn lattice(n: usize) -> String {
     format!(
         "size n = {n}\nparameter m[i in 1..n] = 1 + 0.3*sin(i)\nparameter k = 0.7\n\
@@ -39,7 +39,7 @@ fn difference(x: &[f64], i: usize, f: impl Fn(&[f64]) -> f64) -> f64 {
 
 #[test]
 fn derivatives_are_those_of_finite_differences() {
-    // Blocks of one size, a last one that is shorter, and one that is all.
+    // Full blocks, a shorter last one, and a single one.
     for n in [6, BLOCK, BLOCK + 1, 2 * BLOCK + 13] {
         let model = support::model(&lattice(n));
         let field = Derived::new(model.clone()).row_field();
@@ -70,7 +70,7 @@ fn derivatives_are_those_of_finite_differences() {
 
 #[test]
 fn families_are_read_backwards_and_in_steps() {
-    // Slots that run against the rows, that skip, that follow a table of no order, and all of them at once.
+    // Slots that run against the rows, that skip, that follow an unordered table, and all of these at once.
     let n = 3 * BLOCK;
     let text = format!(
         "size n = {n}\ncoordinate q[i in 1..n] = cos(i)\nmomentum p of q = sin(i)\n\
@@ -99,7 +99,7 @@ fn only_large_models_are_run_by_rows() {
         let (size, by_rows) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
         assert_eq!((by_rows, size > LARGEST_STRAIGHT), (expected, expected), "{n}: {size}");
     }
-    // A sum over pairs sooner; one over what all share, as a sun, does not.
+    // A sum over pairs is run by rows sooner; a sum over something that all share, such as a sun, is not.
     let bodies = "size n = 30\ncoordinate q[i in 1..n] : R^3 = (i, cos(i), sin(i))\nmomentum p of q\nlet d(a, b) = \
                   dot(q[a] - q[b], q[a] - q[b])\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - sum(PAIRS)\n";
     let pairs = bodies.replace("PAIRS", "i in 1..n, j in i+1..n : 1/sqrt(d(i, j))");
@@ -113,6 +113,6 @@ fn only_large_models_are_run_by_rows() {
     assert!(size > 10_000 && !by_rows, "{size}");
     let constrained = support::file("models/chain.holo").replace("size n = 10", "size n = 100000");
     assert!(suits(&constrained).1);
-    // Constraints on momenta have to be written out.
+    // Models with constraints on momenta have to be unrolled.
     assert!(!suits(&constrained.replace("r[1], r[1]) = L^2", "r[1], p[1]) = 0")).1);
 }

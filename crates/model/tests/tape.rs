@@ -1,5 +1,5 @@
-//! Tapes and the scalar interpreter against a direct evaluation of the graph: same values up to the
-//! rounding of fused multiply-adds, bit for bit where there are none, whatever the size of the tape.
+//! Tests of tapes and the scalar interpreter against a direct evaluation of the graph: the same values up to the
+//! rounding of fused multiply-adds, bit for bit if there are none, whatever the size of the tape.
 
 #[path = "support/tree.rs"]
 mod tree;
@@ -12,8 +12,8 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::points::Points;
 use proptest::prelude::*;
 
-/// A node's value by recursion, and a bound on how far rounding may take any correct evaluation from it: a
-/// running error analysis to first order, in which every operation adds one rounding of its result.
+/// Value of a node by recursion, and a bound on the distance of any correctly rounded evaluation from it: a running
+/// error analysis to first order, in which every operation adds one rounding of its result.
 fn direct(
     g: &Graph,
     node: Node,
@@ -116,8 +116,8 @@ fn same(a: &[f64], b: &[f64]) -> bool {
 const STATES: usize = 6;
 const PARAMETERS: usize = 4;
 
-/// A random graph of `size` operations out of `allowed`, with some outputs. Values stay tame: every
-/// operation's result passes through the next ones' arguments, and the functions are bounded.
+/// A random graph of `size` operations out of `allowed`, with some outputs. Values stay moderate: every operation's
+/// result passes through the arguments of later ones, and the functions are bounded.
 fn random_graph(size: usize, seed: u64, allowed: &[Binary], functions: &[Unary]) -> (Graph, Vec<Node>) {
     let mut points = Points::new(seed);
     let mut below = |n: usize| ((points.draw() + 1.0) / 2.0 * n as f64) as usize % n;
@@ -175,7 +175,8 @@ proptest! {
         let mut memo = vec![None; g.len()];
         for (&output, got) in outputs.iter().zip(got) {
             let (exact, bound) = direct(&g, output, t, &x, &p, &mut memo);
-            // Both evaluations may be off by the bound. Conditions of values that are equal up to rounding may go either way.
+            // Both evaluations may be off by the bound. Conditions of values that are equal up to rounding may go
+            // either way.
             let ambiguous = g.reachable(&[output]).iter().any(|&n| match g.expression(n) {
                 Expression::Binary(Binary::Less, a, b) => {
                     let ((a, ea), (b, eb)) = (direct(&g, a, t, &x, &p, &mut memo), direct(&g, b, t, &x, &p, &mut memo));
@@ -194,7 +195,7 @@ proptest! {
         let (g, outputs) = random_graph(size, seed, &allowed, &BOUNDED);
         let (t, x, p) = inputs(seed ^ 1);
         let tape = Tape::new(&g, &outputs, STATES, PARAMETERS);
-        // The functions have multiply-adds of their own, the formulas none.
+        // The functions contain multiply-adds, the formulas none.
         prop_assert_eq!(&tape, &Tape::of_fused(&g, &outputs, STATES, PARAMETERS));
         let mut memo = vec![None; g.len()];
         let exact: Vec<f64> = outputs.iter().map(|&o| direct(&g, o, t, &x, &p, &mut memo).0).collect();
@@ -213,7 +214,7 @@ proptest! {
     fn the_prologue_is_what_parameters_decide(seed in any::<u64>(), size in 1usize..200) {
         let (g, outputs) = random_graph(size, seed, &ALL, &BOUNDED);
         let tape = Tape::new(&g, &outputs, STATES, PARAMETERS);
-        // Whether an instruction hangs on the state or the time, by looking at all it uses.
+        // True for instructions that depend on the state or the time, directly or through their arguments.
         let mut moving = Vec::new();
         for (i, &instruction) in tape.instructions.iter().enumerate() {
             for a in instruction.arguments() {
@@ -223,7 +224,7 @@ proptest! {
             moving.push(own || instruction.arguments().any(|a| moving[a as usize]));
             prop_assert_eq!(moving[i], i >= tape.prologue, "instruction {} of\n{}", i, &tape);
         }
-        // Nothing is computed that no output needs.
+        // No instruction is computed that no output needs.
         let mut needed = vec![false; tape.instructions.len()];
         tape.outputs.iter().for_each(|&o| needed[o as usize] = true);
         for i in (0..needed.len()).rev() {
@@ -323,7 +324,7 @@ fn products_of_parameters_stay_out_of_the_loop() {
 
 #[test]
 fn conditions_and_nan() {
-    // NaN is no number: comparisons are false, min and max pass it on, a select takes its branch only.
+    // NaN is unordered: comparisons are false, min and max pass it on, a select evaluates to its branch only.
     let mut g = Graph::new();
     let (x, y) = (g.state(0), g.state(1));
     let list = [Binary::Less, Binary::LessEqual, Binary::Equal, Binary::Min, Binary::Max].map(|op| g.binary(op, x, y));
@@ -344,8 +345,8 @@ fn templates_are_no_tapes() {
     Tape::new(&g, &[slot], 0, 0);
 }
 
-/// A lane that is given other parameters again and again holds what a kernel that is bound to them holds, also where
-/// there are so many parameters that some of them are followed together.
+/// A lane whose parameters are changed repeatedly equals a kernel bound to the last ones, also if there are so many
+/// parameters that some of them are followed together.
 #[test]
 fn lanes_hold_what_their_last_parameters_give() {
     const LANES: usize = 3;

@@ -1,5 +1,5 @@
-//! Formulas as terms with rows: their number does not grow with the model, the rows give the same numbers
-//! as the formulas written out, and a million rows cost seconds.
+//! Tests of formulas as terms with rows: their number does not grow with the model, the rows give the same numbers as
+//! the unrolled formulas, and a million rows cost seconds.
 
 mod support;
 
@@ -64,7 +64,7 @@ fn rows_that_move_on_evenly_are_stretches() {
     );
     let terms = &dynamics(&model).terms;
     let counts: Vec<usize> = terms.iter().map(|term| term.table.count()).collect();
-    // The partners of a body are one.
+    // The partners of a body are one stretch.
     assert_eq!(counts, [1, 39, 1]);
     let evened = terms[2].evened();
     assert_eq!((terms[2].rows(), evened.rows(), evened.table.count()), (40, 40, 40), "a number of its own in each row");
@@ -97,7 +97,7 @@ fn ranges_are_run_through_at_once_only_where_rows_are_even() {
     assert_eq!(with("if(i < 6, r[i], 3*r[19 - i])"), (15.0 + 3.0 * 46.0, vec![(5, 1), (4, 1)]));
     assert_eq!(with("i*r[i]"), (285.0, vec![(9, 1)]), "each with a number of its own");
     assert_eq!(with("sum(j in i+1..n : r[i]*r[j])"), (870.0, vec![(36, 8)]));
-    // A family is run through like a sum, and what is wrong in the middle is found.
+    // A family is run through like a sum, and a mistake in its middle is found.
     let model = support::model(
         "size n = 9\ncoordinate r[i in 1..n] = i\nmomentum p of r\nhamiltonian sum(i in 1..n : p[i]^2/2)\nobserve next[i in 1..n-1] = r[i+1] - r[i]\n",
     );
@@ -130,7 +130,7 @@ fn rows_and_written_out_formulas_agree_for_every_model() {
                     let by_rows = f.evaluate(t, x, &model.parameter_values);
                     let at_once = evaluate(&g, &nodes, t, x, &model.parameter_values);
                     assert_eq!(by_rows.len(), f.outputs);
-                    // The size of what is added up: each row by itself.
+                    // Scale of the terms that are added up: each row by itself.
                     let mut size = vec![1e-300; f.outputs];
                     for term in &f.terms {
                         for row in 0..term.rows() {
@@ -142,7 +142,8 @@ fn rows_and_written_out_formulas_agree_for_every_model() {
                     }
                     for ((a, b), size) in by_rows.iter().zip(&at_once).zip(size) {
                         let both_undefined = a.is_nan() && b.is_nan();
-                        // Products into sums are fused in one and not in the other, and a row may cancel inside: a thousand roundings.
+                        // Products in sums are fused in one form and not in the other, and a row may cancel inside: a
+                        // thousand roundings.
                         assert!(
                             both_undefined || (a - b).abs() <= 1000.0 * f64::EPSILON * size.max(1.0),
                             "{name}, {formula}: {a} {b}"
@@ -172,7 +173,7 @@ fn conditions_on_indices_are_decided_by_row() {
             .any(|&n| matches!(term.graph.expression(n), holonome_model::graph::Expression::Select(..)));
         assert!(!select);
     }
-    // The branch that is not taken may read what does not exist.
+    // The branch that is not taken may read members that do not exist.
     assert_eq!(value("hamiltonian sum(i in 1..n : if(i > 1, x[i-1], 0))"), 111.0);
     // A condition on a row's numbers and the state is a select in one template.
     let model = support::model(
@@ -195,7 +196,7 @@ fn sums_of_every_kind() {
         ("-(2*sum(i in 1..n : x[i]) - sum(i in 1..n : x[i])*3)/4", 1111.0 / 4.0),
         ("(sum(i in 1..n : (x[i], 1))).y", 4.0),
         ("sum(i in 1..n : sum(j in 1..i : x[j])*i)", 1.0 + 22.0 + 333.0 + 4444.0),
-        // Inside a nonlinear function: written out, of a length that depends on the row.
+        // Inside a nonlinear function: unrolled, with a length that depends on the row.
         ("sum(i in 1..n : sqrt(sum(j in 1..i : x[j])^2))", 1.0 + 11.0 + 111.0 + 1111.0),
         ("sum(i in 1..n : sqrt(sum(j in 1..i if j != i : x[j]^2)))", 1.0 + 101f64.sqrt() + 10101f64.sqrt()),
         ("sqrt(sum(i in 1..n, j in i..n if j == i + 1 : x[i]*x[j]))", (10.0f64 + 1000.0 + 100000.0).sqrt()),
@@ -285,7 +286,7 @@ fn a_symmetric_matrix_equation_counts_once() {
             "outer(v, v) = matrix((1, 0, 0), (0, 0, 0), (0, 0, 0))",
             vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
         ),
-        // What is 0 on both sides is no equation.
+        // An entry that is 0 on both sides is not an equation.
         ("hat(v) = hat((1, 0, 0))", vec![(1, 1.0), (2, 1.0), (3, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)]),
     ] {
         let model = support::model(&format!(
@@ -328,11 +329,12 @@ fn a_million_rows_are_not_written_out() {
     println!("10^6 masses: read in {read:.1} s, H in {evaluated:.2} s");
     assert_eq!(terms_and_rows(dynamics(&model)), [1_000_000]);
     assert!(dynamics(&model).terms[0].graph.len() < 30);
-    // Written out it would be far beyond what is unrolled, and nothing has tried.
+    // Unrolled it would far exceed the limit, and nothing has tried to unroll it.
     assert!(model.unrolled_size() > 10_000_000);
 }
 
-/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates -- --ignored --nocapture`.
+/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "takes a quarter of a minute and a gigabyte in release"]
 fn ten_million_rows() {

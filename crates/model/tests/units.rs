@@ -1,4 +1,4 @@
-//! Units of length, mass and time change nothing that is said of a model.
+//! Tests that units of length, mass and time do not change the findings about a model.
 
 mod support;
 
@@ -16,7 +16,8 @@ struct Units {
 }
 
 impl Units {
-    /// Powers of two; conjugate families multiply to the unit of action. Families may have units of their own.
+    /// Units that are powers of two; those of conjugate families multiply to the unit of action. With `own`, families
+    /// have units of their own.
     fn new(model: &Model, exponents: [i32; 3], own: bool) -> Units {
         let [length, action, time] = exponents.map(|e| 2f64.powi(e));
         let mut scale = vec![1.0; model.dimension()];
@@ -98,7 +99,7 @@ impl Units {
     }
 }
 
-/// What is said, without the numbers.
+/// Findings without their numbers.
 fn verdict(examined: &Examined) -> Vec<String> {
     let all = [&examined.diagnostics, &examined.redundant, &examined.off_set, &examined.unverified];
     let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".-e+".contains(c), "");
@@ -116,7 +117,7 @@ fn verdict(examined: &Examined) -> Vec<String> {
     verdict
 }
 
-/// From atoms to planets.
+/// Changes of units, from atoms to planets.
 const CHANGES: [[i32; 3]; 4] = [[-33, -113, -40], [40, 147, 20], [0, -60, 0], [-12, 9, 31]];
 
 fn says_the_same(name: &str, model: &Model) {
@@ -128,14 +129,14 @@ fn says_the_same(name: &str, model: &Model) {
         }
         let units = Units::new(model, exponents, false);
         let changed = units.model(model);
-        // Sizes are the same numbers in other units, bit for bit.
+        // Scales are the same numbers in other units, bit for bit.
         let sizes = |model: &Model| {
             let scales = Scales::new(model);
             [scales.sizes(&model.initial), scales.units(&model.initial)].concat()
         };
         let twice = [units.scale.clone(), units.scale].concat();
         for ((old, new), unit) in sizes(model).iter().zip(sizes(&changed)).zip(twice) {
-            // 1 is the size of what has none.
+            // A component without a size has the scale 1.
             assert!(old * unit == new || (*old == 1.0 && new == 1.0), "{name}: {old:e}·{unit:e} is not {new:e}");
         }
     }
@@ -169,7 +170,7 @@ fn faulty_models_are_found_in_all_units() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // One of them is no text.
+        // One of the files is not text.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         if let Some(model) = support::check_with(&text, &|_| Err(String::new()), &[]).0 {
             says_the_same(&name, &model);
@@ -195,25 +196,27 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
                     consistency::examine(&pendulum(l, m, g, start, momentum)).off_set.len()
                 };
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(0, m*l, 0)"), 0, "{l} {m}");
-                // 1e-6 of the length is no rounding; nothing of it, all of it, a thousand times too much are none either.
+                // A start off by 1e-6 of the length is not rounding; nor is one at 0, off by the length, or far too
+                // large.
                 for factor in ["0.6000005", "0", "1.6", "1e3"] {
                     assert_eq!(found(&format!("({factor}*l, 0, -0.8*l)"), "(0, 0, 0)"), 1, "{l} {m} {factor}");
                 }
                 assert_eq!(found("(0, 0, 0)", "(0, 0, 0)"), 1, "{l} {m}: at the anchor");
-                // The hidden constraint likewise; a momentum that is rounding beside the others is met.
+                // The hidden constraint likewise; a momentum that is rounding relative to the others is met.
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(m*l, 0, 0)"), 1, "{l} {m}");
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(1e-4*m*l, 0, 0)"), 1, "{l} {m}");
                 assert_eq!(found("(l, 0, 0)", "(1e-16*m*l, m*l, 0)"), 0, "{l} {m}");
             }
         }
     }
-    // A momentum of rounding alone, beside what gravity would make of it.
+    // A momentum of rounding alone, relative to what gravity would make of it.
     assert_eq!(consistency::examine(&pendulum("1", "1", "9.81", "(1, 0, 0)", "(1e-16, 0, 0)")).off_set.len(), 0);
 }
 
 #[test]
 fn a_rod_far_from_the_origin_is_looked_at_from_its_end() {
-    // The rounding of a rod of 1 at a distance of 1e6 is 1e-10 of it: a start off by a thousandth is none.
+    // The rounding of a rod of length 1 at a distance of 1e6 is 1e-10 of the rod: a start off by a thousandth is not
+    // rounding.
     let text = |x: &str| {
         format!(
             "coordinate a : R^2 = (1e6, 0)\ncoordinate b : R^2 = ({x}, 1)\nmomentum p of a\nmomentum s of b\nhamiltonian (dot(p, p) + dot(s, s))/2\nconstraint rod : dot(a - b, a - b) = 1\n"
@@ -230,7 +233,7 @@ fn constraints_of_a_metre_and_a_micrometre_are_independent() {
     let text = "parameter l = 1e-6\ncoordinate r[i in 1..3] : R^3 = (1, if(i > 1, l, 0), if(i > 2, 1, 0))\nmomentum p of r\nhamiltonian sum(i in 1..3 : dot(p[i], p[i])/2 + r[i].z)\nconstraint long : dot(r[1], r[1]) = 1\nconstraint short : dot(r[2] - r[1], r[2] - r[1]) = l^2\nconstraint other : dot(r[3] - r[2], r[3] - r[2]) = 1\n";
     let examined = consistency::examine(&support::model(text));
     assert!(examined.is_sound() && examined.redundant.is_empty() && examined.field.is_some(), "{examined:?}");
-    // Lengths beside angles, whose units differ: independent, and redundant.
+    // Lengths and angles, whose units differ: independent, and redundant.
     let text = |last: &str| {
         format!(
             "parameter l = 1e-9\ncoordinate x = 3e-9\ncoordinate phi = 3\nmomentum p of x\nmomentum s of phi\nhamiltonian p^2/2 + s^2/(2*l^2)\nconstraint roll : x = l*phi\nconstraint stop : {last}\n"
@@ -250,6 +253,6 @@ fn ranks_are_those_of_directions_in_the_units_of_the_state() {
     let units = Scales::new(&model).units(&model.initial);
     let rows = [vec![(0, 1.0), (2, 1e-12)], vec![(0, 1.0), (2, -1e-12)]];
     let scaled = in_units(&rows, &units);
-    // 1e-12 is as much beside 1e3 as 1 beside 2e-9.
+    // 1 in the unit 2e-9 is twice 1e-12 in the unit 1e3.
     assert!((scaled[0][0].1 / scaled[0][1].1 - 2.0).abs() < 1e-12, "{scaled:?}");
 }

@@ -1,4 +1,4 @@
-//! Whether claimed invariants are constant along the flow: tested by their rates at random points and times.
+//! Tests of claimed invariants: their rates along the flow at random points and times.
 
 use super::{Examined, shown};
 use crate::elaborate::expression::TIME;
@@ -16,21 +16,21 @@ use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::gram::{Gram, Row};
 use holonome_words::option;
 
-/// A claimed integral whose rate of change is below this fraction of the terms that should cancel in it is one.
+/// Fraction of the terms that should cancel in the rate of a claimed integral below which the rate counts as 0.
 const CONSTANT: f64 = 1e-8;
 
-/// Rounding of a rate beside the largest that its components could have: some ten thousand roundings of a double.
+/// Rounding of a rate relative to the largest that its components could have: some ten thousand roundings of a double.
 const ROUNDED: f64 = 1e-11;
 
-/// Random points of the constraint set at which claims are tested.
+/// Number of random points of the constraint set at which claims are tested.
 const POINTS: usize = 8;
 
-/// Finds the integrals (and the constraints of a state model) that the flow does not keep.
+/// Finds the integrals (and the constraints of a state model) that the flow does not conserve.
 pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Examined) {
     let claimed = |kind: InvariantKind| {
         kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
     };
-    // What a penalty watches in the place of the constraints is no claim.
+    // Quantities that a penalty monitors in place of the constraints are not claims.
     let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
     if claims().next().is_none() {
         return;
@@ -45,7 +45,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
     let (points, ambient) = sample_points(model, &scales, (span, POINTS), &onto);
     for group in claims() {
         let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
-        // X, the values and ∂I/∂t beside DI.
+        // X, the values, and ∂I/∂t beside DI.
         let mut graph = field.graph.clone();
         let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
         let explicit: Vec<Node> = match quantity_of(model, group).depends & TIME {
@@ -68,7 +68,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
     }
 }
 
-/// [`integrals_hold`] for a model that is run row by row.
+/// [`integrals_hold`] for a model that is run over rows.
 pub(super) fn rows_hold(
     (model, scales): (&Model, &Scales),
     field: &RowField,
@@ -76,9 +76,9 @@ pub(super) fn rows_hold(
     backend: &dyn Backend,
     found: &mut Examined,
 ) {
-    // Newton's method towards random points of the set takes a factorisation in each of its steps.
+    // Newton's method towards random points of the set needs a factorisation in each of its steps.
     const MOST_CONSTRAINTS: usize = 2_000;
-    // Hidden constraints that move have rates which rows do not know.
+    // The rows do not contain the rates of hidden constraints that depend on time.
     if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
         let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
         let message = format!(
@@ -121,9 +121,9 @@ pub(super) fn rows_hold(
         let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
         (0..field.count()).map(rate).collect()
     };
-    // Near the start, from where Newton's method takes a few steps.
+    // Points near the start, from which Newton's method needs few steps.
     let nearer = |x: &[f64]| -> Vec<f64> { model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect() };
-    // The positions of the start with other momenta, which takes a factorisation or two.
+    // The positions of the start with other momenta, which need a factorisation or two.
     let degrees = model.degrees();
     let tangent = |t: f64, x: &[f64]| -> Option<Vec<f64>> {
         let mut y = [&model.initial[..degrees], &x[degrees..]].concat();
@@ -142,7 +142,7 @@ pub(super) fn rows_hold(
     let count = if field.constraints == 0 { POINTS } else { 2 };
     let (points, ambient) = sample_points(model, scales, (span, count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
-    // The forces off the set are not those of the Dirac extension.
+    // Off the set the constraint forces are not those of the Dirac extension.
     let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
         let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
@@ -153,13 +153,13 @@ pub(super) fn rows_hold(
     }
 }
 
-/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: on the set the motion stays in it.
+/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: motion from the set then stays in it.
 fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
     let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
     take_off_forces(g, h, &right, degrees, v);
 }
 
-/// Takes Gᵀλ with A λ = `right` off the momenta, or their rates, in `v`.
+/// Subtracts Gᵀλ with A λ = `right` from the momenta, or from their rates, in `v`.
 fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut [f64]) {
     let n = degrees as u32;
     let over_momenta = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i + n, d)).collect() };
@@ -170,8 +170,8 @@ fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut 
     }
 }
 
-/// An invariant at a point: its value, its rate of change along the field, the size of the terms that should cancel in
-/// the rate, and the rate that is rounding.
+/// An invariant at a point: its value, its rate of change along the field, the scale of the terms that should cancel in
+/// the rate, and the largest rate that is rounding.
 #[derive(Clone, Copy)]
 struct Rate {
     value: f64,
@@ -181,7 +181,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// From ∂I/∂t, the entries of DI, and the field.
+    /// The rate from ∂I/∂t, the entries of DI, and the field.
     fn new(value: f64, explicit: f64, gradient: impl Iterator<Item = (u32, f64)>, field: &Speeds) -> Rate {
         let (mut rate, mut size, mut wide) = (explicit, explicit.abs(), 0.0);
         for (i, d) in gradient {
@@ -198,8 +198,8 @@ impl Rate {
     }
 }
 
-/// The field at a point, and beside each component what it could be: as large as others of its family, and as fast beside
-/// its own size as the fastest family is. Terms that cancel inside the field leave a rounding of that.
+/// The field at a point, and beside each component the size that it could have: as large as others of its family, and
+/// as fast relative to its own size as the fastest family. Terms that cancel inside the field leave a rounding of that.
 struct Speeds {
     v: Vec<f64>,
     wide: Vec<f64>,
@@ -223,11 +223,11 @@ impl Speeds {
 /// A time and a state.
 type Point = (f64, Vec<f64>);
 
-/// Moves a state onto the set of a time, if that is found.
+/// Moves a state onto the set of a time; `None` if that fails.
 type Onto<'a> = &'a dyn Fn(f64, &[f64]) -> Option<Vec<f64>>;
 
-/// Where claims are tested: points of the constraint set, the initial state first, and points off it, each at a random
-/// time of the run. `onto` moves a point onto the set of its time.
+/// Points at which claims are tested: points of the constraint set, the initial state first, and points off it, each at
+/// a random time of the run. `onto` moves a point onto the set of its time.
 fn sample_points(
     model: &Model,
     scales: &Scales,
@@ -248,8 +248,8 @@ fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
     list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
 }
 
-/// Says of a group, from the rates of its rows at points of the set and elsewhere, whether the flow keeps it. Points
-/// where the model has no value say nothing.
+/// Decides from the rates of a group's rows, at points of the set and elsewhere, whether the flow conserves it. Points
+/// at which the model has no value are ignored.
 fn judge(
     model: &Model,
     group: &InvariantGroup,

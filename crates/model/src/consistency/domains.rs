@@ -1,4 +1,4 @@
-//! Formulas without a finite value at the initial state.
+//! Check for formulas without a finite value at the initial state.
 
 use super::places;
 use crate::elaborate::expression::MULTIPLIER;
@@ -37,13 +37,13 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
         (measured, "measure"),
     ];
     for (list, what) in lists {
-        // Multipliers are known where a method has found them.
+        // Multipliers are known only once a method has found them.
         for quantity in list.into_iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
             let values = evaluated(&quantity.functional);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());
                 let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
-                // An observable is only recorded: a gap in it stops nobody.
+                // An observable is only recorded: a gap in it stops no run.
                 let diagnostic = match what {
                     "observable" => Diagnostic::warning(message, quantity.span, "recorded as NaN there"),
                     "measure" => Diagnostic::warning(message, quantity.span, "spoils averages from there on"),
@@ -74,7 +74,7 @@ pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagn
     }
 }
 
-/// Adds the places of the initial values that an output reads.
+/// Adds the spans of the initial values that an output reads.
 fn related_initial(model: &Model, quantity: &Quantity, output: usize, diagnostic: Diagnostic) -> Diagnostic {
     places(model, &quantity.functional.reads(output), diagnostic)
 }

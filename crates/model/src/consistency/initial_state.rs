@@ -1,4 +1,4 @@
-//! Whether the initial state meets the constraints and the hidden constraints.
+//! Check that the initial state meets the constraints and the hidden constraints.
 
 use super::misses::{Constraints, HiddenConstraints, Miss, Residual, VELOCITY_ALONG, is_missed};
 use super::places;
@@ -40,7 +40,8 @@ pub(super) fn constraints_met(
     off
 }
 
-/// Reports every hidden constraint that the initial state does not meet; those of constraints in `off` follow from them.
+/// Reports every hidden constraint that the initial state does not meet, except those of constraints in `off`, whose
+/// misses follow from theirs.
 pub(super) fn hidden_met(
     model: &Model,
     scales: &Scales,
@@ -54,7 +55,7 @@ pub(super) fn hidden_met(
     check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut found);
 }
 
-/// [`hidden_met`] for a model that is run row by row, with F and the entries of DF at the initial state.
+/// [`hidden_met`] for a model that is run over rows, with F and the entries of DF at the initial state.
 pub(super) fn row_hidden_met(
     model: &Model,
     scales: &Scales,
@@ -75,7 +76,7 @@ pub(super) fn row_hidden_met(
             values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
-        // The first of the largest; the total order puts what is no number last.
+        // The first of the largest; the total order puts NaN last.
         let missed = rows().rev().filter(|&(_, row_number)| missed(row_number));
         let worst = missed.max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
         let Some((member, row_number)) = worst else { continue };
@@ -86,7 +87,7 @@ pub(super) fn row_hidden_met(
     }
 }
 
-/// The finding of a missed hidden constraint.
+/// Finding of a missed hidden constraint.
 fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnostic> {
     let quantity = &model.constraints[miss.constraint];
     if miss.residual.is_undefined() || off.contains(&quantity.name) {

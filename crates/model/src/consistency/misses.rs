@@ -1,4 +1,4 @@
-//! Constraints and hidden constraints of a model, compiled to be evaluated in many states.
+//! Constraints and hidden constraints of a model, compiled for evaluation in many states.
 
 use super::shown;
 use crate::elaborate::model::Model;
@@ -12,30 +12,30 @@ use crate::treatment::structure::{Kind, Structure};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use std::fmt::{self, Display};
 
-/// A residual below this fraction of the constraint's terms is rounding in the numbers a user types.
+/// Fraction of the constraint's terms below which a residual is rounding in the numbers that a user types.
 const TYPED: f64 = 1e-9;
 
 /// A constraint that a state does not meet.
 #[derive(Clone, Debug)]
 pub struct Miss {
-    /// Its number.
+    /// Number of the constraint.
     pub constraint: usize,
-    /// The name of the member that misses most.
+    /// Name of the member that misses most.
     pub member: String,
-    /// By how much.
+    /// Its residual.
     pub residual: Residual,
-    /// The state components that it reads.
+    /// State components that it reads.
     pub reads: Vec<u32>,
 }
 
-/// By how much a constraint is missed.
+/// Residual of a missed constraint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Residual {
     /// A scalar equation: left side minus right side.
     Difference(f64),
-    /// A vector or matrix equation: the norm of that.
+    /// A vector or matrix equation: the norm of left side minus right side.
     Norm(f64),
-    /// A hidden constraint, what it is, and its value.
+    /// A hidden constraint: its formula in words, and its value.
     Hidden(&'static str, f64),
 }
 
@@ -47,7 +47,7 @@ impl Residual {
         }
     }
 
-    /// Whether it is not a finite number.
+    /// True if it is not a finite number.
     pub(super) fn is_undefined(self) -> bool {
         !self.value().is_finite()
     }
@@ -66,21 +66,22 @@ impl Display for Miss {
     }
 }
 
-/// The constraints of a model, compiled to be looked at in many states.
+/// Constraints of a model, compiled for evaluation in many states.
 pub struct Constraints {
-    /// Number and templates of those that are evaluated; beside every value the size of its terms.
+    /// Numbers and templates of the constraints that are evaluated; a template gives each value with the scale of its
+    /// terms.
     list: Vec<(usize, Vec<Template>)>,
     scales: Scales,
     work: usize,
 }
 
 impl Constraints {
-    /// All constraints of `model`, whose sizes are these.
+    /// All constraints of `model`, with the scales of its states.
     pub fn new(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
         Constraints::of(model, scales, (0..model.constraints.len()).collect(), backend)
     }
 
-    /// Those that may be met in one trajectory of an ensemble and not in another.
+    /// The constraints that may be met in one trajectory of an ensemble and not in another.
     pub fn that_vary(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
         let start = &model.start;
         let differs = |source, entry: u32| match source {
@@ -110,8 +111,8 @@ impl Constraints {
         self.work
     }
 
-    /// Gives every constraint that x does not meet, or that is not a number there: an entry is met if it is small beside
-    /// what cancels in it. Nothing is allocated where all are met.
+    /// Calls `found` with every constraint that x does not meet, or that is not a number there. An entry is met if it
+    /// is small relative to the terms that cancel in it. Nothing is allocated if all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);
@@ -135,7 +136,7 @@ impl Constraints {
             let entries = |member: usize| member * width..(member + 1) * width;
             let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
             let residual = |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
-            // The total order puts what is no number last.
+            // The total order puts NaN last.
             let missed = (0..quantity.members).filter(missed);
             let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
             let output =
@@ -153,32 +154,32 @@ impl Constraints {
     }
 }
 
-/// Whether a value is more than rounding in the numbers a user types, beside the size of the terms that should cancel.
+/// True if a value exceeds the rounding of typed numbers, relative to the size of the terms that should cancel.
 pub(super) fn is_missed(value: f64, size: f64) -> bool {
-    // A size that is no number excuses nothing.
+    // A size that is NaN excuses nothing.
     value != 0.0 && (value.abs() > TYPED * size || value.is_nan() || size.is_nan())
 }
 
-/// What the hidden constraint of a constraint on positions is, in words.
+/// Formula, in words, of the hidden constraint of a constraint on positions.
 pub(super) const VELOCITY_ALONG: &str = "the velocity along the constraint's normal, G H_p + g_t";
 
-/// The hidden constraints of a model, compiled to be looked at in many states.
+/// Hidden constraints of a model, compiled for evaluation in many states.
 pub struct HiddenConstraints {
-    /// For each constraint that has one the rows of its members.
+    /// Constraints that have hidden ones, with the rows of their members.
     list: Vec<(usize, Vec<Vec<usize>>)>,
     scales: Scales,
-    /// The state components that each row reads.
+    /// State components that each row reads.
     columns: Vec<Vec<u32>>,
-    /// What they are.
+    /// Formula of the hidden constraints, in words.
     formula: &'static str,
-    /// Of (x, the parameters that vary): the rows' values, then their gradients.
+    /// Kernel over (x, the parameters that vary): the values of the rows, then their gradients.
     kernel: Box<dyn Kernel>,
     bound: Aligned,
     varying: Vec<usize>,
 }
 
 impl HiddenConstraints {
-    /// The hidden constraints of `model`, whose sizes, field and structure these are.
+    /// The hidden constraints of `model`, with its scales, field and structure.
     pub fn new(
         model: &Model,
         scales: &Scales,
@@ -225,8 +226,8 @@ impl HiddenConstraints {
         2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
     }
 
-    /// Gives every hidden constraint that x does not meet, or that is not a number there. Nothing is allocated where
-    /// all are met.
+    /// Calls `found` with every hidden constraint that x does not meet, or that is not a number there. Nothing is
+    /// allocated if all are met.
     pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);
@@ -238,7 +239,7 @@ impl HiddenConstraints {
         let (out, work) = work.split_at_mut(self.kernel.outputs());
         self.kernel.run(&self.bound, &[model.t0], inputs, out, work);
         let (values, mut entries) = out.split_at_mut(self.columns.len());
-        // A row that is small beside Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
+        // A row that is small relative to Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
         for (value, columns) in values.iter_mut().zip(&self.columns) {
             let (row, rest) = entries.split_at_mut(columns.len());
             entries = rest;
@@ -249,7 +250,7 @@ impl HiddenConstraints {
         }
         for (constraint, members) in &self.list {
             let rows = || members.iter().enumerate().flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)));
-            // The first of the largest; the total order puts what is no number last.
+            // The first of the largest; the total order puts NaN last.
             let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
             let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else { continue };
             found(Miss {

@@ -1,5 +1,5 @@
-//! Checks before a run starts: numbers that do not exist, a start off the constraint set,
-//! redundant constraints, integrals that vary.
+//! Checks of a model before a run: numbers that do not exist, a start off the constraint set, redundant constraints,
+//! integrals that vary.
 
 mod claims;
 mod domains;
@@ -31,7 +31,7 @@ use ranks::{irregular, redundancy};
 use std::cell::LazyCell;
 use std::sync::{Arc, Mutex};
 
-/// Times in which claims are tested where no run is known: those of a run by default.
+/// Span of time in which claims are tested if no run is known: that of a run by default.
 pub const SPAN: (f64, f64) = (0.0, 100.0);
 
 /// Findings about a model with its numbers.
@@ -41,30 +41,30 @@ pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
-    /// The field with its invariants, if there is one and it is unrolled.
+    /// The unrolled field with its invariants, if there is one.
     pub field: Option<(Arc<Field>, Structure)>,
-    /// The field row by row, if the model is so large that it is run like that.
+    /// The field over rows, if the model is so large that it is run over rows.
     pub rows: Option<RowField>,
-    /// Why there is no field, if the model is too large to be unrolled.
+    /// Reason why there is no field, if the model is too large to be unrolled.
     pub too_large: Option<TooLarge>,
-    /// The initial state does not meet a constraint or a hidden constraint: an error unless a run starts off the
+    /// Constraints and hidden constraints that the initial state does not meet: an error unless a run starts off the
     /// set on purpose.
     pub off_set: Vec<Diagnostic>,
     /// Claimed invariants that vary along the flow: integrals, and constraints of a field that leaves them.
     pub varying: Vec<String>,
-    /// The findings that name `varying`.
+    /// Findings that name `varying`.
     pub unverified: Vec<Diagnostic>,
-    /// Invariants that are constant on the constraint set only, and whose V grows somewhere off it.
+    /// Invariants that are constant on the constraint set only, with a V that grows somewhere off it.
     pub weak_integrals: Vec<String>,
 }
 
 impl Examined {
-    /// Whether nothing stands against a run.
+    /// True if no finding is an error.
     pub fn is_sound(&self) -> bool {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
 
-    /// Takes these claims, which have turned out to be none, out of what is held.
+    /// Adds `names` to the claims that have failed and no longer holds them: they are monitored only.
     pub fn leave_out(&mut self, names: &[String]) {
         for name in names {
             if !self.varying.contains(name) {
@@ -74,7 +74,7 @@ impl Examined {
         self.leave_out_unverified();
     }
 
-    /// Takes the claims that are none out of what is held: they are watched only.
+    /// No longer holds the claims that have failed: they are monitored only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
             Arc::make_mut(field).watch_only(&self.varying);
@@ -90,8 +90,8 @@ pub fn examine(model: &Model) -> Examined {
     examine_during(model, SPAN)
 }
 
-/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a run
-/// from `span.0` to `span.1`.
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a
+/// run from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     examine_by(&Interpreter, &Derived::new(model.clone()), span)
 }
@@ -111,13 +111,13 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         weak_integrals: Vec::new(),
     };
     let by_rows = Way::of_field(model).by_rows;
-    // Compiling pays for many rows.
+    // Compilation pays for many rows.
     let of_rows: &dyn Backend = if by_rows { backend } else { &Interpreter };
     let scales = LazyCell::new(|| Scales::by(of_rows, model));
     let mut values = || {
         finite_values(model, of_rows, &mut found.diagnostics);
         let off = constraints_met(model, &scales, &mut found.off_set);
-        // Derivatives of what does not exist say nothing.
+        // Derivatives of undefined values are meaningless.
         found.is_sound().then_some(off)
     };
     if by_rows {
@@ -177,9 +177,9 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
     found
 }
 
-/// The results of both: of the first on a thread of its own, where the system gives one.
+/// Results of both functions, the first on a thread of its own if the system provides one.
 fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
-    /// Enough for the formulas of the deepest model.
+    /// Stack size in bytes, enough for the formulas of the deepest model.
     const STACK: usize = 256 << 20;
     let first = Mutex::new(Some(first));
     let run = || {
@@ -197,7 +197,7 @@ fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() ->
     })
 }
 
-/// Examines a model that is run row by row.
+/// Examines a model that is run over rows.
 fn examine_rows(
     (model, field): (&Model, RowField),
     scales: &LazyCell<Scales, impl FnOnce() -> Scales>,
@@ -218,7 +218,7 @@ fn examine_rows(
                 let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
                 field.column.iter().zip(&entries).take(rows[rows.len() - 1]).map(in_units).collect()
             };
-            // Of a large model nothing is kept beside them that is not needed any more.
+            // Free lists that are no longer needed: those of a large model take much memory.
             drop(entries);
             let rows: Vec<&[(u32, f64)]> = rows.windows(2).map(|ends| &gradients[ends[0]..ends[1]]).collect();
             redundancy(model, &rows, &mut found.redundant);
@@ -235,7 +235,7 @@ fn shown(value: f64) -> String {
     if (1e-3..1e6).contains(&value.abs()) { format!("{}", (value * 1e7).round() / 1e7) } else { format!("{value:.6e}") }
 }
 
-/// Adds the places of the initial values that stand in these components of the state.
+/// Adds the spans of the initial values of these state components.
 fn places(model: &Model, components: &[u32], mut diagnostic: Diagnostic) -> Diagnostic {
     for variable in &model.variables {
         let range = variable.first..variable.first + variable.family.len();

@@ -1,4 +1,4 @@
-//! Initial states moved onto the constraint set.
+//! Projection of initial states onto the constraint set.
 
 use crate::elaborate::model::Model;
 use crate::graph::Node;
@@ -15,16 +15,16 @@ const REDUNDANT: &str = "the constraints are redundant there";
 pub struct Projected {
     /// The state.
     pub initial: Vec<f64>,
-    /// How far the positions moved, as a Euclidean distance.
+    /// Euclidean distance by which the positions have moved.
     pub position: f64,
-    /// How far the momenta moved.
+    /// Euclidean distance by which the momenta have moved.
     pub momentum: f64,
 }
 
 /// [`Projection::project`] for the initial state of `model`.
 ///
 /// # Errors
-/// In words, when there is no projection or Newton's iteration does not get there.
+/// A message, if there is no projection or Newton's iteration does not converge.
 pub fn project_initial(model: &Model) -> Result<Projected, String> {
     if model.constraints.is_empty() {
         return Ok(Projected { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
@@ -32,18 +32,18 @@ pub fn project_initial(model: &Model) -> Result<Projected, String> {
     Projection::new(model)?.project(&model.parameter_values, &model.initial)
 }
 
-/// How states are moved onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes
-/// in the kinetic metric; other constraints by the least change in units of the state's own size.
+/// Projection of states onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes in
+/// the kinetic metric; other constraints by the least change in units of the state's own size.
 pub struct Projection {
     degrees: usize,
-    /// The time of the start.
+    /// Time of the start.
     t0: f64,
     scales: Scales,
     constraints: Formulas,
-    /// The rows of H_pp and their numbers in the state; none where the metric is not the kinetic one.
+    /// Numbers in the state of the rows of H_pp, and these rows; empty if the metric is not the kinetic one.
     metric: (Vec<u32>, Formulas),
     hidden: Option<Formulas>,
-    /// Constraints and hidden constraints, where they are solved for together.
+    /// Constraints and hidden constraints, if they are solved for together.
     both: Option<Formulas>,
 }
 
@@ -51,7 +51,7 @@ impl Projection {
     /// The projection of `model`.
     ///
     /// # Errors
-    /// In words, when the model is too large or its constraints have no structure.
+    /// A message, if the model is too large or its constraints have no structure.
     pub fn new(model: &Model) -> Result<Projection, String> {
         let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
         let n = model.degrees();
@@ -90,7 +90,7 @@ impl Projection {
     /// Moves the state `start` onto the constraint set at these parameters.
     ///
     /// # Errors
-    /// In words, when Newton's iteration does not get there.
+    /// A message, if Newton's iteration does not converge.
     pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<Projected, String> {
         let n = self.degrees;
         let mut x = start.to_vec();
@@ -136,7 +136,7 @@ impl Projection {
     }
 }
 
-/// Moves x along `direction` of each formula's gradient to where all of them vanish.
+/// Moves x along `direction` of each formula's gradient until all formulas vanish.
 fn newton(
     formulas: &Formulas,
     (bound, t): (&[f64], f64),
@@ -155,7 +155,7 @@ fn newton(
             return Ok(());
         }
     }
-    // Newton stalls at rounding; anything more is a failure.
+    // Newton's iteration stalls at rounding; any larger residual is a failure.
     let (f, rows) = formulas.at(bound, t, x);
     let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
     let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
@@ -167,7 +167,7 @@ fn newton(
     }
 }
 
-/// Takes Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
+/// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
 fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<Vec<(usize, f64)>> {
     let y = solve(rows, directions, f)?;
     let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
@@ -180,9 +180,9 @@ fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Op
     Some(step.into_iter().collect())
 }
 
-/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after rows and columns are scaled.
+/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after scaling of rows and columns.
 fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
-    // Pivots of a matrix with a unit diagonal that are rounding.
+    // Largest pivot, of a matrix with a unit diagonal, that is rounding.
     const SINGULAR: f64 = 1e-13;
     let m = f.len();
     let inverse_root = |i: usize| {

@@ -1,4 +1,4 @@
-//! Constraints whose gradients or brackets have no full rank.
+//! Check for constraints whose gradients or brackets are rank deficient.
 
 use crate::elaborate::model::Model;
 use crate::syntax::diagnostic::Diagnostic;
@@ -6,10 +6,10 @@ use crate::syntax::span::Span;
 use crate::treatment::structure::Irregular;
 use holonome_linear::gram::Gram;
 
-/// Constraints whose gradients, in the units of the state's components, depend on those of the others at a state on the
-/// constraint set.
+/// Reports constraints whose gradients, in the units of the state's components, depend on those of the others at a
+/// state on the constraint set.
 pub(super) fn redundancy<R: AsRef<[(u32, f64)]>>(model: &Model, rows: &[R], out: &mut Vec<Diagnostic>) {
-    // In their own order, the constraints of a tree fill the factor.
+    // In their own order the constraints of a tree fill in the factor, so the test takes another order.
     if Gram::new(rows, 0.0).dependent().is_empty() {
         return;
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A shared, immutable, checked expression.
 pub type Ex = Arc<Expression>;
 
-/// What an expression may depend on, as a set of bits.
+/// Set of inputs that an expression may depend on, as bits.
 pub type Depends = u16;
 /// Positions.
 pub const POSITION: Depends = 1;
@@ -23,17 +23,17 @@ pub const TIME: Depends = 8;
 pub const PARAMETER: Depends = 16;
 /// Indices.
 pub const INDEX: Depends = 32;
-/// What differs between the trajectories of an ensemble: random draws, and the trajectory's number.
+/// Values that differ between the trajectories of an ensemble: random draws and the trajectory's number.
 pub const DRAW: Depends = 64;
 /// Tables.
 pub const TABLE: Depends = 128;
-/// Multipliers of constraints: a method finds them on its way.
+/// Multipliers of constraints, which a method finds along the run.
 pub const MULTIPLIER: Depends = 256;
 /// Everything that moves along a trajectory.
 pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
-/// Whatever a formula along the motion may use.
+/// Inputs that a formula along the motion may use.
 pub const FORMULA: Depends = DYNAMIC | PARAMETER | INDEX | TABLE;
-/// Whatever an initial value may use.
+/// Inputs that an initial value may use.
 pub const START: Depends = PARAMETER | INDEX | TABLE | DRAW;
 
 /// A bound index; every binding in a model has its own.
@@ -51,17 +51,17 @@ pub enum Draw {
 /// A checked expression.
 #[derive(Debug)]
 pub struct Expression {
-    /// What it is.
+    /// Form of the expression.
     pub kind: Kind,
     /// Its shape.
     pub shape: Shape,
-    /// Where it stands.
+    /// Span in the text.
     pub span: Span,
-    /// What it depends on.
+    /// Inputs that it depends on.
     pub depends: Depends,
-    /// Whether a sum over an index stands anywhere inside.
+    /// True if it contains a sum over an index.
     pub has_sum: bool,
-    /// Levels below it: definitions are shared, so this says more than the nesting of the text.
+    /// Number of levels below it. Definitions are shared, so that it may exceed the nesting of the text.
     pub height: u32,
 }
 
@@ -74,16 +74,16 @@ pub struct Range {
     pub low: Ex,
     /// Last value.
     pub high: Ex,
-    /// Where the range stands.
+    /// Span in the text.
     pub span: Span,
 }
 
 /// The ranges of a sum or family with its condition.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// From left to right.
+    /// Ranges from left to right.
     pub ranges: Vec<Range>,
-    /// Rows for which this is false are left out.
+    /// Condition; rows for which it is false are left out.
     pub filter: Option<Ex>,
 }
 
@@ -153,7 +153,7 @@ impl Expression {
         }
     }
 
-    /// An expression; what it depends on follows from its parts.
+    /// An expression; its inputs follow from its parts.
     pub fn new(kind: Kind, shape: Shape, span: Span) -> Ex {
         let mut depends = match &kind {
             Kind::Time => TIME,
@@ -174,14 +174,14 @@ impl Expression {
         Arc::new(Expression { kind, shape, span, depends, has_sum, height })
     }
 
-    /// A variable's member; what a variable is (position, momentum, state) is its own to say.
+    /// A member of a variable, whose kind of input (position, momentum, state) is `own`.
     pub fn variable(variable: usize, indices: Vec<Ex>, own: Depends, shape: Shape, span: Span) -> Ex {
         let depends = indices.iter().fold(own, |d, i| d | i.depends);
         let height = indices.iter().map(|i| i.height + 1).max().unwrap_or(0);
         Arc::new(Expression { kind: Kind::Variable(variable, indices), shape, span, depends, has_sum: false, height })
     }
 
-    /// The value of a number.
+    /// The value of a number; `None` for any other form.
     pub fn value(&self) -> Option<f64> {
         match self.kind {
             Kind::Number(v) => Some(v),
@@ -189,7 +189,7 @@ impl Expression {
         }
     }
 
-    /// Whether it can be decided from indices and numbers alone.
+    /// True for a scalar or condition without sums that depends on indices and numbers alone.
     pub fn is_index(&self) -> bool {
         self.depends & !INDEX == 0 && !self.has_sum && matches!(self.shape, Shape::Scalar | Shape::Condition)
     }

@@ -12,15 +12,15 @@ pub type Lower = fn(&mut Graph, &[Shape], &[Vec<Node>]) -> Vec<Node>;
 
 /// A function from shaped arguments to a shaped result.
 pub struct Row {
-    /// Which.
+    /// The function.
     pub function: Linear,
     /// Its name in the language.
     pub name: &'static str,
-    /// What it is, for the language guide.
+    /// Documentation, for the language guide.
     pub doc: &'static str,
-    /// How it is called, for error messages.
+    /// Usage, for error messages.
     pub usage: &'static str,
-    /// The shape of the result, or `None` where the arguments do not fit.
+    /// Shape of the result; `None` if the arguments do not fit.
     pub shape: fn(&[Shape]) -> Option<Shape>,
     /// The result's components from the arguments' shapes and components.
     pub lower: Lower,

@@ -1,5 +1,5 @@
-//! Syntax tree to checked model: declarations first, then expressions, then term templates, then the
-//! numbers that are known before a run (sizes, parameters, initial values).
+//! Elaboration of a syntax tree into a checked model: declarations first, then expressions, then term templates, then
+//! the numbers that are known before a run (sizes, parameters, initial values).
 
 pub mod expression;
 pub mod linear_algebra;
@@ -24,11 +24,11 @@ use names::Declared;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// What elaboration needs from outside: this half of the engine reads no files and draws no numbers.
+/// Inputs of elaboration from outside: this half of the engine reads no files and draws no numbers.
 pub struct Environment<'a> {
-    /// The text of a table's file, or why it cannot be read.
+    /// Reads the text of a table's file, or says why it cannot be read.
     pub read_table: &'a dyn Fn(&str) -> Result<String, String>,
-    /// The random numbers of the first trajectory, one after the other.
+    /// Draws the random numbers of the first trajectory, one after the other.
     pub draw: &'a mut dyn FnMut(Draw) -> f64,
     /// Values that replace those in the file (`--set`).
     pub replacements: Vec<(ast::Name, ast::Expr)>,
@@ -38,17 +38,17 @@ pub struct Environment<'a> {
     pub stiff: Option<ast::Name>,
 }
 
-/// What differs between the trajectories of an ensemble, besides the draws in the file.
+/// Differences between the trajectories of an ensemble, besides the draws in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Variations {
-    /// How many trajectories there are: `N`.
+    /// Number of trajectories: `N`.
     pub trajectories: u64,
     /// Values that replace those in the file; they may draw, and use `i` and `N`.
     pub values: Vec<(ast::Name, ast::Expr)>,
 }
 
-/// Checks what the parser has read. The model is there if no diagnostic is an error; the parser's own are not
-/// repeated, and what may stand in statements that it could not read is not called missing.
+/// Checks a parsed file. The model is `Some` only if no diagnostic is an error. The parser's own diagnostics are not
+/// repeated, and a name that an unread statement may declare is not reported as missing.
 pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
     let variations = &environment.variations;
@@ -77,13 +77,13 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
 /// A parameter while the file is read.
 struct ParameterEntry {
     statement: usize,
-    /// `None` where its ranges or value are in error.
+    /// `None` if its ranges or value are in error.
     family: Option<Family>,
     value: Option<Ex>,
     ranges: expression::Ranges,
 }
 
-/// What a variable is while the file is read.
+/// Role of a variable while the file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VariableRole {
     Coordinate,
@@ -97,7 +97,7 @@ struct VariableEntry {
     span: Span,
     role: VariableRole,
     depends: Depends,
-    /// `None` where its ranges or shape are in error.
+    /// `None` if its ranges or shape are in error.
     family: Option<Family>,
 }
 
@@ -141,22 +141,22 @@ struct Elaborator<'a> {
     varied: FxHashSet<usize>,
     trajectories: u64,
     stiff: Option<ast::Name>,
-    /// Names that stand in unread statements.
+    /// Names in unread statements.
     poisoned: FxHashSet<String>,
-    /// Whether every statement could be read.
+    /// True if every statement could be read.
     complete: bool,
     diagnostics: Vec<Diagnostic>,
     symbols: BTreeMap<String, Declared>,
     sizes: FxHashMap<usize, Option<i64>>,
     sizes_entered: Vec<usize>,
     parameters: Vec<ParameterEntry>,
-    /// Whether the families of the parameters have been read.
+    /// True once the families of the parameters have been read.
     parameters_known: bool,
-    /// Whether those of the variables have.
+    /// True once the families of the variables have been read.
     variables_known: bool,
-    /// What a definition has used before it was known.
+    /// Inputs that a definition has used before they were known.
     premature: Depends,
-    /// Parameters, each after those that it uses.
+    /// Parameters in order of evaluation: each after those that it uses.
     parameter_order: Vec<usize>,
     variables: Vec<VariableEntry>,
     tables: Vec<TableEntry>,
@@ -166,10 +166,10 @@ struct Elaborator<'a> {
     constraints: FxHashMap<usize, Option<Checked>>,
     /// Definitions without arguments, read once.
     defined: FxHashMap<usize, Option<Ex>>,
-    /// Definitions with arguments, by the arguments' addresses; the arguments are kept alive with them.
+    /// Definitions with arguments, keyed by the arguments' addresses; the arguments are kept alive with them.
     applied: FxHashMap<Application, (Option<Ex>, Vec<Ex>)>,
     entered: Vec<usize>,
-    /// Circles that have been reported, by the place of their first definition.
+    /// Reported cycles of definitions, by the span of their first definition.
     recursive: FxHashSet<Span>,
     reported_once: FxHashSet<&'static str>,
     depth: usize,
@@ -210,14 +210,14 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Keeps a finding; beyond what is shown, one more to say so.
+    /// Keeps a diagnostic, up to one more than are shown, so that the overflow can be reported.
     fn report(&mut self, diagnostic: Diagnostic) {
         if !self.is_full() {
             self.diagnostics.push(diagnostic);
         }
     }
 
-    /// Reports, for whoever has no value then.
+    /// Reports the diagnostic and returns `None`.
     fn refuse<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
         self.report(diagnostic);
         None
@@ -227,7 +227,7 @@ impl<'a> Elaborator<'a> {
         self.diagnostics.len() > MAX_DIAGNOSTICS
     }
 
-    /// A statement's name and where it stands.
+    /// Name of a statement and the span of the name.
     fn statement_name(&self, statement: usize) -> (String, Span) {
         match &self.file.statements[statement].kind {
             StatementKind::Hamiltonian { keyword, .. } => ("H".to_string(), *keyword),
@@ -239,7 +239,7 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-/// The name that a statement declares (or, for a derivative, whose it is).
+/// The name that a statement declares; of a derivative, the name of its state.
 fn kind_name(kind: &StatementKind) -> Option<&ast::Name> {
     use StatementKind::*;
     match kind {

@@ -9,18 +9,18 @@ use crate::syntax::span::Span;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Values of an inner index up to which the members of a family that differ in it stand in columns of their own, like the
-/// components of a vector: sites of a molecule. A loop over molecules reads lines then, and none of numbers apart.
+/// Largest number of values of an inner index whose members stand in columns of their own, like the components of a
+/// vector: the sites of a molecule. A loop over molecules then reads contiguous lines.
 pub(crate) const MOST_SITES: usize = 6;
 
 /// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is declared.
+    /// Span of the declaration.
     pub span: Span,
-    /// Names of its indices.
+    /// Names of the indices.
     pub indices: Vec<String>,
     /// First and last value of each index.
     pub bounds: Vec<(i64, i64)>,
@@ -32,7 +32,7 @@ impl Family {
     /// Number of members.
     pub fn members(&self) -> usize {
         let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
-        // An empty range first: the others may be of any length then.
+        // An empty range first, because the other ranges may then be of any length.
         if counts().any(|c| c == 0) { 0 } else { counts().product() }
     }
 
@@ -41,8 +41,8 @@ impl Family {
         self.members() * self.shape.len()
     }
 
-    /// Number of scalars that belong together: those of a member, or of all the members that differ in an inner index of
-    /// few values only, as the sites of a molecule.
+    /// Number of scalars that belong together: those of one member, or of all members that differ in an inner index of
+    /// few values, as the sites of a molecule.
     pub fn width(&self) -> usize {
         let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
         let sites = counts().next_back().filter(|_| self.bounds.len() > 1).unwrap_or(1);
@@ -50,13 +50,13 @@ impl Family {
         self.shape.len() * if sites <= MOST_SITES.min(molecules) { sites } else { 1 }
     }
 
-    /// Whether it has no members.
+    /// True if the family has no members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What a variable is.
+/// Role of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A position.
@@ -72,13 +72,13 @@ pub enum Role {
 pub struct Variable {
     /// Name, indices, shape.
     pub family: Family,
-    /// What it is.
+    /// Role in the model.
     pub role: Role,
-    /// Its first component in the state x = (q, p).
+    /// First component in the state x = (q, p).
     pub first: usize,
-    /// Where its initial value stands.
+    /// Span of the initial value.
     pub initial_span: Span,
-    /// Where a state's derivative stands; for other variables, their declaration.
+    /// Span of a state's derivative; for other variables, of their declaration.
     pub rate_span: Span,
 }
 
@@ -87,14 +87,14 @@ pub struct Variable {
 pub struct Parameter {
     /// Name, indices, shape.
     pub family: Family,
-    /// Its first slot among [`Model::parameter_values`].
+    /// First slot among [`Model::parameter_values`].
     pub first: usize,
 }
 
 /// A data table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Column names and values.
     pub columns: Vec<(String, Vec<f64>)>,
@@ -105,19 +105,19 @@ pub struct Table {
 /// One scalar equation or value of a [`Quantity`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Component {
-    /// Its place among the components of its member.
+    /// Position among the components of the member.
     pub offset: usize,
-    /// How many entries of the user's quantity it stands for: 2 for an off-diagonal entry of a symmetric
-    /// matrix, whose twin is left out.
+    /// Number of entries of the user's quantity that the component stands for: 2 for an off-diagonal entry of a
+    /// symmetric matrix, whose twin is left out.
     pub multiplicity: f64,
 }
 
 /// A named formula: a constraint (left minus right side), an integral, an observable.
 #[derive(Clone, Debug)]
 pub struct Quantity {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is declared.
+    /// Span of the declaration.
     pub span: Span,
     /// The formula.
     pub functional: Functional,
@@ -131,22 +131,22 @@ pub struct Quantity {
     pub members: usize,
     /// The independent components of each member, in order.
     pub components: Vec<Component>,
-    /// What it depends on.
+    /// Inputs that it depends on.
     pub depends: Depends,
 }
 
 /// A `measure`.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What is measured, under the measure's name; of `temperature()` a place for p·∂H/∂p.
+    /// Measured quantity, under the measure's name; a placeholder for p·∂H/∂p if the statistic is `temperature()`.
     pub quantity: Quantity,
-    /// What is made of it.
+    /// Statistic of the quantity.
     pub statistic: Statistic,
     /// Time between two samples; `None` if a run chooses it.
     pub every: Option<f64>,
     /// Time of the first sample; `None` if that is the start.
     pub from: Option<f64>,
-    /// Formulas of the numbers and times.
+    /// Formulas of the statistic's numbers, the interval and the first time.
     pub given: Vec<Functional>,
 }
 
@@ -161,11 +161,11 @@ impl Quantity {
         format!("{}[{}]", self.name, list.join(","))
     }
 
-    /// The member with these index values.
+    /// Number of the member with these index values; `None` if there is none.
     pub fn member(&self, indices: &[i64]) -> Option<usize> {
         let k = self.indices.len();
         let of = |member: usize| self.member_indices[member * k..(member + 1) * k].iter().map(|&i| i64::from(i));
-        // Ranges run upwards, so the members are in order.
+        // Ranges ascend, so the members are in order.
         let (mut low, mut high) = (0, self.members);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -179,8 +179,8 @@ impl Quantity {
     }
 }
 
-/// The constraints with the places of their multipliers. These follow the state: one for each component of each member,
-/// those left out of a symmetric matrix included.
+/// Constraints with the places of their multipliers. The multipliers follow the state: one for each component of each
+/// member, including the components left out of a symmetric matrix.
 pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity, usize)> {
     let mut next = dimension;
     let mut places = Vec::with_capacity(constraints.len());
@@ -191,59 +191,59 @@ pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity
     places
 }
 
-/// What moves the state.
+/// Right-hand side of the equations of motion.
 #[derive(Clone, Debug)]
 pub enum Dynamics {
-    /// ẋ = X_H, with H and where it stands.
+    /// ẋ = X_H, with H and its span.
     Hamiltonian(Functional, Span),
     /// ẋ = X(x, t).
     Field(Functional),
 }
 
-/// What an invariant is to the user.
+/// Kind of an invariant, as the user sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InvariantKind {
     /// An equation of the model.
     Constraint,
-    /// Its time derivative, G H_p + g_t (or G p, where that is empty).
+    /// Time derivative of a constraint, G H_p + g_t (or G p, if that vanishes identically).
     Hidden,
     /// H.
     Hamiltonian,
-    /// H_ω, which has the penalty of the constraints in it.
+    /// H_ω, that is H with the penalty of the constraints.
     Penalised,
     /// A first integral that the user states.
     Integral,
-    /// What a method keeps in the place of H: watched, and no row of F.
+    /// Modified energy that a method conserves in place of H: monitored, not a row of F.
     ModifiedEnergy,
 }
 
-/// What a penalised model keeps of the constrained one.
+/// Parts of the constrained model that a penalised model keeps.
 #[derive(Clone, Debug)]
 pub struct Penalty {
-    /// ω's place among the parameter values.
+    /// Place of ω among the parameter values.
     pub omega: usize,
-    /// The constraints, no longer imposed.
+    /// Constraints, no longer imposed.
     pub constraints: Vec<Quantity>,
-    /// Their rates of change, G H_p + g_t, in the same order.
+    /// Rates of change of the constraints, G H_p + g_t, in the same order.
     pub hidden: Vec<Quantity>,
     /// The model's own H.
     pub hamiltonian: Functional,
-    /// Whether the model's own H is constant along the constrained motion.
+    /// True if the model's own H is constant along the constrained motion.
     pub conservative: bool,
 }
 
-/// What a model in a heat bath has besides.
+/// Additional data of a model in a heat bath.
 #[derive(Clone, Debug)]
 pub struct HeatBath {
     /// Place of the friction, force per velocity, among the parameter values.
     pub friction: usize,
     /// Place of the temperature kT.
     pub temperature: usize,
-    /// Place of the number of the trajectory, which its random numbers belong to.
+    /// Place of the trajectory's number, which keys its random numbers.
     pub trajectory: usize,
-    /// Which random numbers there are.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Whether H holds every momentum by its square alone.
+    /// True if each momentum enters H by its square alone.
     pub diagonal: bool,
     /// The model's own H, if the bath has added a potential.
     pub hamiltonian: Option<Functional>,
@@ -256,33 +256,33 @@ pub struct Model {
     pub variables: Vec<Variable>,
     /// Parameters in the file's order.
     pub parameters: Vec<Parameter>,
-    /// Their values, all components one after the other.
+    /// Values of the parameters, all components one after the other.
     pub parameter_values: Vec<f64>,
-    /// The initial state.
+    /// Initial state.
     pub initial: Vec<f64>,
-    /// The time of the initial state.
+    /// Time of the initial state.
     pub t0: f64,
-    /// How both differ in the other trajectories of an ensemble.
+    /// Formulas of parameter values and initial state that differ between the trajectories of an ensemble.
     pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
-    /// The part of the potential energy in H that is called stiff, if one is.
+    /// Part of the potential energy in H that is called stiff, if any.
     pub stiff: Option<Functional>,
     /// Constraints in the file's order.
     pub constraints: Vec<Quantity>,
     /// Claimed first integrals.
     pub integrals: Vec<Quantity>,
-    /// What is recorded besides.
+    /// Quantities that are only recorded.
     pub observables: Vec<Quantity>,
-    /// What is averaged along a run.
+    /// Quantities averaged along a run.
     pub measures: Vec<Measured>,
     /// Sizes, for reports.
     pub sizes: Vec<(String, i64)>,
-    /// Whether H depends on t.
+    /// True if H depends on t.
     pub explicit_time: bool,
-    /// What a penalty has taken the place of, in a penalised model.
+    /// Constrained model behind a penalised one.
     pub penalty: Option<Arc<Penalty>>,
-    /// The heat bath, of a model that is in one.
+    /// Heat bath, if the model is in one.
     pub heat_bath: Option<Arc<HeatBath>>,
 }
 
@@ -300,22 +300,22 @@ impl Model {
         }
     }
 
-    /// Whether it is a Hamiltonian model.
+    /// True if the model is Hamiltonian.
     pub fn is_hamiltonian(&self) -> bool {
         matches!(self.dynamics, Dynamics::Hamiltonian(..))
     }
 
-    /// Whether no constraint depends on momenta.
+    /// True if no constraint depends on momenta.
     pub fn is_holonomic(&self) -> bool {
         self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
     }
 
-    /// What is looked at along a run and moves nothing: observables, and what measures are of.
+    /// Quantities that are monitored along a run and move nothing: observables and the quantities of measures.
     pub fn observed(&self) -> impl Iterator<Item = &Quantity> {
         self.observables.iter().chain(self.measures.iter().map(|measure| &measure.quantity))
     }
 
-    /// Everything that is a formula: the right-hand side, constraints, integrals, what is observed.
+    /// All formulas: the right-hand side, constraints, integrals, observed quantities, constraints of a penalty.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
         let watched = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
@@ -323,20 +323,20 @@ impl Model {
         std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
     }
 
-    /// Whether H is constant along the motion.
+    /// True if H is constant along the motion.
     pub fn conserves_energy(&self) -> bool {
         let moves = self.constraints.iter().any(|c| c.depends & TIME != 0);
         self.is_hamiltonian() && !self.explicit_time && !moves && self.heat_bath.is_none()
     }
 
-    /// H as the user has written it, without a penalty or what a heat bath adds.
+    /// H as the user has written it, without a penalty and without what a heat bath adds.
     pub fn own_hamiltonian(&self) -> Option<&Functional> {
         let Dynamics::Hamiltonian(all, _) = &self.dynamics else { return None };
         let of_bath = self.heat_bath.as_ref().and_then(|bath| bath.hamiltonian.as_ref());
         Some(self.penalty.as_ref().map_or(of_bath.unwrap_or(all), |penalty| &penalty.hamiltonian))
     }
 
-    /// What H is called among the invariants, and what it is: of a penalised model, H_ω.
+    /// Name and kind of H among the invariants: those of H_ω in a penalised model.
     pub fn energy(&self) -> (&'static str, InvariantKind) {
         match self.penalty {
             Some(_) => ("H.penalised", InvariantKind::Penalised),
@@ -349,19 +349,19 @@ impl Model {
         self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
     }
 
-    /// Nodes of the unrolled model before any derivative, at most.
+    /// Upper bound for the number of nodes of all formulas, unrolled, before any derivative.
     pub fn unrolled_size(&self) -> usize {
         self.functionals().map(Functional::unrolled_size).sum()
     }
 
-    /// The same of what a step is made of: the right-hand side and the constraints.
+    /// [`Model::unrolled_size`] of the formulas of a step alone: the right-hand side and the constraints.
     pub fn unrolled_dynamics(&self) -> usize {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
         let constraints = self.constraints.iter().map(|q| q.functional.unrolled_size());
         dynamics.unrolled_size() + constraints.sum::<usize>()
     }
 
-    /// Nodes of all its templates.
+    /// Number of nodes of all templates.
     pub fn template_size(&self) -> usize {
         self.functionals().flat_map(|f| &f.terms).map(|t| t.graph.len()).sum()
     }

@@ -1,11 +1,11 @@
-//! What names mean: the symbol table and the scopes of indices and `let` parameters.
+//! Meanings of names: the symbol table and the scopes of indices and `let` parameters.
 
 use super::expression::{Depends, Ex};
 use super::linear_algebra;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::span::Span;
 
-/// What a name of the file stands for.
+/// Meaning of a name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
     /// A `size`: the statement.
@@ -29,20 +29,20 @@ pub enum Symbol {
 /// A declared name.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared {
-    /// What it stands for.
+    /// Meaning of the name.
     pub symbol: Symbol,
-    /// Where it is declared.
+    /// Span of the declaration.
     pub span: Span,
 }
 
-/// Names bound around an expression, and what the expression may depend on.
+/// Names bound around an expression, and the inputs that the expression may use.
 #[derive(Clone)]
 pub struct Scope {
     /// Indices and `let` parameters, innermost last.
     pub locals: Vec<(String, Ex)>,
-    /// What may be used.
+    /// Inputs that may be used.
     pub allowed: Depends,
-    /// What is being read, for messages: "initial values", "sizes".
+    /// Name of the place in messages: "initial values", "sizes".
     pub place: &'static str,
 }
 
@@ -52,16 +52,16 @@ impl Scope {
         Scope { locals: Vec::new(), allowed, place }
     }
 
-    /// The value of a local name.
+    /// The value of a local name; `None` if the name is not bound.
     pub fn find(&self, name: &str) -> Option<&Ex> {
         self.locals.iter().rev().find(|(n, _)| n == name).map(|(_, e)| e)
     }
 }
 
-/// The multiplier of constraint NAME is `lambda.NAME`, where the file has no `lambda` of its own.
+/// Prefix of multipliers: that of constraint NAME is `lambda.NAME`, unless the file declares a `lambda` of its own.
 pub const LAMBDA: &str = "lambda";
 
-/// Functions as other languages call them, with our names.
+/// Names of functions in other languages, with ours.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     ("ln", "log"),
     ("arcsin", "asin"),
@@ -80,12 +80,12 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("randn", "normal"),
 ];
 
-/// The scalar functions of one argument that users can call.
+/// A scalar function of one argument that users can call.
 pub fn unary_function(name: &str) -> Option<Unary> {
     Unary::ALL.iter().copied().find(|op| op.name() == name && !matches!(op, Unary::Neg | Unary::Not))
 }
 
-/// The scalar functions of two arguments that users can call.
+/// A scalar function of two arguments that users can call.
 pub fn binary_function(name: &str) -> Option<Binary> {
     Binary::ALL
         .iter()
@@ -93,7 +93,7 @@ pub fn binary_function(name: &str) -> Option<Binary> {
         .find(|op| op.name() == name && matches!(op, Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max))
 }
 
-/// Every built-in function, for suggestions and the language guide.
+/// Names of all built-in functions, for suggestions and the language guide.
 pub fn function_names() -> Vec<&'static str> {
     let unary = Unary::ALL.iter().map(|op| op.name()).filter(|n| unary_function(n).is_some());
     let binary = Binary::ALL.iter().map(|op| op.name()).filter(|n| binary_function(n).is_some());

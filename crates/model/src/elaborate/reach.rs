@@ -1,11 +1,11 @@
-//! How far sums over pairs reach that end at a distance, and the periodic boxes that they are in.
+//! Reach of sums over pairs that end at a distance, and their periodic boxes.
 
 use crate::functional::{Functional, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use std::f64::consts::PI;
 
-/// The distance at which a sum ends, then the lengths of the periodic box along each axis, if it has one: all are
-/// alike for all its pairs, and read nothing that moves.
+/// Distance at which a sum over pairs ends, followed by the lengths of its periodic box along each axis, if it has one.
+/// Both are alike for all pairs and read nothing that moves.
 pub(super) fn of(term: &Term) -> Option<Functional> {
     let pairs = term.pairs.as_deref()?;
     let nodes: Vec<Node> = std::iter::once(pairs.reach).chain(pairs.lengths.iter().copied()).collect();
@@ -28,7 +28,7 @@ pub(super) fn of(term: &Term) -> Option<Functional> {
     Some(Functional { outputs: nodes.len(), terms: vec![only] })
 }
 
-/// Which part of the pairs is within reach, where bodies are spread over a periodic box of up to three dimensions.
+/// Share of the pairs within reach if bodies fill a periodic box; `None` unless it has one to three dimensions.
 pub(super) fn share(numbers: &[f64]) -> Option<f64> {
     const BALLS: [f64; 3] = [2.0, PI, 4.0 * PI / 3.0];
     let (&reach, lengths) = numbers.split_first()?;
@@ -47,10 +47,10 @@ pub struct ShortBox {
 }
 
 impl ShortBox {
-    /// The first length that is too short for the distance before them.
+    /// First length that is too short. `numbers` holds the distance, followed by the lengths.
     pub(crate) fn among(numbers: &[f64]) -> Option<ShortBox> {
         let (&reach, lengths) = numbers.split_first()?;
-        // Roundings of a length that is twice the distance by its formula.
+        // Tolerance for the roundings of a length that is twice the distance by its formula.
         let is_short = |length: &f64| reach > length / 2.0 * (1.0 + 1e-12);
         lengths.iter().map(|length| length.abs()).find(is_short).map(|length| ShortBox { reach, length })
     }

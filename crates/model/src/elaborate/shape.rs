@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What an expression is made of.
+/// Shape of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// A number.
@@ -16,7 +16,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// How many numbers.
+    /// Number of scalars.
     pub fn len(self) -> usize {
         match self {
             Shape::Scalar | Shape::Condition => 1,
@@ -25,12 +25,12 @@ impl Shape {
         }
     }
 
-    /// Shapes are never empty.
+    /// Always false: no shape is empty.
     pub fn is_empty(self) -> bool {
         false
     }
 
-    /// The sizes of its axes.
+    /// Lengths of the axes.
     pub fn dimensions(self) -> Vec<usize> {
         match self {
             Shape::Scalar | Shape::Condition => vec![],

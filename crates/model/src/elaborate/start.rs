@@ -1,9 +1,9 @@
-//! What differs between the starts of an ensemble's trajectories: the formulas of parameters and initial values
-//! that use a random draw, the trajectory's number, or each other.
+//! Starts of an ensemble's trajectories: the formulas of those parameters and initial values that use a random draw,
+//! the trajectory's number, or each other.
 //!
 //! A model holds the numbers of its first trajectory, and a [`Start`] those formulas. [`CompiledStart`] evaluates
-//! them for any other trajectory, row by row with the templates that gave the first numbers, so that the same values
-//! come out with the same bits.
+//! them for any other trajectory, row by row, with the templates that gave the first numbers: equal values have equal
+//! bits.
 
 use super::expression::Draw;
 use super::model::{Family, Model};
@@ -13,44 +13,43 @@ use crate::functional::{Functional, Source, Template, work_len};
 use crate::graph::interpret::Backend;
 use crate::syntax::diagnostic::Diagnostic;
 
-/// Among what a trajectory brings along: its number.
+/// Place of the trajectory's number among the inputs of a trajectory.
 pub const TRAJECTORY: u32 = 0;
-/// The first of its draws, which come after.
+/// Place of the first draw among these inputs; the other draws follow.
 pub const FIRST_DRAW: u32 = 1;
 
-/// The formulas behind a model's numbers that differ between trajectories. What a trajectory brings along (its
-/// number, then its draws) stands in them as the state.
+/// Formulas of the numbers of a model that differ between trajectories. They read the inputs of a trajectory (its
+/// number, then its draws) in place of the state.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// The draws of each trajectory, in order.
+    /// Draws of each trajectory, in order.
     pub draws: Vec<Draw>,
     /// Values that differ: parameters, each after those that it uses, then initial values.
     pub values: Vec<Value>,
     /// Initial velocities whose momenta may differ.
     pub velocities: Vec<Velocity>,
-    /// Of sums over pairs that end at a distance, where that or their periodic box differs: both, as [`ShortBox`]
-    /// reads them.
+    /// For each sum over pairs whose cut-off or periodic box differs: both, in the form that [`ShortBox`] reads.
     pub cutoffs: Vec<Functional>,
-    /// Which of the parameter values differ; empty where none does.
+    /// True for the parameter values that differ; empty if none does.
     pub parameters: Vec<bool>,
-    /// Which components of the initial state differ; empty where none does.
+    /// True for the components of the initial state that differ; empty if none does.
     pub state: Vec<bool>,
 }
 
 /// A parameter or an initial value that differs between trajectories.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// Which it is.
+    /// Kind of the value.
     pub target: Target,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its first component, among the parameter values or in the state.
+    /// First component, among the parameter values or in the state.
     pub first: usize,
     /// The formula.
     pub functional: Functional,
 }
 
-/// What a [`Value`] is.
+/// Kind of a [`Value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A parameter.
@@ -60,8 +59,8 @@ pub enum Target {
 }
 
 impl Start {
-    /// Keeps the formula of `family`, whose first component this is, if its value differs between trajectories;
-    /// `len` is the number of parameter values or components of the state.
+    /// Keeps the formula of `family`, whose first component is `first`, if its value differs between trajectories.
+    /// `len` is the number of parameter values or of components of the state.
     pub(crate) fn keep(&mut self, target: Target, family: &Family, first: usize, len: usize, functional: Functional) {
         let known = &self.parameters;
         let differs = functional.reads_marked(|source, entry| match source {
@@ -90,7 +89,7 @@ impl Start {
         self.cutoffs.extend(lengths);
     }
 
-    /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read anything that does.
+    /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read any value that differs.
     pub(crate) fn keep_velocities(&mut self, velocities: Vec<Velocity>, dimension: usize) {
         if self.is_same() || velocities.is_empty() {
             return;
@@ -102,37 +101,37 @@ impl Start {
         self.velocities = velocities;
     }
 
-    /// Whether all trajectories start alike.
+    /// True if all trajectories start alike.
     pub fn is_same(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// Why a trajectory has no start.
+/// Reason why a trajectory has no start.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoStart {
     /// A value is not finite.
     #[error("{what} is {value}: not a finite number")]
     NotFinite {
-        /// Which one, in words.
+        /// The value, in words.
         what: String,
-        /// The value.
+        /// The number that is not finite.
         value: f64,
     },
     /// An initial velocity determines no momentum.
     #[error("the initial velocity determines no momentum '{momentum}': {reason}")]
     Velocity {
-        /// The momentum.
+        /// Name of the momentum.
         momentum: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: &'static str,
     },
-    /// A sum would miss images.
+    /// A periodic box is so short that a sum would miss images.
     #[error("{0}: its pairs would miss images of their partners")]
     ShortBox(ShortBox),
 }
 
-/// A model's [`Start`] compiled: immutable, shared between threads; scratch comes from the caller.
+/// A compiled [`Start`]: immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
     momenta: Option<Momenta>,
@@ -144,7 +143,7 @@ impl CompiledStart {
     /// Compiles the start of `model`.
     ///
     /// # Errors
-    /// Where the mass matrix does not turn an initial velocity into a momentum.
+    /// If the mass matrix does not turn an initial velocity into a momentum.
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
         let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
@@ -165,11 +164,11 @@ impl CompiledStart {
         self.work
     }
 
-    /// Puts the parameter values and the initial state of a trajectory; `draw` gives its draws by their numbers,
+    /// Writes the parameter values and the initial state of a trajectory. `draw` gives its draws by their numbers,
     /// counted from 1. Nothing is allocated.
     ///
     /// # Errors
-    /// When one of them does not exist.
+    /// If one of the values does not exist.
     pub fn put(
         &self,
         model: &Model,

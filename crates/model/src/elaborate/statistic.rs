@@ -1,6 +1,6 @@
-//! Statistics: what a `measure` makes of a quantity along a run, and `analyse` of stored samples.
+//! Statistics that a `measure` takes of a quantity along a run, and `analyse` of stored samples.
 
-/// Bins, at most.
+/// Largest number of bins.
 const MOST_BINS: usize = 100_000;
 
 /// A statistic of a quantity, over the samples of a run.
@@ -10,16 +10,16 @@ pub enum Statistic {
     Mean,
     /// `histogram(Q, a, b, bins)`: density of all its numbers together.
     Histogram {
-        /// Where the first bin begins and the last one ends.
+        /// Start of the first bin and end of the last one.
         range: (f64, f64),
-        /// How many bins there are.
+        /// Number of bins.
         bins: usize,
     },
     /// `rdf(Q, b, bins)` or, in a periodic cube of that side, `rdf(Q, b, bins, side)`: distances of its members.
     Distances {
-        /// Where the last bin ends.
+        /// End of the last bin.
         reach: f64,
-        /// How many bins there are.
+        /// Number of bins.
         bins: usize,
         /// Side of the cube.
         side: Option<f64>,
@@ -32,7 +32,7 @@ pub enum Statistic {
     Temperature,
 }
 
-/// How statistics are written, for those who wrote something else.
+/// Forms of all statistics, for error messages.
 pub const FORMS: &str = "mean(Q), histogram(Q, a, b, bins), rdf(Q, b, bins), rdf(Q, b, bins, side), msd(Q), autocorrelation(Q) or temperature()";
 
 /// Words that name a statistic.
@@ -42,7 +42,7 @@ impl Statistic {
     /// The statistic called `word` with the `numbers` that follow its quantity.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// A message that says what is wrong with them.
     pub fn new(word: &str, numbers: &[f64]) -> Result<Statistic, String> {
         if !numbers.iter().all(|number| number.is_finite()) {
             return Err("a number is not finite".to_string());
@@ -68,7 +68,7 @@ impl Statistic {
         }
     }
 
-    /// The word that names it.
+    /// Word that names the statistic.
     pub fn word(&self) -> &'static str {
         match self {
             Statistic::Mean => "mean",
@@ -80,7 +80,7 @@ impl Statistic {
         }
     }
 
-    /// The statistic of `of` as it is written.
+    /// The statistic of `of` in the language's notation.
     pub fn of(&self, of: &str) -> String {
         let numbers: Vec<f64> = match *self {
             Statistic::Histogram { range: (a, b), bins } => vec![a, b, bins as f64],

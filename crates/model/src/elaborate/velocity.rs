@@ -1,4 +1,4 @@
-//! Initial velocities: p(0) = M v(0) where the mass matrix is constant.
+//! Initial velocities: p(0) = M v(0) for a constant mass matrix M.
 
 use super::model::{Dynamics, Model};
 use crate::functional::{Source, Template};
@@ -8,30 +8,30 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 
-/// Momenta that the mass matrix may couple to each other, at most: each block is solved as a dense matrix.
+/// Largest number of momenta that the mass matrix may couple to each other: each block is solved as a dense matrix.
 const LARGEST_BLOCK: usize = 2_000;
 
 /// A coordinate whose initial velocity is given in place of its momentum.
 #[derive(Clone, Debug)]
 pub struct Velocity {
-    /// The momentum's name.
+    /// Name of the momentum.
     pub name: String,
     /// First component of the momentum in the state.
     pub first: usize,
     /// The velocity at the start of the first trajectory.
     pub value: Vec<f64>,
-    /// Where it is declared.
+    /// Span of the declaration.
     pub span: Span,
 }
 
-/// The momenta of all velocities, as functions of them: H_pp p = v − H_p where these momenta are 0 and the others what
-/// they are, by connected blocks of H_pp, each dense.
+/// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these momenta are 0 and the
+/// others have their values. Solved by connected blocks of H_pp, each dense.
 pub struct Momenta {
     /// The components in the state, increasing.
     components: Vec<usize>,
     /// For each term of H its gradient and Hessian over the momenta, compiled.
     terms: Vec<Derivatives>,
-    /// Number of entries of H_pp that are not 0 by structure.
+    /// Number of structurally nonzero entries of H_pp.
     entries: usize,
     blocks: Vec<Block>,
     /// Side of the largest block.
@@ -41,7 +41,7 @@ pub struct Momenta {
 struct Derivatives {
     term: usize,
     template: Template,
-    /// For each row and each output the entry of (H_p, H_pp) that it is added to, or [`NOWHERE`].
+    /// Entry of (H_p, H_pp) to which an output is added, for each row and each output, or [`NOWHERE`].
     places: Vec<u32>,
 }
 
@@ -56,10 +56,10 @@ struct Block {
 }
 
 impl Momenta {
-    /// Looks at H of `model` for these velocities.
+    /// Compiles the derivatives of H of `model` for these velocities.
     ///
     /// # Errors
-    /// When H_pp depends on the state or on time.
+    /// If H_pp depends on the state or on time, or couples too many momenta to each other.
     pub fn new(model: &Model, velocities: &[Velocity], backend: &dyn Backend) -> Result<Momenta, Diagnostic> {
         let mut components: Vec<usize> = velocities.iter().flat_map(|v| v.first..v.first + v.value.len()).collect();
         components.sort_unstable();
@@ -76,7 +76,7 @@ impl Momenta {
         let mut pattern: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut compiled = Vec::new();
         for (number, term) in terms.iter().enumerate() {
-            // Each template's gradient and Hessian with respect to its slots, once.
+            // Gradient and Hessian of each template with respect to its slots, once.
             let mut g: Graph = term.graph.clone();
             let is_slot = |k: u32| term.slots[k as usize] == Source::State;
             let gradient = g.adjoint(term.roots[0], |input| matches!(input, Input::Slot(k) if is_slot(k)));
@@ -108,7 +108,7 @@ impl Momenta {
                     let place = match (own(a), b) {
                         (None, _) => NOWHERE,
                         (Some(own), None) => own,
-                        // How H_p changes with q does not matter here.
+                        // H_pq is not needed.
                         (_, Some(b)) if (b as usize) < n => NOWHERE,
                         (Some(_), Some(_)) if !constant[k] => {
                             return Err(Diagnostic::error(
@@ -119,7 +119,7 @@ impl Momenta {
                             .help("give the initial momentum instead: `momentum p of q = …`"));
                         }
                         (Some(row), Some(b)) => match own(b) {
-                            // Momenta that are given are in H_p.
+                            // The terms of given momenta are in H_p.
                             None => NOWHERE,
                             Some(column) => {
                                 let next = (len + pattern.len()) as u32;
@@ -150,10 +150,10 @@ impl Momenta {
         dimension + 2 * len + self.entries + (self.largest * (self.largest + 2)).max(template)
     }
 
-    /// Replaces the velocities that stand in place of momenta by momenta.
+    /// Replaces the velocities that stand in place of momenta by these momenta.
     ///
     /// # Errors
-    /// In words, when H_pp is singular.
+    /// A message, if H_pp is singular.
     pub fn put(&self, model: &Model, parameters: &[f64], x: &mut [f64], work: &mut [f64]) -> Result<(), &'static str> {
         let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
         let (at_zero, work) = work.split_at_mut(x.len());
@@ -187,7 +187,7 @@ impl Momenta {
 /// Puts the momenta of the initial velocities into the initial state.
 ///
 /// # Errors
-/// When the velocities do not determine them.
+/// If the velocities do not determine them.
 pub(super) fn start_moving(model: &mut Model, velocities: &[Velocity]) -> Result<(), Diagnostic> {
     let Some(first) = velocities.first() else { return Ok(()) };
     let momenta = Momenta::new(model, velocities, &Interpreter)?;
@@ -203,7 +203,7 @@ fn undetermined(span: Span, reason: &str) -> Diagnostic {
         .help("give the initial momentum instead: `momentum p of q = …`")
 }
 
-/// The connected blocks of a symmetric matrix of side `n` with these entries.
+/// Connected blocks of a symmetric matrix of side `n` with these entries.
 fn blocks(n: usize, pattern: &FxHashMap<(u32, u32), u32>) -> Vec<Block> {
     let mut parent: Vec<usize> = (0..n).collect();
     fn find(parent: &mut [usize], mut i: usize) -> usize {
@@ -218,7 +218,7 @@ fn blocks(n: usize, pattern: &FxHashMap<(u32, u32), u32>) -> Vec<Block> {
         parent[a.max(b)] = a.min(b);
     }
     let mut blocks: Vec<Block> = Vec::new();
-    let mut place = vec![(0, 0); n]; // block, and where in it
+    let mut place = vec![(0, 0); n]; // block, and position in it
     for i in 0..n {
         // The root of a block is its first member.
         let root = find(&mut parent, i);
@@ -249,7 +249,7 @@ impl Block {
         for (row, &i) in self.members.iter().enumerate() {
             a[row * width + m] = x[i];
         }
-        // In units in which its diagonal is 1, so that light bodies may be coupled to heavy ones.
+        // Scale to a unit diagonal, so that light bodies may be coupled to heavy ones.
         for k in 0..m {
             let diagonal = a[k * width + k].abs();
             root[k] = if diagonal > 0.0 && diagonal.is_finite() { diagonal.sqrt() } else { 1.0 };

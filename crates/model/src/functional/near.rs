@@ -1,12 +1,12 @@
-//! Sums over pairs that are near each other: which pairs there are, and lists of those that may be near.
+//! Sums over near pairs: the pairs of a term, and lists of the pairs that may be near.
 //!
-//! A term over pairs keeps a row for each *member*, not for each pair: row m has what belongs to the first body number m
-//! and to the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So a model of
-//! many bodies takes memory in proportion to them.
+//! A term over pairs keeps a row for each *member*, not for each pair: row m has the entries of the first body number m
+//! and of the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So the
+//! memory of a model is in proportion to its bodies.
 //!
-//! The pairs that are near are found by cells, with a margin, and the list serves until some body has moved by half of the
-//! margin. Which pairs beyond the reach are in a list does not matter: they contribute zeros, and what is added up is
-//! added in the order of the members' numbers. So no bit depends on when a list was made, and none has to be stored.
+//! Near pairs are found by cells, with a margin, and a list serves until some body has moved by half of the margin. It
+//! does not matter which pairs beyond the reach are in a list: they contribute zeros, and sums are added in the order
+//! of the members' numbers. So no bit depends on when a list was made, and no list has to be stored.
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Interpreter, Kernel, Program};
@@ -15,38 +15,38 @@ use crate::graph::{Graph, Node};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The margin, in parts of the reach. A wider one makes lists longer, a narrower one has them made more often.
+/// Margin as a part of the reach. A wider one makes lists longer, a narrower one makes them more often.
 const MARGIN: f64 = 0.12;
 
-/// What an error of rounding in distances is small against, relative to them.
+/// Relative bound for rounding errors in distances.
 const ROUNDED: f64 = 1e-9;
 
-/// Cells for every body at most, where bodies are far apart.
+/// Largest number of cells per body, reached if bodies are far apart.
 const CELLS: usize = 4;
 
-/// To whom of a pair a number belongs.
+/// Member of a pair that a number belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// To the first.
+    /// The first member.
     First,
-    /// To the second.
+    /// The second member.
     Second,
-    /// To neither: it is the same for all pairs.
+    /// Neither member: the number is the same for all pairs.
     Both,
 }
 
-/// The pairs of a term, with formulas in its graph.
+/// Pairs of a term, with formulas in its graph.
 #[derive(Clone, Debug)]
 pub struct Pairs {
-    /// Whose the entries of each slot are.
+    /// Member of a pair that the entries of each slot belong to.
     pub sides: Vec<Side>,
-    /// Components of the position of the first of a pair, and of the second.
+    /// Components of the first member's position, and of the second's.
     pub points: [Vec<Node>; 2],
-    /// Lengths of the periodic box along each of them; empty without one.
+    /// Lengths of the periodic box along these components; empty without a box.
     pub lengths: Vec<Node>,
-    /// The distance from which on there are no terms.
+    /// Distance from which on there are no terms.
     pub reach: Node,
-    /// Which pairs there are.
+    /// Pairs of members that the sum goes over, near or not.
     pub which: Arc<Which>,
 }
 
@@ -57,7 +57,7 @@ impl Pairs {
         first.iter().chain(second).chain(&self.lengths).copied().chain([self.reach]).collect()
     }
 
-    /// The same with these formulas, of another graph.
+    /// The pairs with `nodes`, formulas of another graph, in place of theirs.
     pub fn with_nodes(&self, nodes: &[Node]) -> Pairs {
         let (first, rest) = nodes.split_at(self.dimensions());
         let (second, rest) = rest.split_at(self.dimensions());
@@ -71,17 +71,17 @@ impl Pairs {
     }
 }
 
-/// Which pairs of members a sum goes over, near or not.
+/// Pairs of members that a sum goes over, near or not.
 pub struct Which {
-    /// For every first member the seconds that it meets: the first of them, and the one behind the last.
+    /// Range of second members for each first one: the first of them, and one past the last.
     partners: Vec<[u32; 2]>,
     /// Number of second members.
     seconds: usize,
-    /// Values of the two indices at the members number 0.
+    /// Values of the two indices at member 0 of each side.
     first_indices: [f64; 2],
-    /// Leaves out pairs by their indices.
+    /// Condition on the indices; pairs for which it is false are left out.
     filter: Option<Filter>,
-    /// Those that nobody uses now.
+    /// Lists that are not in use.
     neighbours: Mutex<Vec<Neighbours>>,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Debug for Which {
 }
 
 impl Which {
-    /// `filter` is a condition on the two indices, over them as states.
+    /// Pairs of members; `filter` is a condition on the two indices, which it reads as states.
     pub fn new(
         partners: Vec<[u32; 2]>,
         seconds: usize,
@@ -116,12 +116,12 @@ impl Which {
         [self.partners.len(), self.seconds]
     }
 
-    /// Number of rows that a term has for them.
+    /// Number of rows of a term over these pairs.
     pub fn members(&self) -> usize {
         self.partners.len().max(self.seconds)
     }
 
-    /// Number of pairs, with those that the filter leaves out.
+    /// Number of pairs, including those that the filter leaves out.
     pub fn pairs(&self) -> usize {
         self.partners.iter().map(|[low, high]| (high - low) as usize).sum()
     }
@@ -150,66 +150,67 @@ impl Which {
         admitted[0] != 0.0
     }
 
-    /// Lists, maybe some that were made for other positions.
+    /// Takes lists, possibly made for other positions.
     pub fn take(&self) -> Neighbours {
-        // What is kept is whole, also by a thread that panics later.
+        // The stored lists are whole, even if a thread has panicked.
         self.neighbours.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Gives them back.
+    /// Gives lists back.
     pub fn give(&self, neighbours: Neighbours) {
         self.neighbours.lock().unwrap_or_else(PoisonError::into_inner).push(neighbours);
     }
 }
 
-/// Where members are, and lists of the pairs that may be near.
+/// Positions of members, with lists of the pairs that may be near.
 #[derive(Debug, Default)]
 pub struct Neighbours {
-    /// Positions now, of firsts and seconds: component after component of each.
+    /// Current positions of first and of second members: component after component of each.
     pub now: [Vec<f64>; 2],
-    /// Lengths of the box along each component, empty without one.
+    /// Lengths of the box along each component; empty without a box.
     pub lengths: Vec<f64>,
-    /// The distance from which on there are no terms.
+    /// Distance from which on there are no terms.
     pub reach: f64,
     cells: Cells,
     lists: Vec<List>,
 }
 
-/// What lists are made for, with the seconds by cells.
+/// Positions for which lists are made, with the second members sorted into cells.
 #[derive(Debug, Default)]
 pub struct Cells {
     at: [Vec<f64>; 2],
     lengths: Vec<f64>,
     reach: f64,
-    /// The partners are nearer than this.
+    /// Bound for the distance of partners in lists: the reach with its margin.
     far: f64,
     dimensions: usize,
     axes: [Axis; 3],
-    /// Seconds of cell c are `seconds[starts[c]..starts[c + 1]]`, increasing.
+    /// Second members of cell c are `seconds[starts[c]..starts[c + 1]]`, increasing.
     starts: Vec<u32>,
     seconds: Vec<u32>,
 }
 
-/// The pairs of some firsts.
+/// Pairs of some first members.
 #[derive(Debug, Default)]
 pub struct List {
-    /// The first of the firsts, and the distance to the next.
+    /// Number of the first of these members, and the step to the next.
     first: usize,
     step: usize,
-    /// Whether it was made for the cells.
+    /// True if it was made for the current cells.
     is_made: bool,
-    /// Partners of number k of the firsts are `partners[starts[k]..starts[k + 1]]`, increasing.
+    /// Partners of the k-th of these members are `partners[starts[k]..starts[k + 1]]`, increasing.
     starts: Vec<usize>,
     partners: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Forgets where the members are.
+    /// Removes the positions of the members.
     pub fn clear(&mut self) {
         self.now.iter_mut().for_each(Vec::clear);
     }
 
-    /// Puts the formulas of [`Pairs::nodes`], of members from `first` on side by side, those behind the last included.
+    /// Appends the values of [`Pairs::nodes`] for `lanes` members from `first` on, side by side; those past the last
+    /// member are ignored.
     pub fn put(&mut self, pairs: &Pairs, first: usize, values: &[f64], lanes: usize) {
         let dimensions = pairs.dimensions();
         let (points, rest) = values.split_at(2 * dimensions * lanes);
@@ -225,8 +226,8 @@ impl Neighbours {
         self.reach = rest[pairs.lengths.len() * lanes];
     }
 
-    /// So many lists, each to be made by [`List::update`] for the cells: number k holds the partners of first k and of every
-    /// so-many-th behind it. Of the same members there are always as many.
+    /// Returns the cells and `count` lists, each to be made by [`List::update`]: list k holds the partners of first
+    /// member k and of every `count`-th after it. The same members need the same `count` always.
     pub fn update(&mut self, dimensions: usize, count: usize) -> (&Cells, &mut [List]) {
         let cells = &mut self.cells;
         let margin = MARGIN * self.reach * (1.0 - ROUNDED);
@@ -257,7 +258,7 @@ impl Neighbours {
 }
 
 impl Cells {
-    /// Puts the seconds into their cells.
+    /// Sorts the second members into their cells.
     fn sort(&mut self) {
         let Cells { at: [_, at], dimensions, .. } = self;
         let (dimensions, seconds) = (*dimensions, at.len() / *dimensions);
@@ -318,16 +319,16 @@ impl List {
         }
     }
 
-    /// The firsts, each with the seconds that may be near it, increasing.
+    /// First members, each with the second members that may be near it, increasing.
     pub fn each(&self) -> impl Iterator<Item = (usize, &[u32])> {
         let firsts = (self.first..).step_by(self.step);
         firsts.zip(self.starts.windows(2)).map(|(first, ends)| (first, &self.partners[ends[0]..ends[1]]))
     }
 }
 
-/// Square of the distance, or of that to the nearest image.
+/// Square of the distance, in a periodic box to the nearest image.
 fn square(a: &[f64], b: &[f64], lengths: &[f64]) -> f64 {
-    /// The sum with this is an integer.
+    /// Adding this rounds to an integer.
     const INTEGERS: f64 = 1.5 * (1u64 << 52) as f64;
     let mut sum = 0.0;
     for (k, (a, b)) in a.iter().zip(b).enumerate() {
@@ -344,14 +345,14 @@ fn square(a: &[f64], b: &[f64], lengths: &[f64]) -> f64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Axis {
     low: f64,
-    /// Cells for a unit of length.
+    /// Number of cells per unit of length.
     scale: f64,
     count: i64,
     is_periodic: bool,
 }
 
 impl Axis {
-    /// Cells that are at least `width` wide, along numbers or around a box.
+    /// Cells at least `width` wide, over the range of some numbers or around a periodic box.
     fn new(along: impl Iterator<Item = f64>, length: Option<f64>, width: f64, most: i64) -> Axis {
         let (low, extent) = match length {
             Some(length) => (0.0, length),
@@ -368,7 +369,7 @@ impl Axis {
         Axis { low, scale: count as f64 / extent, count, is_periodic }
     }
 
-    /// The cell of a place; outside of `0..count` where that is beyond the others.
+    /// Cell of a coordinate; outside of `0..count` if the coordinate is beyond the others.
     fn cell(&self, x: f64) -> i64 {
         if self.count == 1 {
             return 0;
@@ -378,7 +379,7 @@ impl Axis {
     }
 }
 
-/// Calls `f` for the cells at a place and around it.
+/// Calls `f` for the cell at a position and for those around it.
 fn each_around(axes: &[Axis], at: &[f64], f: &mut dyn FnMut(usize)) {
     fn descend(axes: &[Axis], at: &[f64], place: i64, f: &mut dyn FnMut(usize)) {
         let ([axis, axes @ ..], [x, at @ ..]) = (axes, at) else { return f(place as usize) };

@@ -1,32 +1,32 @@
-//! Tables of rows whose entries mostly move on by equal steps: a chain of a million links is one stretch of such rows, a
-//! sum over the pairs of a thousand bodies a thousand.
+//! Tables of rows whose entries mostly advance by equal steps: a chain of a million links is one stretch of such rows,
+//! a sum over the pairs of a thousand bodies is a thousand.
 
-/// Rows of places, by stretches in which each entry moves on by its own step from row to row (modulo 2³²). Of a stretch the
-/// first row and the steps are kept.
+/// Rows of entries, stored as stretches in which each entry advances by its own step from row to row (modulo 2³²). For
+/// each stretch the first row and the steps are stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretches {
     width: usize,
-    /// The first row of each stretch.
+    /// Number of the first row of each stretch.
     starts: Vec<u32>,
     rows: u32,
-    /// For each stretch the entries of its first row, then the steps.
+    /// Entries of the first row of each stretch, followed by the steps.
     entries: Vec<u32>,
 }
 
-/// Rows behind each other that move on evenly.
+/// Consecutive rows whose entries advance by equal steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch<'a> {
-    /// The number of the first.
+    /// Number of the first row.
     pub start: usize,
-    /// How many there are.
+    /// Number of rows.
     pub rows: usize,
-    /// The entries of the first.
+    /// Entries of the first row.
     pub first: &'a [u32],
-    /// By how much each moves on from row to row; 0 of a single row.
+    /// Step of each entry from row to row; 0 for a single row.
     pub step: &'a [u32],
 }
 
-/// The entries of a row.
+/// Entries of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Entries<'a> {
     first: &'a [u32],
@@ -35,7 +35,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// These.
+    /// The given entries as a row.
     pub fn of(entries: &'a [u32]) -> Entries<'a> {
         Entries { first: entries, step: entries, offset: 0 }
     }
@@ -45,12 +45,12 @@ impl<'a> Entries<'a> {
         self.first[k].wrapping_add(self.step[k].wrapping_mul(self.offset))
     }
 
-    /// The last one.
+    /// The last entry.
     pub fn last(&self) -> u32 {
         self.at(self.first.len() - 1)
     }
 
-    /// All of them.
+    /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = u32> + Clone + use<'a> {
         let offset = self.offset;
         self.first.iter().zip(self.step).map(move |(first, step)| first.wrapping_add(step.wrapping_mul(offset)))
@@ -58,7 +58,7 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// The row so many rows behind the first.
+    /// The row `offset` rows after the first.
     pub fn row(&self, offset: usize) -> Entries<'a> {
         Entries { first: self.first, step: self.step, offset: offset as u32 }
     }
@@ -69,14 +69,14 @@ impl<'a> Stretch<'a> {
         (0..stretch.rows).map(move |offset| stretch.row(offset))
     }
 
-    /// The number behind that of the last row.
+    /// Number of the row after the last.
     pub fn end(&self) -> usize {
         self.start + self.rows
     }
 }
 
 impl Stretches {
-    /// Without rows, of `width` entries each.
+    /// A table without rows, for rows of `width` entries.
     pub fn new(width: usize) -> Stretches {
         Stretches { width, ..Stretches::default() }
     }
@@ -109,7 +109,7 @@ impl Stretches {
         (0..self.count()).map(|stretch| self.get(stretch))
     }
 
-    /// The number of the stretch that a row is in.
+    /// Number of the stretch that contains a row.
     pub fn find(&self, row: usize) -> usize {
         self.starts.partition_point(|&start| start as usize <= row) - 1
     }
@@ -125,7 +125,7 @@ impl Stretches {
         self.iter().flat_map(|stretch| stretch.each())
     }
 
-    /// Entry `k` of the rows from `first` on, as many as there is room for.
+    /// Entry `k` of the rows from `first` on, as many as `entries` has room for.
     pub fn column(&self, k: usize, first: usize, entries: &mut [u32]) {
         let (mut row, mut rest) = (first, entries);
         let mut which = if rest.is_empty() { 0 } else { self.find(first) };
@@ -138,7 +138,7 @@ impl Stretches {
         }
     }
 
-    /// The same rows with this for the last entry of each.
+    /// The same rows with `last` for the last entry of each.
     pub fn with_last(mut self, last: u32) -> Stretches {
         for stretch in self.entries.chunks_exact_mut(2 * self.width) {
             (stretch[self.width - 1], stretch[2 * self.width - 1]) = (last, 0);
@@ -146,7 +146,7 @@ impl Stretches {
         self
     }
 
-    /// Adds a row. Stretches are as long as they can be, each from where the one before has ended.
+    /// Adds a row. Stretches are as long as possible, each from the end of the one before.
     pub fn push(&mut self, row: &[u32]) {
         debug_assert_eq!(row.len(), self.width);
         if let Some(&start) = self.starts.last() {
@@ -170,7 +170,7 @@ impl Stretches {
         self.rows += 1;
     }
 
-    /// Adds so many rows, each by its steps from the one before, as [`Stretches::push`] does one by one.
+    /// Adds `rows` rows, each by `step` from the one before; equal to [`Stretches::push`] of one after the other.
     pub fn push_rows(&mut self, mut row: Vec<u32>, step: &[u32], rows: usize) {
         for rest in (0..rows).rev() {
             self.push(&row);
@@ -183,7 +183,7 @@ impl Stretches {
         }
     }
 
-    /// Adds a stretch of so many rows, with its steps; it is not joined to the one before.
+    /// Adds a stretch of `rows` rows with its steps; it is not joined to the one before.
     pub fn push_stretch(
         &mut self,
         first: impl IntoIterator<Item = u32>,

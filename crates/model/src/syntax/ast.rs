@@ -1,29 +1,29 @@
-//! The syntax tree: what the user wrote, nothing resolved.
+//! Syntax tree of a model: the text as written, nothing resolved.
 
 use super::span::Span;
 
-/// A name and where it stands.
+/// A name with its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Name {
     /// The name as written.
     pub text: String,
-    /// Where.
+    /// Its span.
     pub span: Span,
 }
 
 /// A whole file: the statements that could be read, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
-    /// In source order.
+    /// Statements in source order.
     pub statements: Vec<Statement>,
 }
 
-/// One statement with its place (from its keyword to its last token).
+/// One statement with its span, from its keyword to its last token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// What it says.
+    /// Form and parts of the statement.
     pub kind: StatementKind,
-    /// Where.
+    /// Its span.
     pub span: Span,
 }
 
@@ -41,7 +41,7 @@ pub enum StatementKind {
     Momentum { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
     /// `velocity NAME[indices] of COORDINATE = EXPR`
     Velocity { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
-    /// `hamiltonian EXPR`; `keyword` is where the word stands.
+    /// `hamiltonian EXPR`; `keyword` is the span of the word.
     Hamiltonian { keyword: Span, value: Expr },
     /// `constraint NAME[family] : LEFT = RIGHT`
     Constraint { name: Name, family: Ranges, left: Expr, right: Expr },
@@ -59,14 +59,14 @@ pub enum StatementKind {
     Measure { name: Name, statistic: Name, over: Ranges, values: Vec<Expr>, every: Option<Expr>, from: Option<Expr> },
     /// `table NAME = "file.csv"`; `path` is the text between the quotes.
     Table { name: Name, path: Name },
-    /// `include "file.holo"`; the statements of that file stand here.
+    /// `include "file.holo"`, in place of the statements of that file.
     Include { path: Name },
 }
 
-/// `[i in a..b, j in c..d if COND]`; empty where nothing is indexed.
+/// `[i in a..b, j in c..d if COND]`; empty if nothing is indexed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranges {
-    /// From left to right; later ranges may use earlier indices.
+    /// Ranges from left to right; later ranges may use earlier indices.
     pub ranges: Vec<IndexRange>,
     /// The condition after `if`.
     pub filter: Option<Box<Expr>>,
@@ -94,16 +94,16 @@ pub enum ShapeExpr {
     Matrix(Expr, Expr),
 }
 
-/// An expression with its place.
+/// An expression with its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// Form and parts of the expression.
     pub kind: ExprKind,
-    /// Where.
+    /// Its span.
     pub span: Span,
 }
 
-/// The forms of expressions. Parentheses around one expression leave no trace but a wider span.
+/// Forms of expressions. Parentheses around one expression only widen its span.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A number.

@@ -1,8 +1,8 @@
-//! What is wrong with a model, and where: one value that the command line, JSON and Python all show.
+//! Diagnostics: findings about a model with their places, one value that the command line, JSON and Python all show.
 
 use super::span::Span;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The model can be run; the user should know.
@@ -16,13 +16,13 @@ pub enum Severity {
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// What is wrong, in one line that names the culprit.
+    /// Statement of the mistake, in one line that names the culprit.
     pub message: String,
-    /// The offending text.
+    /// Span of the offending text.
     pub span: Span,
     /// A few words under the offending text.
     pub label: String,
-    /// What to do about it.
+    /// Remedy.
     pub help: Option<String>,
     /// Other places that explain the finding (where a bracket was opened, where a name was first declared).
     pub related: Vec<(Span, String)>,
@@ -59,8 +59,8 @@ impl Diagnostic {
     }
 }
 
-/// The candidate nearest to `name`, when it is near enough to have been meant: at most a third of the
-/// letters differ (Damerau–Levenshtein, case counts half as a difference), or only their case does.
+/// The candidate nearest to `name`, if it is near enough to have been meant: at most a third of the letters differ
+/// (Damerau–Levenshtein, case counts half as a difference), or only their case does.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name: Vec<char> = name.chars().take(LONGEST_NAME + 1).collect();
     let mut best: Option<(usize, &str)> = None;
@@ -81,7 +81,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     best.map(|(_, candidate)| candidate)
 }
 
-/// Nobody mistypes names longer than this, and comparing them takes the square of their length.
+/// Longest name that is compared: nobody mistypes longer ones, and a comparison takes the square of their length.
 const LONGEST_NAME: usize = 64;
 
 fn same_letter(a: char, b: char) -> bool {
@@ -116,7 +116,7 @@ fn half_differences(a: &[char], b: &[char]) -> usize {
     row[b.len()]
 }
 
-/// The text as a message can show it: long ones are cut, line breaks become spaces.
+/// The text in the form that messages show: long texts are cut, line breaks become spaces.
 pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut short: String = text.chars().take(LONGEST).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();

@@ -1,13 +1,13 @@
-//! Collects the findings of one reading and keeps their number bounded.
+//! Collection of the findings of one reading, bounded in number.
 
 use super::MAX_DIAGNOSTICS;
 use super::diagnostic::{Diagnostic, Severity};
 use super::span::Span;
 
-/// The findings of all stages so far.
+/// Findings of all stages so far.
 ///
-/// Each stage goes through the text from the left, so the first hundred findings of the file are among
-/// the first hundred of each stage; whatever a stage finds beyond that need not be kept.
+/// Each stage goes through the text from the left, so the first hundred findings of the file are among the first
+/// hundred of each stage; a stage need not keep more.
 #[derive(Default)]
 pub(super) struct Findings {
     list: Vec<Diagnostic>,
@@ -15,7 +15,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding. It is built only when it is wanted: a megabyte of rubbish must stay cheap.
+    /// Adds a finding. It is built only if it is kept: a megabyte of rubbish must stay cheap.
     pub(super) fn add(&mut self, finding: impl FnOnce() -> Diagnostic) {
         if !self.is_full() {
             self.list.push(finding());
@@ -23,22 +23,22 @@ impl Findings {
         }
     }
 
-    /// True when this stage has found more than will be shown.
+    /// True if this stage has found more than will be shown.
     pub(super) fn is_full(&self) -> bool {
         self.of_this_stage > MAX_DIAGNOSTICS
     }
 
-    /// Whether one of the findings is about this place.
+    /// True if one of the findings is about this place.
     pub(super) fn point_at(&self, span: Span) -> bool {
         self.list.iter().any(|finding| finding.span == span)
     }
 
-    /// From now on the findings are those of the next stage.
+    /// Begins the next stage, which counts its findings anew.
     pub(super) fn next_stage(&mut self) {
         self.of_this_stage = 0;
     }
 
-    /// All findings as the user shall see them.
+    /// All findings in the form shown to the user: in source order, cut to [`MAX_DIAGNOSTICS`].
     pub(super) fn in_source_order(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|finding| finding.span.start);
         if self.list.len() > MAX_DIAGNOSTICS {

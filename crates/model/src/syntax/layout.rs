@@ -1,7 +1,7 @@
-//! Tokens to statements: which lines go on and where a statement ends.
+//! Layout of tokens into statements: which lines go on and where a statement ends.
 //!
-//! Doing this before parsing makes recovery trivial: a statement that cannot be read is left behind, and
-//! the next one begins where this file says, whatever the mistake was.
+//! Doing this before parsing makes recovery trivial: a statement that cannot be read is left behind, and the next one
+//! begins at the place found here, whatever the mistake was.
 
 use super::diagnostic::Diagnostic;
 use super::findings::Findings;
@@ -11,9 +11,9 @@ use std::ops::Range;
 
 /// The tokens of one statement.
 pub(super) struct Lines {
-    /// Which of all tokens; never empty.
+    /// Range among all tokens; never empty.
     pub(super) tokens: Range<usize>,
-    /// The brackets that nothing closes, counted from the statement's first token, in order.
+    /// Unclosed brackets, as positions counted from the statement's first token, in order.
     pub(super) unclosed: Vec<usize>,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn split(source: &str, tokens: &[Token], findings: &mut Findings) -> 
     statements
 }
 
-/// Whether a statement certainly begins here: a statement word and a name, `hamiltonian` and an operand,
-/// or `x' =`, `x[i]' =`. No expression holds such a sequence.
+/// True if a statement certainly begins here: a statement word and a name, `hamiltonian` and an operand, or `x' =`,
+/// `x[i]' =`. No expression holds such a sequence.
 pub(super) fn begins_statement(source: &str, tokens: &[Token]) -> bool {
     let Some(first) = tokens.first().filter(|token| token.kind == TokenKind::Name) else { return false };
     let next = tokens.get(1).filter(|token| !token.first_on_line).map_or(TokenKind::End, |token| token.kind);
@@ -69,7 +69,7 @@ pub(super) fn begins_statement(source: &str, tokens: &[Token]) -> bool {
     first.first_on_line && begins_derivative(tokens)
 }
 
-/// `x' =`, `x[i]' =`, `x[i,j]' =`, …
+/// True for `x' =`, `x[i]' =`, `x[i,j]' =`, …
 fn begins_derivative(tokens: &[Token]) -> bool {
     // Three indices are `x [ i , j , k ] ' =`: ten tokens. A bound keeps long lines cheap.
     let kinds = tokens.iter().take(10).map(|token| token.kind);
@@ -79,10 +79,10 @@ fn begins_derivative(tokens: &[Token]) -> bool {
     after_name.next() == Some(TokenKind::Prime) && after_name.next() == Some(TokenKind::Equals)
 }
 
-/// The brackets that are open at some point of a statement.
+/// Brackets that are open at some point of a statement.
 #[derive(Default)]
 struct Brackets {
-    /// The token and the kind that would close it.
+    /// Positions of the brackets, each with the kind of token that would close it.
     open: Vec<(usize, TokenKind)>,
     unclosed: Vec<usize>,
 }
@@ -106,13 +106,13 @@ impl Brackets {
         }
     }
 
-    /// Whether `kind` closes one of the open brackets. Looks at the innermost few only: a text with
-    /// thousands of brackets that do not match is beyond repair, and searching them all takes forever.
+    /// True if `kind` closes one of the open brackets. Searches the innermost few only: a text with thousands of
+    /// brackets that do not match is beyond repair, and searching them all would take the square of their number.
     fn closes_one(&self, kind: TokenKind) -> bool {
         self.open.iter().rev().take(8).any(|&(_, closer)| closer == kind)
     }
 
-    /// The unclosed brackets of the statement that ends here.
+    /// Unclosed brackets of the statement that ends here.
     fn finish(&mut self, start: usize) -> Vec<usize> {
         let mut unclosed = std::mem::take(&mut self.unclosed);
         unclosed.extend(self.open.drain(..).map(|(open, _)| open));

@@ -1,8 +1,8 @@
-//! Text to tokens.
+//! Lexer: text to tokens.
 //!
-//! The lexer never fails. Where it knows what was meant (`**`, `−`, `x²`, `.5`) it reports what to write
-//! and emits the token that was meant, so that the parser can look for the *other* mistakes of the
-//! statement; where it does not, it reports and emits [`TokenKind::Unknown`].
+//! The lexer never fails. If the meaning is plain (`**`, `−`, `x²`, `.5`), it reports what to write and emits the token
+//! that was meant, so that the parser can find the *other* mistakes of the statement; otherwise it reports and emits
+//! [`TokenKind::Unknown`].
 
 use super::diagnostic::{Diagnostic, shorten};
 use super::findings::Findings;
@@ -23,7 +23,7 @@ pub(super) fn lex(source: &str, findings: &mut Findings) -> Vec<Token> {
     lexer.tokens
 }
 
-/// The symbols, longest first, with what to write instead where the symbol is not of this language.
+/// Symbols, longest first; those that are not of this language with what to write instead.
 #[rustfmt::skip]
 const SYMBOLS: [(&str, TokenKind, Option<&str>); 42] = [
     ("===", TokenKind::EqualEqual, Some("==")),
@@ -72,13 +72,13 @@ const SYMBOLS: [(&str, TokenKind, Option<&str>); 42] = [
 
 struct Lexer<'s> {
     source: &'s str,
-    /// The byte where the next token begins; always at the border of a character.
+    /// Byte at which the next token begins; always at the border of a character.
     position: usize,
     tokens: Vec<Token>,
     findings: &'s mut Findings,
-    /// No token yet on this line.
+    /// True if there is no token yet on this line.
     line_is_empty: bool,
-    /// A `*/` may still follow. Without this note, a text full of `/*` would be searched again and again.
+    /// True if a `*/` may still follow. Without it, a text full of `/*` would be searched again and again.
     comment_end: bool,
 }
 
@@ -126,12 +126,12 @@ impl Lexer<'_> {
         self.skip_while(|c| c != '\n' && c != '\r');
     }
 
-    /// The token from `start` to the current position.
+    /// Adds the token from `start` to the current position.
     fn push(&mut self, kind: TokenKind, start: usize) {
         self.push_token(kind, start, false);
     }
 
-    /// A token that was written differently.
+    /// Adds a token that was written differently.
     fn push_guessed(&mut self, kind: TokenKind, start: usize) {
         self.push_token(kind, start, true);
     }
@@ -142,7 +142,7 @@ impl Lexer<'_> {
         self.line_is_empty = false;
     }
 
-    /// Whether an operand ends right here, as in `q.1`, where `.1` is not a number.
+    /// True if an operand ends right here, as in `q.1`, where `.1` is not a number.
     fn touches_operand(&self) -> bool {
         self.tokens.last().is_some_and(|last| last.kind.ends_operand() && last.span.end as usize == self.position)
     }
@@ -162,7 +162,7 @@ impl Lexer<'_> {
         self.push(kind, start);
     }
 
-    /// `1`, `0.5`, `2.5e-6`, and the malformed `.5`, `5.` and `1.2.3`.
+    /// Reads `1`, `0.5`, `2.5e-6`, and the malformed `.5`, `5.` and `1.2.3`.
     fn number(&mut self) {
         let start = self.position;
         let is_digit = |c: char| c.is_ascii_digit();
@@ -186,8 +186,8 @@ impl Lexer<'_> {
         self.position += self.exponent_length();
         complete.push_str(&self.source[exponent..self.position]);
 
-        // Where more follows than a number has, anything may have been meant; guessing would only lead to
-        // a second finding.
+        // If more follows than a number has, anything may have been meant; guessing would only lead to a second
+        // finding.
         let ends_in_point = self.source[..self.position].ends_with('.');
         if matches!(self.peek(), Some('.' | '_')) && self.second().is_some_and(is_digit)
             || ends_in_point && self.peek().is_some_and(is_name_part)
@@ -246,7 +246,7 @@ impl Lexer<'_> {
         self.push_token(TokenKind::Number(value), start, written != complete);
     }
 
-    /// The bytes of `e5`, `e-5`, `E+5`; 0 where no exponent follows.
+    /// Number of bytes of `e5`, `e-5`, `E+5`; 0 if no exponent follows.
     fn exponent_length(&self) -> usize {
         let bytes = &self.source.as_bytes()[self.position..];
         let [b'e' | b'E', after @ ..] = bytes else { return 0 };
@@ -255,7 +255,7 @@ impl Lexer<'_> {
         if digits == 0 { 0 } else { 1 + sign + digits }
     }
 
-    /// `x²` is read as `x^2`.
+    /// Reads `x²` as `x^2`.
     fn exponent(&mut self) {
         let start = self.position;
         let mut digits = String::new();
@@ -278,7 +278,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `"…"`. It ends with its line at the latest, so that a forgotten quote spoils one statement only.
+    /// Reads `"…"`, up to the end of the line at most, so that a forgotten quote spoils one statement only.
     fn text(&mut self, opening: char) {
         let start = self.position;
         self.advance();
@@ -305,7 +305,7 @@ impl Lexer<'_> {
         self.push(TokenKind::Text, start);
     }
 
-    /// A comment as other languages write it: reported once, then skipped like a comment.
+    /// Reads a comment of another language: reported once, then skipped like a comment.
     fn foreign_comment(&mut self, opening: &str) {
         let start = self.position;
         self.position += opening.len();
@@ -345,7 +345,7 @@ impl Lexer<'_> {
             self.report_foreign(&rest[..c.len_utf8()], start, ascii);
             return self.push_guessed(kind, start);
         }
-        // A run of characters that mean nothing is one mistake.
+        // A run of meaningless characters is one mistake.
         self.skip_while(|c| is_meaningless(c) && advice(c).is_none());
         let span = Span::new(start, self.position);
         let text = &self.source[start..self.position];
@@ -368,12 +368,12 @@ impl Lexer<'_> {
     }
 }
 
-/// Letters of any script, digits and `_`.
+/// True for letters of any script, digits and `_`.
 fn is_name_part(c: char) -> bool {
     c.is_alphabetic() || c.is_ascii_digit() || c == '_'
 }
 
-/// Whether no token begins with this character.
+/// True if no token begins with this character.
 fn is_meaningless(c: char) -> bool {
     !(c.is_whitespace() || is_name_part(c) || c == '#' || c == '%' || "\"“”„«".contains(c))
         && superscript(c).is_none()
@@ -381,7 +381,7 @@ fn is_meaningless(c: char) -> bool {
         && SYMBOLS.iter().all(|(text, ..)| !text.starts_with(c))
 }
 
-/// Characters that cannot be seen are named by their number.
+/// Name of characters in messages; an invisible one is named by its number.
 fn name_of(text: &str) -> String {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {

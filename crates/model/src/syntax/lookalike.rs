@@ -1,9 +1,9 @@
-//! Characters that come in from papers, word processors and other languages.
-//! The lexer reads them as what they stand for, reports what to write instead, and goes on.
+//! Lookalikes: characters that come in from papers, word processors and other languages. The lexer reads them as the
+//! tokens they stand for, reports what to write instead, and goes on.
 
 use super::token::TokenKind;
 
-/// What a character stands for, and how that is written here.
+/// Token that a character stands for, and its spelling in this language.
 pub(super) fn lookalike(c: char) -> Option<(TokenKind, &'static str)> {
     Some(match c {
         '−' | '–' | '—' | '‐' | '‑' | '‒' | '－' | '﹣' => (TokenKind::Minus, "-"),
@@ -30,7 +30,7 @@ pub(super) fn lookalike(c: char) -> Option<(TokenKind, &'static str)> {
     })
 }
 
-/// The digit or sign that a superscript shows.
+/// Digit or sign that a superscript shows.
 pub(super) fn superscript(c: char) -> Option<char> {
     Some(match c {
         '⁰' => '0',
@@ -48,7 +48,7 @@ pub(super) fn superscript(c: char) -> Option<char> {
     })
 }
 
-/// What to do about a character that no repair is known for.
+/// Advice about a character for which no repair is known.
 pub(super) fn advice(c: char) -> Option<&'static str> {
     Some(match c {
         '?' => "write if(condition, a, b)",

@@ -1,5 +1,5 @@
-//! Text to syntax tree. [`parse`] never gives up at the first mistake: it returns a tree of all that
-//! could be read and every finding about what could not.
+//! Reader of models: text to syntax tree. [`parse`] does not stop at the first mistake: it returns a tree of all that
+//! could be read, and every finding about the rest.
 //!
 //! Three stages, each one function, each linear in the length of the text:
 //!
@@ -30,35 +30,35 @@ use diagnostic::Diagnostic;
 use findings::Findings;
 use span::Span;
 
-/// How deep brackets, prefix operators and powers may be nested.
+/// Largest nesting of brackets, prefix operators and powers.
 pub const MAX_NESTING: usize = 256;
 
-/// How high the tree of one expression may be. `a + a + … + a` is a tree as high as it has operators,
-/// and whoever walks or drops the tree recursively needs a stack frame for each of them.
+/// Largest height of one expression's tree. The tree of `a + a + … + a` is as high as it has operators, and recursion
+/// over the tree, dropping included, needs a stack frame for each of them.
 pub const MAX_HEIGHT: usize = 2_000;
 
-/// How many findings are reported of one file.
+/// Largest number of findings that are reported of one file.
 pub const MAX_DIAGNOSTICS: usize = 100;
 
-/// What [`read`] made of a text.
+/// Result of [`read`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// The statements that could be read.
+    /// Statements that could be read.
     pub file: File,
-    /// What is wrong with the others, in source order; at most [`MAX_DIAGNOSTICS`].
+    /// Findings about the others, in source order; at most [`MAX_DIAGNOSTICS`].
     pub diagnostics: Vec<Diagnostic>,
-    /// The names that unreadable statements declare. They are not in the tree, yet it would be wrong to
-    /// call them unknown where they are used: that would report one mistake twice.
+    /// Names that unreadable statements declare. They are not in the tree, but must not be called unknown where they
+    /// are used: that would report one mistake twice.
     pub unread: Vec<Name>,
 }
 
-/// Reads a model: the statements that could be read, and what is wrong with the others in source order.
+/// Reads a model; returns the statements that could be read, and the findings about the others in source order.
 pub fn parse(source: &str) -> (File, Vec<Diagnostic>) {
     let reading = read(source);
     (reading.file, reading.diagnostics)
 }
 
-/// Like [`parse`], with the names of the statements that could not be read.
+/// [`parse`], with the names of the statements that could not be read.
 pub fn read(source: &str) -> Reading {
     if u32::try_from(source.len()).is_err() {
         let finding =

@@ -1,12 +1,12 @@
-//! Tokens to syntax tree.
+//! Parser: tokens to syntax tree.
 //!
-//! A Pratt parser, one statement at a time. Two kinds of mistakes:
+//! A Pratt parser, one statement at a time, that distinguishes two kinds of mistakes:
 //!
-//! - where it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake and
-//!   goes on as if the right thing had been written;
+//! - if it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake and goes on as if the
+//!   right thing had been written;
 //! - otherwise it reports the mistake, returns [`Reported`] and leaves the rest of the statement alone.
 //!
-//! So a statement may hold several findings, but none that follows from another.
+//! A statement may therefore have several findings, but none that follows from another.
 
 mod expression;
 mod range;
@@ -22,7 +22,7 @@ use super::words::{is_statement_word, reserved};
 use super::{MAX_HEIGHT, MAX_NESTING};
 use std::collections::HashSet;
 
-/// The statement cannot be read, and the user has been told why.
+/// Error of a statement that cannot be read, once its finding has been reported.
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
@@ -89,27 +89,27 @@ pub(super) fn parse(
 struct Parser<'s> {
     source: &'s str,
     findings: &'s mut Findings,
-    /// The statement.
+    /// Tokens of the statement.
     tokens: &'s [Token],
-    /// Its brackets that nothing closes, as positions in `tokens`.
+    /// Unclosed brackets of the statement, as positions in `tokens`.
     unclosed: &'s [usize],
-    /// The next token to read.
+    /// Position of the next token to read.
     position: usize,
-    /// The brackets around it, innermost last, as positions in `tokens`.
+    /// Brackets around it, innermost last, as positions in `tokens`.
     open: Vec<usize>,
-    /// Inside the bound of a range: the next operand without an operator belongs to something else.
+    /// True inside the bound of a range: the next operand without an operator belongs to something else.
     in_bound: bool,
-    /// Inside `[1, 2]` for a vector; what is inside need not be reported again.
+    /// True inside `[1, 2]` for a vector; nested ones need not be reported again.
     in_misbracketed: bool,
-    /// How many brackets, prefix operators and powers are around the next token.
+    /// Number of brackets, prefix operators and powers around the next token.
     nesting: usize,
-    /// The name that the statement declares, once it has been read.
+    /// Name that the statement declares, once it has been read.
     declared: Option<Name>,
-    /// Reserved words that were declared all the same. Complaining about their use, too, would be noise.
+    /// Reserved words that were declared all the same. Reports about their use, too, would be noise.
     misdeclared: HashSet<&'s str>,
-    /// Reserved words that were used as a name.
+    /// Spans of reserved words that were used as a name.
     misused: Vec<Span>,
-    /// The last place in this statement where a mistake was read over.
+    /// Span of the last mistake in this statement that was read over.
     last_report: Option<Span>,
 }
 
@@ -121,7 +121,7 @@ impl<'s> Parser<'s> {
         self.position = 0;
     }
 
-    /// Forgets what the last statement left behind.
+    /// Resets the state that the last statement left behind.
     fn begin(&mut self) {
         self.open.clear();
         self.in_bound = false;
@@ -131,24 +131,24 @@ impl<'s> Parser<'s> {
         self.last_report = None;
     }
 
-    // ---- looking at tokens ----
+    // ---- inspection of tokens ----
 
-    /// The kind of the next token.
+    /// Kind of the next token.
     fn kind(&self) -> TokenKind {
         self.kind_after(0)
     }
 
-    /// The kind of the token `distance` after the next one.
+    /// Kind of the token `distance` after the next one.
     fn kind_after(&self, distance: usize) -> TokenKind {
         self.tokens.get(self.position + distance).map_or(TokenKind::End, |token| token.kind)
     }
 
-    /// The token before the next one.
+    /// Token before the next one.
     fn previous(&self) -> Option<Token> {
         self.tokens[..self.position].last().copied()
     }
 
-    /// Where the next token stands; an empty span after the last one.
+    /// Span of the next token; an empty span after the last one.
     fn span(&self) -> Span {
         match self.tokens.get(self.position) {
             Some(token) => token.span,
@@ -163,17 +163,17 @@ impl<'s> Parser<'s> {
         &self.source[span.range()]
     }
 
-    /// The next token's text.
+    /// Text of the next token.
     fn word(&self) -> &'s str {
         self.text(self.span())
     }
 
-    /// An expression as messages show it.
+    /// Text of an expression, for messages.
     fn shown(&self, expr: &Expr) -> String {
         shorten(self.text(expr.span))
     }
 
-    /// The next token as messages name it.
+    /// Name of the next token, for messages.
     fn found(&self) -> String {
         match self.kind() {
             TokenKind::End => "the end of the line".to_string(),
@@ -181,8 +181,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether a statement begins here, in the middle of a line: not just the word and a name, but also
-    /// what follows them.
+    /// True if a statement begins here, in the middle of a line: not only the word and a name, but also what follows
+    /// them.
     fn at_statement(&self) -> bool {
         let follows = self.kind_after(2);
         let complete = matches!(follows, TokenKind::Equals | TokenKind::Colon | TokenKind::Of | TokenKind::OpenSquare);
@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
         (self.kind() == kind).then(|| self.advance())
     }
 
-    /// The next token as a name, whatever it is.
+    /// Takes the next token as a name, whatever it is.
     fn take_name(&mut self) -> Name {
         let span = self.advance();
         Name { text: self.text(span).to_string(), span }
@@ -227,7 +227,7 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// Refuses a tree of this height; see [`MAX_HEIGHT`].
+    /// Refuses a tree that is too high; see [`MAX_HEIGHT`].
     fn check_height(&mut self, height: usize, at: Span) -> Parsed<()> {
         if height <= MAX_HEIGHT {
             return Ok(());
@@ -248,7 +248,7 @@ impl<'s> Parser<'s> {
         self.advance()
     }
 
-    /// Steps over the bracket that closes the innermost open one, or says what was `expected`.
+    /// Steps over the bracket that closes the innermost open one, or reports what was `expected`.
     fn close_bracket(&mut self, expected: &str) -> Parsed<Span> {
         let open = *self.open.last().expect("close_bracket follows open_bracket");
         if Some(self.kind()) == self.tokens[open].kind.closer() {
@@ -258,7 +258,7 @@ impl<'s> Parser<'s> {
         self.unexpected(expected)
     }
 
-    /// The innermost open bracket, if nothing closes it.
+    /// The innermost open bracket, if it is unclosed.
     fn unclosed_bracket(&self) -> Option<Token> {
         let open = self.open.last()?;
         self.unclosed.binary_search(open).is_ok().then(|| self.tokens[*open])
@@ -278,8 +278,8 @@ impl<'s> Parser<'s> {
         *last_report = place.or(*last_report);
     }
 
-    /// Reports a mistake and gives up on the statement. Right beside a mistake that was read over, the
-    /// guess must have been wrong, and there is nothing new to report.
+    /// Reports a mistake and gives up on the statement. Right beside a mistake that was read over, the guess must have
+    /// been wrong, and there is nothing new to report.
     fn fail<T>(&mut self, finding: impl FnOnce() -> Diagnostic) -> Parsed<T> {
         if !self.is_beside_report() {
             self.findings.add(finding);
@@ -287,8 +287,8 @@ impl<'s> Parser<'s> {
         Err(Reported)
     }
 
-    /// Whether the next token or one of its neighbours was reported by the lexer, or it or the one before
-    /// it by the parser.
+    /// True if the lexer has reported the next token or one of its neighbours, or the parser the next one or the one
+    /// before.
     fn is_beside_report(&self) -> bool {
         let start = self.position.saturating_sub(1);
         let neighbours = &self.tokens[start..self.tokens.len().min(self.position + 2)];
@@ -297,11 +297,11 @@ impl<'s> Parser<'s> {
         guessed || self.last_report.is_some_and(|span| span.end > previous)
     }
 
-    /// Gives up because the next token is not what was `expected`. This is where the usual causes are
-    /// told apart: an unclosed bracket, a missing operator, notation of other languages.
+    /// Gives up because the next token is not what was `expected`. Distinguishes the usual causes: an unclosed bracket,
+    /// a missing operator, notation of other languages.
     fn unexpected<T>(&mut self, expected: &str) -> Parsed<T> {
         if self.kind() == TokenKind::Unknown {
-            return Err(Reported); // the lexer has said it
+            return Err(Reported); // reported by the lexer
         }
         let (span, found) = (self.span(), self.found());
         if let Some(bracket) = self.unclosed_bracket() {
@@ -335,7 +335,7 @@ impl<'s> Parser<'s> {
         self.fail(|| finding)
     }
 
-    /// Two operands in a row.
+    /// Finding for two operands in a row.
     fn missing_operator(&self, expected: &str) -> Diagnostic {
         let span = self.span();
         let previous = self.previous().map_or("", |token| self.text(token.span));
@@ -354,7 +354,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `|q|`, `a | b`.
+    /// Finding for `|q|`, `a | b`.
     fn bar(&self) -> Diagnostic {
         let here = self.tokens[self.position];
         let closing = self.tokens[self.position + 1..].iter().find(|token| token.kind == here.kind);
@@ -370,7 +370,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `)` where nothing is open.
+    /// Finding for a `)` without an open bracket.
     fn stray_bracket(&self) -> Diagnostic {
         Diagnostic::error(format!("{} closes nothing", self.found()), self.span(), "no bracket is open here")
             .help("remove it, or open a bracket before it")
@@ -408,8 +408,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether this, after a statement that was given up, looks like the rest of it: no statement begins
-    /// with an operator, a number, or `dot(`.
+    /// True if this, after a statement that was given up, looks like the rest of it: no statement begins with an
+    /// operator, a number, or `dot(`.
     fn seems_to_go_on(&self, after_bare_word: bool) -> bool {
         use TokenKind::*;
         let next = self.kind_after(1);
@@ -425,7 +425,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// A bracket that nothing closes; `span` is where something else was `found`.
+/// Finding for an unclosed bracket; `span` is the place where something else was `found`.
 fn unclosed(bracket: Token, span: Span, found: &str) -> Diagnostic {
     let (open, close) = match bracket.kind {
         TokenKind::OpenRound => ('(', ')'),

@@ -1,7 +1,7 @@
-//! A readable dump of the syntax tree, for `holonome show syntax` and for tests.
+//! Dump of the syntax tree in readable form, for `holonome show syntax` and for tests.
 //!
-//! Statements stand as they were written; expressions stand in prefix form, `(+ a (* b c))`, which
-//! shows how operators were grouped. What does not fit on a line is broken and indented.
+//! Statements are printed as they were written, expressions in prefix form, `(+ a (* b c))`, which shows how operators
+//! were grouped. What does not fit on a line is broken and indented.
 
 use super::ast::{
     BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, StatementKind, UnaryOperator,
@@ -10,7 +10,7 @@ use super::ast::{
 /// Longest line before an expression is broken.
 const WIDTH: usize = 100;
 
-/// Deepest indentation. Sums of a thousand terms would otherwise leave the page.
+/// Deepest indentation. Sums of a thousand terms would leave the page otherwise.
 const DEEPEST: usize = 40;
 
 /// The whole tree, one statement after the other.
@@ -118,7 +118,7 @@ fn shown(shape: &ShapeExpr) -> String {
     }
 }
 
-/// What stands first in the brackets of an expression's prefix form, and its parts; no parts for a leaf.
+/// First entry in the brackets of an expression's prefix form, and its parts; no parts for a leaf.
 fn parts(expr: &Expr) -> (String, Vec<&Expr>) {
     match &expr.kind {
         ExprKind::Number(value) => (format!("{value:?}").trim_end_matches(".0").to_string(), vec![]),
@@ -172,12 +172,12 @@ fn flat(expr: &Expr, text: &mut String) {
     text.push(')');
 }
 
-/// How much an expression takes.
+/// Extent of an expression.
 #[derive(Clone, Copy, Default)]
 struct Measure {
-    /// Characters on one line.
+    /// Number of characters on one line.
     width: usize,
-    /// The expression and all its parts.
+    /// Number of expressions: this one and all its parts.
     count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Places in a source text.
+//! Spans: places in a source text.
 
 /// A half-open range of bytes `start..end` in the source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! What is read, what is refused and how, and that nothing breaks the parser.
+//! Tests of the reader: accepted texts, malformed texts with their findings, and robustness.
 
 mod accepted;
 mod malformed;

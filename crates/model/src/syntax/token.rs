@@ -1,22 +1,21 @@
-//! The words and symbols a text is made of.
+//! Tokens: the words and symbols of a text.
 
 use super::span::Span;
 
-/// A word or symbol and where it stands.
+/// A word or symbol with its span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Token {
-    /// What it is.
+    /// Kind of the token.
     pub(super) kind: TokenKind,
-    /// Where.
+    /// Its span.
     pub(super) span: Span,
-    /// Nothing but space stands before it on its line.
+    /// True if nothing but space stands before it on its line.
     pub(super) first_on_line: bool,
-    /// The lexer has reported it and guessed what was meant.
+    /// True if the lexer has reported it and guessed what was meant.
     pub(super) guessed: bool,
 }
 
-/// The kinds of tokens. Statement words and function names are plain names here: the parser knows
-/// better than the lexer where they may stand.
+/// Kinds of tokens. Statement words and function names are plain names here: the parser decides where they may stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TokenKind {
     Name,
@@ -60,14 +59,14 @@ pub(super) enum TokenKind {
     Bang,
     /// `;`, between statements or between the rows of a matrix.
     Semicolon,
-    /// Something the lexer has reported already; the parser gives up on the statement without a word.
+    /// Text that the lexer has reported already; the parser gives up on the statement without a report.
     Unknown,
-    /// What follows the last token of a statement. The lexer does not make it.
+    /// End after the last token of a statement. The lexer does not make it.
     End,
 }
 
 impl TokenKind {
-    /// The kind that closes this bracket.
+    /// Kind of the token that closes this bracket.
     pub(super) fn closer(self) -> Option<TokenKind> {
         match self {
             TokenKind::OpenRound => Some(TokenKind::CloseRound),
@@ -77,42 +76,42 @@ impl TokenKind {
         }
     }
 
-    /// Whether this is `)`, `]` or `}`.
+    /// True for `)`, `]` and `}`.
     pub(super) fn is_closer(self) -> bool {
         matches!(self, TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly)
     }
 
-    /// Whether this is made of letters.
+    /// True for tokens made of letters.
     pub(super) fn is_word(self) -> bool {
         use TokenKind::*;
         matches!(self, Name | And | Or | Not | In | Of | If)
     }
 
-    /// Whether a line that ends in this goes on. `!`, `|` and `;` are not operators of the language.
+    /// True if a line that ends in this token goes on. `!`, `|` and `;` are not operators of the language.
     pub(super) fn continues_line(self) -> bool {
         use TokenKind::*;
         self.is_infix() || matches!(self, Not | Equals | Colon | Comma | DotDot)
     }
 
-    /// Whether this is an operator between two operands.
+    /// True for an operator between two operands.
     pub(super) fn is_infix(self) -> bool {
         use TokenKind::*;
         self.is_comparison() || matches!(self, And | Or | Plus | Minus | Star | Slash | Caret | BarBar)
     }
 
-    /// Whether this compares two operands.
+    /// True for an operator that compares two operands.
     pub(super) fn is_comparison(self) -> bool {
         use TokenKind::*;
         matches!(self, Less | LessEqual | Greater | GreaterEqual | EqualEqual | NotEqual)
     }
 
-    /// Whether an operand may begin with this, apart from prefix operators.
+    /// True if an operand may begin with this token, apart from prefix operators.
     pub(super) fn begins_operand(self) -> bool {
         use TokenKind::*;
         matches!(self, Name | Number(_) | OpenRound | If)
     }
 
-    /// Whether an operand may end with this.
+    /// True if an operand may end with this token.
     pub(super) fn ends_operand(self) -> bool {
         use TokenKind::*;
         matches!(self, Name | Number(_) | Prime) || self.is_closer()

@@ -1,6 +1,6 @@
-//! The words that mean something by themselves and cannot be declared.
+//! Words with a meaning of their own, which cannot be declared.
 
-/// The words that begin a statement.
+/// Words that begin a statement.
 pub const STATEMENT_WORDS: [&str; 14] = [
     "parameter",
     "size",
@@ -18,7 +18,7 @@ pub const STATEMENT_WORDS: [&str; 14] = [
     "include",
 ];
 
-/// The functions the language brings along.
+/// Built-in functions.
 #[rustfmt::skip]
 pub const FUNCTIONS: [&str; 35] = [
     "dot", "cross", "norm", "outer", "hat", "transpose", "trace", "det", "inverse", "identity", "diag", "matrix",
@@ -28,7 +28,7 @@ pub const FUNCTIONS: [&str; 35] = [
     "normal", "uniform",
 ];
 
-/// What a reserved word is ("a built-in function", …); `None` for a word that may be declared.
+/// Meaning of a reserved word ("a built-in function", …); `None` for a word that may be declared.
 pub fn reserved(word: &str) -> Option<&'static str> {
     match word {
         "in" => Some("the word between an index and its range"),
@@ -42,12 +42,12 @@ pub fn reserved(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a statement begins with this word.
+/// True if a statement begins with this word.
 pub fn is_statement_word(word: &str) -> bool {
     STATEMENT_WORDS.contains(&word)
 }
 
-/// The form of the statement that begins with `word`, as the language guide writes it.
+/// Form of the statement that begins with `word`, in the language guide's notation.
 pub(super) fn form(word: &str) -> &'static str {
     match word {
         "parameter" => "parameter NAME = EXPR",
@@ -68,7 +68,7 @@ pub(super) fn form(word: &str) -> &'static str {
     }
 }
 
-/// The statement that people mean who come from other languages and write `word`.
+/// Statement that users of other languages mean by `word`.
 pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
     Some(match word.to_lowercase().as_str() {
         "param" | "params" | "par" | "const" | "constant" => "parameter",

@@ -1,4 +1,4 @@
-//! A model as row programs: its field, its invariants and their Jacobian.
+//! Field, invariants and Jacobian of a model as row programs.
 
 use super::mechanics::{RowMechanics, Together};
 use crate::columns::{Column, Jacobian, accumulated, pieces};
@@ -10,15 +10,15 @@ use crate::treatment::{InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A vector field with its invariants, row by row: what [`Field`](crate::treatment::Field) is for a model that is
-/// written out.
+/// A vector field with its invariants over rows: the counterpart of [`Field`](crate::treatment::Field) for a model that
+/// is not unrolled.
 #[derive(Clone, Debug)]
 pub struct RowField {
     /// Length of the state.
     pub dimension: usize,
     /// Number of the model's parameters.
     pub parameters: usize,
-    /// X(t, x); of a model with constraints X_H, without their forces.
+    /// X(t, x); for a model with constraints X_H, without the constraint forces.
     pub field: RowProgram,
     /// F: constraints and hidden constraints first.
     pub invariants: RowProgram,
@@ -26,23 +26,23 @@ pub struct RowField {
     pub jacobian: RowProgram,
     /// The entries of row i of DF are `row_start[i]..row_start[i + 1]`.
     pub row_start: Arc<Vec<usize>>,
-    /// The column of each of these entries.
+    /// Column of each of these entries.
     pub column: Arc<Vec<u32>>,
-    /// How many rows of F are constraints or hidden constraints.
+    /// Number of rows of F that are constraints or hidden constraints.
     pub constraints: usize,
-    /// What the rows of F mean.
+    /// Meaning of the rows of F.
     pub groups: Vec<InvariantGroup>,
-    /// How the state stands by columns.
+    /// Layout of the state by columns.
     pub layout: Arc<Layout>,
 }
 
-/// A part of F: a functional, with the row of F of each of its outputs.
+/// A part of F: a functional, with the row of F for each of its outputs.
 struct Part<'a> {
     functional: &'a Functional,
     rows: Box<dyn Fn(usize) -> Option<u32> + 'a>,
-    /// Whether it is only looked at: its rows of DF are empty.
+    /// True if it is only monitored: its rows of DF are empty.
     watched: bool,
-    /// Of H the sums that come with its gradient, which are made apart.
+    /// Sums of H that come with its gradient and are computed apart; `None` for other quantities.
     sums: Option<Sums>,
 }
 
@@ -98,18 +98,19 @@ impl RowField {
 /// Functions of (t, x) with their Jacobian.
 #[derive(Clone, Debug)]
 pub struct Differentiated {
-    /// Their values.
+    /// Values.
     pub values: RowProgram,
-    /// The nonzeros of the Jacobian.
+    /// Nonzeros of the Jacobian.
     pub jacobian: RowProgram,
     /// The entries of row i are `row_start[i]..row_start[i + 1]`.
     pub row_start: Vec<usize>,
-    /// The column of each entry.
+    /// Column of each entry.
     pub column: Vec<u32>,
 }
 
 impl Differentiated {
-    /// Of some functionals over a state of this length, one after the other; the outputs that are kept ascend.
+    /// Some functionals over a state of length `dimension`, one after the other, each with the ascending outputs that
+    /// are kept.
     pub fn of(dimension: usize, list: Vec<(&Functional, Vec<usize>)>) -> Differentiated {
         let (mut parts, mut count) = (Vec::new(), 0);
         for (functional, kept) in list {
@@ -145,7 +146,7 @@ impl Differentiated {
     }
 }
 
-/// What computes F, of so many rows.
+/// Program for F, which has `count` rows.
 fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> RowProgram {
     let (mut pieces, mut apart) = (Vec::new(), Vec::new());
     for Part { functional, rows, sums, .. } in parts {
@@ -164,8 +165,8 @@ fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usiz
     RowProgram::new(dimension, count + apart.len(), pieces).adding_last(apart)
 }
 
-/// Sums of H that come with its gradient. What a step takes of them from there, and what is computed without one, have the
-/// same bits.
+/// Sums of H that come with its gradient. A step that takes them from there and a computation without the gradient give
+/// the same bits.
 struct Sums {
     mechanics: RowMechanics,
     all: Vec<Together>,
@@ -178,12 +179,12 @@ impl Sums {
         Sums { mechanics, all }
     }
 
-    /// The terms of H that are summed.
+    /// Terms of H that are summed.
     fn terms(&self) -> Vec<usize> {
         self.all.iter().flat_map(|together| &together.terms).copied().collect()
     }
 
-    /// What computes them, as outputs from this one on.
+    /// Pieces for the sums, as outputs from `first` on.
     fn pieces(&self, mut first: u32) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for together in &self.all {
@@ -196,22 +197,22 @@ impl Sums {
     }
 }
 
-/// The row of each output that is kept, counted from `first`.
+/// Row of each kept output, counted from `first`.
 fn kept_from(first: usize, kept: Vec<usize>) -> impl Fn(usize) -> Option<u32> {
     move |output| kept.binary_search(&output).ok().map(|k| (first + k) as u32)
 }
 
-/// The hidden constraints, which are composed of the constraints' derivatives and the velocities.
+/// Hidden constraints, composed of the constraints' derivatives and the velocities.
 struct Hidden {
     mechanics: RowMechanics,
     x: Vec<Column>,
     columns: Vec<Column>,
-    /// For every column the row of F of its first member, and the distance of the next.
+    /// Row of F of each column's first member, and the step to the row of the next.
     rows: Vec<(u32, u32)>,
 }
 
 impl Hidden {
-    /// Those of a model, if it has any.
+    /// The hidden constraints of a model, if it has any.
     fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Hidden> {
         if model.constraints.is_empty() { None } else { mechanics.map(|m| Hidden::new(model, m)) }
     }
@@ -238,7 +239,7 @@ impl Hidden {
         (0..self.columns.len()).flat_map(of).collect()
     }
 
-    /// Their derivatives, with the row of F of the first member and the distance of the next.
+    /// Derivatives, with the row of F of the first member and the step to that of the next.
     fn derivatives(&self) -> Vec<((u32, u32), Jacobian<'_>)> {
         let of = |k: usize| {
             let length = self.mechanics.constraints[k].length;
@@ -248,16 +249,17 @@ impl Hidden {
     }
 }
 
-/// F, but for its hidden constraints, with its groups.
+/// F without its hidden constraints, with its groups.
 struct Parts<'a> {
     parts: Vec<Part<'a>>,
     groups: Vec<InvariantGroup>,
-    /// How many rows are constraints or hidden constraints, and how many there are.
+    /// Number of rows that are constraints or hidden constraints, and number of all rows.
     constraints: usize,
     count: usize,
 }
 
-/// F = (constraints, hidden constraints, H, integrals); of a penalised model, those that are watched, H_ω, integrals.
+/// Parts of F = (constraints, hidden constraints, H, integrals); for a penalised model, of the monitored quantities,
+/// H_ω, integrals.
 fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
     let mut constraints = 0;
@@ -312,12 +314,12 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     Parts { parts, groups, constraints, count }
 }
 
-/// A quantity that is held, from this row on.
+/// A quantity that is held, from row `first` on.
 fn held(quantity: &Quantity, first: usize) -> Part<'_> {
     Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, first)), watched: false, sums: None }
 }
 
-/// The row of F of each output of a quantity whose first row is `first`; only independent components have one.
+/// Row of F of each output of a quantity whose first row is `first`; only independent components have one.
 fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> + '_ {
     let (width, kept) = (quantity.shape.len(), quantity.components.len());
     let mut place = vec![None; width];
@@ -327,7 +329,7 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
     move |output| place[output % width].map(|k| (first + output / width * kept + k) as u32)
 }
 
-/// The sparsity of DF by rows: where the entries of each row start, and their columns.
+/// Sparsity of DF by rows: the start of each row's entries, and their columns.
 fn pattern(
     dimension: usize,
     parts: &[Part],
@@ -336,12 +338,12 @@ fn pattern(
 ) -> (Vec<usize>, Vec<u32>) {
     let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
     let gradients: Vec<_> = parts.iter().filter(|part| !part.watched).map(|part| (part, terms(part))).collect();
-    // Every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
+    // Visits every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
     let each = |entries: &mut dyn FnMut(u32, (u32, u32, usize))| {
         for (part, gradients) in &gradients {
             for (term, gradients) in part.functional.terms.iter().zip(gradients) {
                 for stretch in term.table.iter() {
-                    // The rows of a stretch of a sum add to one output.
+                    // The rows of a stretch of a sum are added to one output.
                     let together = if stretch.step.last() == Some(&0) { stretch.rows } else { 1 };
                     for row in stretch.each().step_by(together) {
                         for (output, gradient) in term.outputs(row).zip(gradients) {
@@ -360,8 +362,8 @@ fn pattern(
             derivatives.entries().for_each(|(_, member, component)| entries(first + member * step, (component, 0, 1)));
         }
     };
-    // How many entries each row meets, then where the next of them goes, then where those that are kept end: of a large
-    // model each list is tens of megabytes.
+    // One list holds the number of entries that each row meets, then the place of its next entry, then the end of its
+    // kept entries: for a large model each list is tens of megabytes.
     let mut row_start = vec![0; count + 1];
     let ends = &mut row_start[1..];
     each(&mut |row, (_, _, number)| ends[row as usize] += number);
@@ -399,7 +401,7 @@ fn pattern(
             }
             None => {
                 column[first..*end].sort_unstable();
-                // Of equal ones the first is kept.
+                // Keep the first of equal columns.
                 for k in first..*end {
                     if k == first || column[k] != column[kept - 1] {
                         column[kept] = column[k];

@@ -1,4 +1,4 @@
-//! A large model as the methods see it that keep its structure: H with its derivatives, the constraints and their
+//! Mechanics of a large model for structure-preserving methods: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
 use crate::columns::{Column, Columns, Function, Segment, Stored};
@@ -9,21 +9,22 @@ use crate::graph::{Graph, Input, Node};
 use crate::rows::{Family, Layout};
 use std::sync::Arc;
 
-/// The functions of a Hamiltonian model with constraints on its positions, if it has any.
+/// Functions of a Hamiltonian model, which may have constraints on its positions.
 #[derive(Clone, Debug)]
 pub struct RowMechanics {
-    /// The functions' columns.
+    /// Columns of the functions.
     pub columns: Columns,
     /// Length of the state.
     pub dimension: usize,
-    /// The components of the positions, then those of the momenta, in the same order.
+    /// Components of the positions, followed by those of the momenta in the same order.
     pub state: Vec<Family>,
-    /// How they stand in the state.
+    /// Layout of the components in the state.
     pub layout: Arc<Layout>,
-    /// The independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that stand for
-    /// others are in none.
+    /// Independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that repeat others
+    /// are left out.
     pub constraints: Vec<Family>,
-    /// How wide a member of each variable is, and of each constraint with the first of its outputs.
+    /// First component and width of a member for each variable; in `quantities`, first output and width for each
+    /// constraint.
     variables: Vec<(u32, usize)>,
     quantities: Vec<(u32, usize)>,
     /// Number of outputs of g.
@@ -35,25 +36,26 @@ pub struct RowMechanics {
     forces: usize,
     hidden: usize,
     sizes: [usize; 2],
-    /// ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
+    /// Functions ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
     curvature: Option<[usize; 3]>,
-    /// What the Dirac extension needs: ∇ of the derivative of H along v, the same with what time adds, ∇_q (a·h) for given
-    /// velocities, and the rates of h along velocities and accelerations.
+    /// Functions for the Dirac extension: ∇ of the derivative of H along v, the same with the explicit time derivative,
+    /// ∇_q (a·h) for given velocities, and the rates of h along velocities and accelerations.
     extension: Option<[usize; 4]>,
-    /// H with an output for every row of its terms, and the rows of each.
+    /// Function that gives H with an output for every row of its terms, and the outputs of each term.
     energies: Option<(usize, Vec<Family>)>,
-    /// Whether nothing depends on the time.
+    /// True if H is constant along the motion: nothing depends on the time, and the model is not in a heat bath.
     pub autonomous: bool,
 }
 
-/// Components of H_q that are added up over the rows of terms of H, and the values of these terms, added up with them.
+/// Components of H_q that are added up over the rows of terms of H, with the values of these terms, added up in the
+/// same pass.
 #[derive(Clone, Debug)]
 pub struct Together {
-    /// The components.
+    /// Columns of these components.
     pub slopes: Vec<Column>,
-    /// The numbers of the terms.
+    /// Numbers of the terms.
     pub terms: Vec<usize>,
-    /// Their values, a column of one number for each.
+    /// Values of the terms, a column of one number for each.
     pub values: Vec<Column>,
 }
 
@@ -65,7 +67,7 @@ impl Together {
 }
 
 impl RowMechanics {
-    /// The mechanics of `model`; none where it is not of this kind.
+    /// The mechanics of `model`; `None` if it is not a Hamiltonian model with constraints on positions only.
     pub fn new(model: &Model) -> Option<RowMechanics> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
         if !model.is_holonomic() {
@@ -121,10 +123,11 @@ impl RowMechanics {
         })
     }
 
-    /// Makes [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`] known, for H = ½ pᵀM⁻¹p + V(q, t).
+    /// Derives [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`], for
+    /// H = ½ pᵀM⁻¹p + V(q, t).
     ///
     /// # Errors
-    /// Where H is not of that form; says what is not.
+    /// If H is not of that form: a message that says why.
     pub fn know_curvature(&mut self, model: &Model) -> Result<(), String> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Err("it has no Hamiltonian".into()) };
         let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
@@ -153,7 +156,7 @@ impl RowMechanics {
         Ok(())
     }
 
-    /// Makes [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`] known.
+    /// Derives [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`].
     pub fn know_extension(&mut self, model: &Model) {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
             unreachable!("these are the mechanics of a Hamiltonian")
@@ -172,7 +175,7 @@ impl RowMechanics {
         self.extension = Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
     }
 
-    /// ∇ of the derivative of H along v at (t, x), or with what time adds to that.
+    /// ∇ of the derivative of H along v at (t, x); with the explicit time derivative if `timed`.
     fn slopes_along(&mut self, timed: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
         let function = self.extension.expect("made known before it is used")[usize::from(timed)];
         let mut arguments = self.arguments(x);
@@ -201,13 +204,13 @@ impl RowMechanics {
         field
     }
 
-    /// The rates of the constraints g at (t, x), where ẋ is `v`.
+    /// Rates of the constraints g at (t, x), with ẋ = `v`.
     pub fn constraint_rates(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
         let arguments = self.with(x, &v[..self.degrees()]);
         self.columns.call(self.hidden, t, &arguments, &RowMechanics::outputs_of(&self.constraints))
     }
 
-    /// The rates of the hidden constraints h at (t, x), where ẋ is `v`.
+    /// Rates of the hidden constraints h at (t, x), with ẋ = `v`.
     pub fn hidden_rates(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
         let [.., function] = self.extension.expect("made known before it is used");
         let n = self.degrees();
@@ -219,7 +222,7 @@ impl RowMechanics {
         self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.constraints))
     }
 
-    /// V_qq v at (t, x), of all of V or of its stiff part.
+    /// V_qq v at (t, x), for all of V or for its stiff part.
     pub fn hessian_times(&mut self, stiff: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
         self.curved(if stiff { 2 } else { 0 }, t, x, v)
     }
@@ -248,7 +251,7 @@ impl RowMechanics {
         self.state.len() / 2
     }
 
-    /// Columns for the state as the arguments of a function.
+    /// Columns of the state as arguments of a function.
     fn arguments(&self, x: &[Column]) -> Vec<Segment> {
         let mut rest = x;
         let mut segment = |&(first, width): &(u32, usize)| {
@@ -263,7 +266,7 @@ impl RowMechanics {
         families.iter().map(|f| (f.first, f.stride, f.length)).collect()
     }
 
-    /// H_q, or H_p, at (t, x).
+    /// H_q, or H_p if `of_momenta`, at (t, x).
     pub fn gradient(&mut self, t: Column, x: &[Column], of_momenta: bool) -> Vec<Column> {
         let n = self.degrees();
         let families = if of_momenta { &self.state[n..] } else { &self.state[..n] };
@@ -272,7 +275,7 @@ impl RowMechanics {
         self.columns.call(self.gradient, t, &arguments, &outputs)
     }
 
-    /// The sums of H at (t, x) that come with H_q, where H is constant along the motion.
+    /// Sums of H at (t, x) that come with H_q; empty unless H is constant along the motion.
     pub fn sums(&mut self, t: Column, x: &[Column]) -> Vec<Together> {
         if !self.autonomous {
             return Vec::new();
@@ -302,7 +305,7 @@ impl RowMechanics {
         all
     }
 
-    /// Columns for the time and for the state where a model has it.
+    /// Columns for the time and for the state at its place in a model's state.
     pub fn stored_state(&mut self) -> (Column, Vec<Column>) {
         let families = self.state.clone();
         let mut stored = |family: Family| {
@@ -320,14 +323,14 @@ impl RowMechanics {
         self.columns.call(self.g, t, &arguments, &outputs)
     }
 
-    /// The state and velocities v of the positions as arguments of what depends on both; momenta stay.
+    /// The state and velocities v of the positions as arguments of functions of both; velocities of momenta are 0.
     fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<Segment> {
         let mut arguments = self.arguments(x);
         self.push(&mut arguments, self.dimension + self.outputs, v);
         arguments
     }
 
-    /// Adds to arguments a column for each component of the state, `behind` others; those that `v` has none for are 0.
+    /// Adds to arguments a column for each component of the state, from `behind` on; components that `v` lacks are 0.
     fn push(&mut self, arguments: &mut Vec<Segment>, behind: usize, v: &[Column]) {
         let still = self.columns.constant(0.0);
         let mut rest = v.iter().copied().chain(std::iter::repeat(still));
@@ -337,7 +340,7 @@ impl RowMechanics {
         }
     }
 
-    /// Adds to arguments a column for each output of g.
+    /// Adds to arguments a column for each output of g, from `lambda`.
     fn push_multipliers(&mut self, arguments: &mut Vec<Segment>, lambda: &[Column]) {
         let zero = self.columns.constant(0.0);
         for &(first, width) in &self.quantities {
@@ -361,7 +364,7 @@ impl RowMechanics {
         self.columns.call(self.hidden, t, &arguments, &outputs)
     }
 
-    /// For each constraint, or hidden one, Σ |∂g/∂x_i| max |x_j| over what it reads.
+    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j| over the components that it reads.
     pub fn constraint_sizes(&mut self, t: Column, x: &[Column], hidden: bool) -> Vec<Column> {
         let outputs = RowMechanics::outputs_of(&self.constraints);
         let arguments = if hidden { self.with_velocities(t, x) } else { self.arguments(x) };
@@ -377,8 +380,8 @@ impl RowMechanics {
     }
 }
 
-/// A term with more slots, one in every row for each of `entries` of that row, and other roots over them. The entries move
-/// on evenly where the row's own do.
+/// A term with `width` more slots, whose entries `entry` gives row by row, and with other roots over them. The added
+/// entries advance by equal steps wherever the row's own entries do.
 fn extended(
     term: &Term,
     width: usize,
@@ -404,7 +407,7 @@ fn extended(
     Term { graph, roots, slots, table, ..term.clone() }
 }
 
-/// λ·g as a function of (x, λ), where λ stands behind the state.
+/// λ·g as a function of (x, λ), with λ after the state.
 fn weighted(functional: &Functional, dimension: usize) -> Functional {
     let term = |term: &Term| {
         let lambda = |row: Entries, k: usize| dimension as u32 + row.last() + k as u32;
@@ -415,7 +418,7 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
     Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
 }
 
-/// A functional of one output with an output for every row of its terms; and which belong to each term.
+/// A functional of one output as one with an output for every row of its terms, and the outputs of each term.
 fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
     let (mut families, mut next) = (Vec::new(), 0);
     for term in &mut functional.terms {
@@ -434,8 +437,8 @@ fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
     (functional, families)
 }
 
-/// The derivative of a functional along v, of this order, as a function of (x, v), where the velocity of state component i
-/// stands at `behind + i`; with what time adds, if that counts.
+/// Derivative of a functional along v, of order `order`, as a function of (x, v), where the velocity of state component
+/// i is input `behind + i`; includes explicit time derivatives if `timed`.
 fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> Functional {
     let term = |term: &Term| {
         let moving: Vec<u32> =
@@ -465,12 +468,12 @@ fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> F
     Functional { outputs: functional.outputs, terms: functional.terms.iter().map(term).collect() }
 }
 
-/// Σ |∂f/∂x_i| max |x_j| of every term of f.
+/// Scale of every term of f: Σ |∂f/∂x_i| max |x_j|.
 fn sized(functional: &Functional, degrees: usize) -> Functional {
     let term = |term: &Term| {
         let (mut graph, gradients) = term.gradients();
         let zero = graph.zero();
-        // Positions, and what stands behind them.
+        // 0 for positions, 1 for everything after them.
         let part = |slot: u32| usize::from(term.rows() > 0 && term.row(0).at(slot as usize) as usize >= degrees);
         let mut largest = [zero; 2];
         for (k, source) in term.slots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Large models as the methods see them, over their templates: the field with its invariants, and the mechanics.
+//! Large models over their templates, as methods need them: the field with its invariants, and the mechanics.
 
 mod field;
 mod mechanics;

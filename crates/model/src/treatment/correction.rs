@@ -1,6 +1,6 @@
-//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas: what `corrected` and `projection`
-//! do after a step of a small system, in the metric of the step's error, and what the Gauss–Newton form of feedback does
-//! all the time, in that of the state's sizes at the start (`docs/methods.md`).
+//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas. `corrected` and `projection`
+//! take them after a step of a small system, in the metric of the step's error; the Gauss–Newton form of feedback takes
+//! them all the time, in the metric of the state's scales at the start (`docs/methods.md`).
 
 use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
@@ -10,21 +10,21 @@ use crate::graph::{Graph, Node};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
+/// Regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
 pub const REGULARISATION: f64 = 1e-8;
 
-/// A pivot of a correction up to this much of its row's square belongs to a row that depends on those before.
+/// Largest pivot of a correction, relative to its row's square, of a row that depends on those before.
 pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
-/// Momenta are widened up to this factor of w².
+/// Largest factor of w² by which momenta are widened.
 pub const MOST_WIDENED: f64 = 1e100;
 
-/// Where momenta are widened, no w of a family is below this much of its largest.
+/// Smallest w in a family whose momenta are widened, relative to the family's largest.
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
-/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric whose weights W are
-/// `weights` of the vectors that `vector_of` gives for the components of the state. A row without a gradient in that metric
-/// asks for nothing.
+/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric with the weights
+/// W. `weights` are those of the vectors, and `vector_of` gives the vector of each component of the state. A row
+/// without a gradient in that metric contributes nothing.
 pub fn pseudo_inverse_times(
     g: &mut Graph,
     jacobian: &[Gradient],
@@ -56,7 +56,7 @@ pub fn pseudo_inverse_times(
     result
 }
 
-/// F − `target` by rows, the target of a constraint being 0; `target` makes that of row i.
+/// F − F₀ by rows, with F₀ = 0 for constraints; `target` makes F₀ of row i.
 pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
     let g = &mut field.graph;
     let mut rows = Vec::with_capacity(field.invariants.len());
@@ -74,26 +74,26 @@ pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) ->
 
 /// A corrected state.
 pub struct Corrected {
-    /// x.
+    /// The state x.
     pub x: Vec<Node>,
-    /// The square of the innovation.
+    /// Square of the innovation.
     pub innovation: Node,
 }
 
-/// The scales in which a state is corrected.
+/// Scales in which a state is corrected.
 pub struct CorrectionScales<'a> {
-    /// The vector to which each component of the state belongs.
+    /// Vector that each component of the state belongs to.
     pub vector_of: &'a [usize],
     /// w² of every vector.
     pub weights: &'a [Node],
-    /// The vectors of every family.
+    /// Vectors of every family.
     pub families: &'a [Range<usize>],
-    /// Innovations up to this many standard deviations are believed.
+    /// Largest innovation, in standard deviations, that is believed.
     pub largest_innovation: f64,
 }
 
-/// One Gauss–Newton step in the metric of the step's error, as `holonome_integrate::treatment::correction` has it:
-/// x − W DᵀM⁻¹ΔF with M = D W Dᵀ + R, where what H and the integrals add to the constraints is limited.
+/// One Gauss–Newton step in the metric of the step's error, as in `holonome_integrate::treatment::correction`: x − W
+/// DᵀM⁻¹ΔF with M = D W Dᵀ + R, where the contribution of H and the integrals beyond the constraints is limited.
 pub fn corrected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -149,24 +149,24 @@ pub fn corrected(
 
 /// A projected state.
 pub struct Projected {
-    /// x.
+    /// The state x.
     pub x: Vec<Node>,
-    /// Whether F = F₀ there, but for round-off.
+    /// Condition that F = F₀ there up to round-off.
     pub arrived: Node,
 }
 
-/// What a projection is measured by.
+/// Criteria of a projection.
 pub struct Arrival<'a> {
     /// σ² of every vector.
     pub sizes: &'a [Node],
-    /// How far a state may be from F = F₀.
+    /// Largest distance of an arrived state from F = F₀.
     pub tolerance: f64,
-    /// How many iterations are made.
+    /// Number of iterations.
     pub iterations: usize,
 }
 
-/// The projection of a state by a simplified Newton iteration, as `holonome_integrate::treatment::projection` has it, with a
-/// given number of iterations; in the Euclidean metric where there are no weights in `scales`.
+/// The projection of a state by a simplified Newton iteration, as in `holonome_integrate::treatment::projection`, with
+/// a fixed number of iterations; in the Euclidean metric if `scales` has no weights.
 pub fn projected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -185,7 +185,7 @@ pub fn projected(
     let targets: Vec<Option<Node>> =
         (0..m).map(|i| (i >= field.constraints).then(|| target(&mut field.graph, i))).collect();
     let Field { graph: g, dimension, jacobian, invariants, .. } = field;
-    // Where a row has arrived, in its own unit.
+    // Limits below which rows have arrived, in the unit of each row.
     let mut squares = arrival.sizes.to_vec();
     for (vector, square) in squares.iter_mut().enumerate() {
         let of_vector = (0..*dimension).filter(|&k| scales.vector_of[k] == vector);
@@ -201,7 +201,7 @@ pub fn projected(
     for (row, target) in jacobian.iter().zip(&targets) {
         let terms = row.iter().map(|&(k, d)| (d, sizes[scales.vector_of[k as usize]])).collect::<Vec<_>>();
         let size = size_of_terms(g, &terms, *target);
-        // Twice: of F and of its target.
+        // Twice, for F and for its target.
         let unit = g.constant(2.0 * f64::EPSILON);
         let mut limit = g.mul(unit, size);
         if arrival.tolerance > 0.0 {
@@ -247,7 +247,7 @@ pub fn projected(
     Projected { x, arrived }
 }
 
-/// F − F₀, and 0 in rows without a gradient, which are watched only: whatever their residual, it says nothing of a step's
+/// F − F₀, and 0 in rows without a gradient. These are monitored only: their residual says nothing about a step's
 /// error.
 fn held_deviation(field: &mut Field, target: &mut impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
     let mut residual = deviation(field, target);
@@ -293,12 +293,12 @@ fn moved(g: &mut Graph, dimension: usize, weighted: &[Gradient], mu: &[Node]) ->
     x
 }
 
-/// W v for a row v, w² of the vectors being `weights`.
+/// W v for a row v; `weights` are the w² of the vectors.
 fn weigh(g: &mut Graph, row: &Gradient, vector_of: &[usize], weights: &[Node]) -> Gradient {
     row.iter().map(|&(k, d)| (k, g.mul(d, weights[vector_of[k as usize]]))).collect()
 }
 
-/// R of one row of F, whose target is 0 where none is given.
+/// R of one row of F; without `target` its target is 0.
 fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Node {
     let terms: Vec<(Node, Node)> = row.iter().map(|&(k, d)| (d, g.state(k as usize))).collect();
     let size = size_of_terms(g, &terms, target);
@@ -322,8 +322,8 @@ fn size_of_terms(g: &mut Graph, terms: &[(Node, Node)], target: Option<Node>) ->
     size
 }
 
-/// w² of the vectors, those of momenta wide enough to explain the hidden constraints, as
-/// `holonome_integrate::treatment::correction` has it.
+/// w² of the vectors, with those of momenta wide enough to explain the hidden constraints, as in
+/// `holonome_integrate::treatment::correction`.
 fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], noises: &[Node]) -> Vec<Node> {
     let Field { graph: g, dimension, jacobian, groups, .. } = field;
     let hidden: Vec<usize> = groups
@@ -356,7 +356,7 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
         let variance = g.add(variance, noises[row]);
         g.mul(limit, variance)
     };
-    // 0 where every residual is believed.
+    // 0 if every residual is believed.
     let mut widest = g.zero();
     for &row in &hidden {
         let square = g.mul(residual[row], residual[row]);

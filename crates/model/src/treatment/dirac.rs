@@ -1,5 +1,5 @@
-//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian
-//! becomes a field on the whole ambient space,
+//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian becomes a field on
+//! the whole ambient space,
 //!
 //! X = X_H − Σ C^{ij} ({H, f_i} − ∂_t f_i) X_{f_j},   C_{ij} = {f_i, f_j},
 //!
@@ -14,11 +14,11 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Node};
 use holonome_linear::rank;
 
-/// The field of `model`, which is `unrolled` and has this structure, with all its invariants: the Dirac extension of a constrained Hamiltonian, X_H of a
-/// free one, the given right-hand side of a state model.
+/// The field of `model`, given its unrolled form and its structure, with all its invariants: the Dirac extension of a
+/// constrained Hamiltonian, X_H of a free one, the given right-hand side of a state model.
 ///
 /// # Errors
-/// When the constraints have no Dirac bracket.
+/// If the constraints have no Dirac bracket.
 pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
     let (field, underlying) = match structure.kind {
         Kind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
@@ -36,7 +36,7 @@ fn hamiltonian_field(g: &mut Graph, gradient: &Gradient, n: usize) -> Vec<Node> 
     field
 }
 
-/// Adds u X_f to a field (X_f itself where `u` is `None`).
+/// Adds u X_f to a field, or X_f if `u` is `None`.
 fn add_hamiltonian_field(g: &mut Graph, field: &mut [Node], gradient: &Gradient, u: Option<Node>, n: usize) {
     for &(i, d) in gradient {
         let i = i as usize;
@@ -52,7 +52,7 @@ fn add_hamiltonian_field(g: &mut Graph, field: &mut [Node], gradient: &Gradient,
     }
 }
 
-/// The extension, and [`Field::underlying`].
+/// The Dirac extension, and [`Field::underlying`].
 fn constrained_field(
     model: &Model,
     unrolled: &mut Unrolled,
@@ -106,14 +106,14 @@ fn constrained_field(
     let mut u = factors.solve_transposed(g, &right);
     u.extend(u_h);
     let field = with(g, &u);
-    // As b_g = −h, u_h vanishes where h does.
+    // Because b_g = −h, u_h vanishes where h does.
     let right: Vec<Node> = of_hidden.iter().map(|&b| g.neg(b)).collect();
     let u = factors.solve_transposed(g, &right);
     Ok((field, Some(with(g, &u))))
 }
 
-/// f = (g, h) with {g, g} = 0: C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}. The factors of A, unless that
-/// takes pivoting.
+/// Factors of A in C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}, for f = (g, h) with {g, g} = 0; `None`
+/// if the elimination of A needs pivoting.
 fn factors_of_pairs(
     model: &Model,
     g: &mut Graph,
@@ -136,7 +136,7 @@ fn factors_of_pairs(
     for (k, x) in std::iter::once(model.initial.clone()).chain(ambient_points(model, 2, 0xd1ac)).enumerate() {
         let (mut values, rows) = probe.at(model.t0, &x);
         let size = |i: usize, j: usize| bracket_size(&rows[i], &rows[m + j], n);
-        // A few roundings of what is added up.
+        // Equal up to a few roundings of the terms that are added up.
         let equal = |i: usize, j: usize| {
             let difference = (values[i * m + j] - values[j * m + i]).abs();
             difference == 0.0 || difference <= 1e-12 * size(i, j).max(size(j, i))
@@ -162,7 +162,7 @@ fn factors_of_pairs(
     Ok(Some(if symmetric { Factors::symmetric(g, &a) } else { Factors::general(g, &a) }))
 }
 
-/// Whether elimination without pivoting meets only pivots of a fair size.
+/// True if elimination without pivoting meets only pivots of a fair size.
 fn has_regular_minors(a: &[f64], n: usize) -> bool {
     let mut m = a.to_vec();
     for k in 0..n {
@@ -181,9 +181,9 @@ fn has_regular_minors(a: &[f64], n: usize) -> bool {
     true
 }
 
-/// Any regular antisymmetric C: normal equations CᵀC u = Cᵀb, whose elimination needs no pivoting, and one
-/// step of iterative refinement, which gives back the digits that squaring the condition costs. A single
-/// pair is solved directly.
+/// Multipliers u with C u = b for any regular antisymmetric C: the normal equations CᵀC u = Cᵀb, whose elimination
+/// needs no pivoting, and one step of iterative refinement, which restores the digits lost by squaring the condition
+/// number. A single pair is solved directly.
 fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]) -> Result<Vec<Node>, Irregular> {
     let (n, m) = (model.degrees(), gradients.len());
     let mut c = Matrix::zeros(g, m);
@@ -220,8 +220,8 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
 }
 
-/// The field with F = (constraints, hidden constraints, H, integrals); of a penalised model, what the penalty has taken
-/// the place of is watched, before the rest.
+/// The field with F = (constraints, hidden constraints, H, integrals); for a penalised model, with the monitored
+/// quantities of the penalty before the rest.
 fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
     let watched = watched_scalars(model, &mut unrolled.graph);
     let mut result = Field {
@@ -292,7 +292,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
     result
 }
 
-/// The groups that are only watched, each with its nodes, its rows counted from 0.
+/// Groups that are monitored only, each with its nodes; rows are counted from 0.
 fn watched_scalars(model: &Model, g: &mut Graph) -> Vec<(InvariantGroup, Vec<Node>)> {
     let quantities = model.penalty.iter().flat_map(|penalty| penalty.watched());
     quantities

@@ -2,19 +2,19 @@
 //!
 //! ẋ = X − L ∇V,   V = W(ΔF),   ΔF = F(x) − F₀,
 //!
-//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes
-//! L ∇V = κ DF⁺ ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. W holds the
-//! squared scale of every vector of the state: a change of units changes nothing then. It is the papers' field in the
-//! variables W^(-1/2) x.
+//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes L ∇V = κ DF⁺
+//! ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. There W holds the
+//! squared scale of every vector of the state, so that a change of units changes nothing. It is the papers' field in
+//! the variables W^(-1/2) x.
 
 use super::correction::{deviation, pseudo_inverse_times};
 use super::{Field, InvariantKind};
 use crate::graph::{Graph, Input, Node};
 
-/// Builds an expression from nodes: a user's W(ΔF) or L(x).
+/// Builder of an expression from nodes: a user's W(ΔF) or L(x).
 pub type Formula<'a, T> = &'a dyn Fn(&mut Graph, &[Node]) -> T;
 
-/// W.
+/// The potential W.
 pub enum Potential<'a> {
     /// ½ Σ k_c |ΔF_c|² with one gain for each group of invariants.
     Gains,
@@ -24,7 +24,7 @@ pub enum Potential<'a> {
     Function(Formula<'a, Node>),
 }
 
-/// L.
+/// The transport L.
 pub enum Transport<'a> {
     /// 1, as in the papers' experiments.
     Identity,
@@ -32,19 +32,19 @@ pub enum Transport<'a> {
     Matrix(Formula<'a, Vec<Node>>),
 }
 
-/// Where the inputs of a feedback field stand among the parameters of its tapes.
+/// Places of the inputs of a feedback field among the parameters of its tapes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {
-    /// F₀ of every row of F that is not a constraint (whose target is 0), in order.
+    /// Place of F₀ of the rows of F that are not constraints (whose target is 0), in order.
     pub targets: usize,
-    /// Gains by group, entries of K by rows, or κ and the weights W of the state's vectors.
+    /// Place of the gains by group, of the entries of K by rows, or of κ and the weights W of the state's vectors.
     pub gains: usize,
-    /// How many of them.
+    /// Number of gains, entries, or κ and weights.
     pub gain_count: usize,
 }
 
 impl Inputs {
-    /// Where F₀ of a row that is no constraint stands.
+    /// Place of F₀ of a row that is not a constraint.
     pub fn target_of(&self, row: usize, field: &Field) -> usize {
         self.targets + row - field.constraints
     }
@@ -116,7 +116,7 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
     (result, inputs)
 }
 
-/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF. `vector_of` gives the vector to which each component of the state belongs.
+/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF. `vector_of` gives the vector that each component of the state belongs to.
 pub fn gauss_newton(field: &Field, vector_of: &[usize]) -> (Field, Inputs) {
     let mut result = field.clone();
     let mut inputs = targets(field);
@@ -144,7 +144,7 @@ fn subtract(field: &mut Field, push: &[Node]) {
     }
 }
 
-/// The label of a group among gains: `rod`, `rod.hidden`, `H`, `J`.
+/// Label of a group among gains: `rod`, `rod.hidden`, `H`, `J`.
 pub fn gain_name(name: &str, kind: InvariantKind) -> String {
     match kind {
         InvariantKind::Hidden => format!("{name}.hidden"),

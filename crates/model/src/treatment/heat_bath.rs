@@ -1,13 +1,13 @@
-//! A heat bath: a Hamiltonian model whose momenta feel friction and noise,
+//! Heat bath: a Hamiltonian model whose momenta feel friction and noise,
 //!
 //! dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW,
 //!
-//! keeps the distribution exp(−H/kT) and neither H nor its integrals. Friction, temperature and the number of the
-//! trajectory, which its random numbers belong to, become parameter values of the model.
+//! keeps the distribution exp(−H/kT), and neither H nor its integrals. Friction, temperature and the number of the
+//! trajectory, which keys its random numbers, become parameter values of the model.
 //!
-//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the constraint
-//! set, where the limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
-//! ½kT ln det A, added to H, makes one the other (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
+//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the
+//! constraint set. The limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
+//! ½kT ln det A, added to H, turns the first into the second (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
 
 use super::join::{Instances, Join, Part};
 use crate::elaborate::expression::MOMENTUM;
@@ -21,13 +21,13 @@ use crate::graph::{Expression, Graph, Input, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Constraints that share coordinates whose determinant is written out, at most.
+/// Largest number of constraints that share coordinates whose determinant is unrolled.
 const MOST_JOINED_CONSTRAINTS: usize = 64;
 
-/// Why a model has no heat bath.
+/// Reason why a model has no heat bath.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotHeated {
-    /// It is a vector field.
+    /// The model is a vector field.
     #[error("the model is a vector field, and a heat bath acts on the momenta of a Hamiltonian")]
     Field,
     /// H is not quadratic in the momenta.
@@ -35,10 +35,10 @@ pub enum NotHeated {
         "the kinetic energy is not quadratic in the momenta, so no friction with Gaussian noise keeps its temperature"
     )]
     NotQuadratic,
-    /// A constraint holds momenta.
+    /// A constraint depends on momenta.
     #[error("constraint '{name}' holds momenta, and a heat bath knows constraints on positions only")]
     PhaseSpace {
-        /// The constraint.
+        /// Name of the constraint.
         name: String,
     },
     /// Fixman's potential of a mass matrix that is not diagonal.
@@ -49,24 +49,25 @@ pub enum NotHeated {
         "Fixman's potential is the determinant of all constraints that share coordinates: {count} with constraint '{name}', and the limit is {MOST_JOINED_CONSTRAINTS}"
     )]
     Joined {
-        /// How many there are in one block.
+        /// Number of constraints in one block.
         count: usize,
-        /// The first of them.
+        /// Name of the first of them.
         name: String,
     },
     /// A template would be too large.
     #[error("Fixman's potential takes {size} operations in one formula, and the limit is {LARGEST_TEMPLATE}")]
     TooLarge {
-        /// How large.
+        /// Size of the template.
         size: usize,
     },
 }
 
-/// The model in a heat bath of this temperature kT, with friction as force per velocity, and Fixman's potential if that is
-/// wanted. What was an integral is an observable there.
+/// The model in a heat bath at temperature kT, with friction as force per velocity, and with Fixman's potential if
+/// `fixman` is true. Its integrals become observables.
 ///
 /// # Errors
-/// When there are no momenta to act on, or not of the kind that friction and noise keep at a temperature.
+/// If there are no momenta to act on, if friction and noise do not keep their temperature, or if Fixman's potential is
+/// not known.
 pub fn heat(model: &Model, (friction, temperature): (f64, f64), seed: u64, fixman: bool) -> Result<Model, NotHeated> {
     let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotHeated::Field) };
     if let Some(constraint) = model.stated_constraints().iter().find(|c| c.depends & MOMENTUM != 0) {
@@ -90,10 +91,11 @@ pub fn heat(model: &Model, (friction, temperature): (f64, f64), seed: u64, fixma
     Ok(heated)
 }
 
-/// Whether H is a sum of squares of single momenta, with factors that may depend on the positions, and what holds none.
+/// True if H is a sum of squares of single momenta, with factors that may depend on the positions, and of terms without
+/// momenta.
 ///
 /// # Errors
-/// When it is not quadratic in the momenta.
+/// If it is not quadratic in the momenta.
 fn has_diagonal_mass(hamiltonian: &Functional, degrees: usize) -> Result<bool, NotHeated> {
     let mut diagonal = true;
     for term in &hamiltonian.terms {
@@ -128,7 +130,7 @@ fn momentum_slots(term: &Term, row: Entries, degrees: usize) -> impl Iterator<It
         .map(|(slot, _)| slot as u32)
 }
 
-/// Sets that are joined where they have something in common.
+/// Disjoint sets, joined if they have something in common.
 struct Joined(Vec<usize>);
 
 impl Joined {
@@ -141,17 +143,17 @@ impl Joined {
     }
 
     fn join(&mut self, a: usize, b: usize) {
-        // The first one stands for all.
+        // The first element represents the set.
         let (a, b) = (self.root(a), self.root(b));
         self.0[a.max(b)] = a.min(b);
     }
 }
 
-/// No scalar constraint, or no coordinate, of a block.
+/// Code for no scalar constraint, or no coordinate, of a block.
 const NONE: u32 = u32::MAX;
 
-/// ½ kT ln det G M⁻¹Gᵀ: a row for every block of constraints that share coordinates. Blocks that are alike, as those of
-/// equal molecules are, share a template.
+/// ½ kT ln det G M⁻¹Gᵀ, with a row for every block of constraints that share coordinates. Equal blocks, as those of
+/// equal molecules, share a template.
 fn fixman_terms(
     model: &Model,
     hamiltonian: &Functional,
@@ -162,7 +164,7 @@ fn fixman_terms(
         return Err(NotHeated::FullMass);
     }
     let degrees = model.degrees();
-    // The scalar constraint of each output of each quantity, and the rows that each is the sum of.
+    // The scalar constraint of each output of each quantity, and the rows whose sum each is.
     let (mut scalars, mut rows): (Vec<&str>, Vec<(Part, Vec<u32>)>) = (Vec::new(), Vec::new());
     let (mut terms, mut of_coordinate) = (Vec::<&Term>::new(), vec![Vec::<usize>::new(); degrees]);
     for quantity in &model.constraints {
@@ -194,7 +196,7 @@ fn fixman_terms(
     for together in of_coordinate.iter().filter(|together| together.len() > 1) {
         together.windows(2).for_each(|pair| joined.join(pair[0], pair[1]));
     }
-    // Rows of H that hold the momentum of each coordinate.
+    // Rows of H that contain the momentum of each coordinate.
     let mut feeders = vec![Vec::<Part>::new(); degrees];
     for (number, term) in (constraint_terms as u32..).zip(&hamiltonian.terms) {
         for (row, entries) in (0..).zip(term.table.each()) {
@@ -237,7 +239,7 @@ fn fixman_terms(
                 }
             }
         }
-        // What a template is made for: the scalar of each root, and the coordinate, or momentum, of each slot.
+        // Shape of a template: the scalar of each root, and the coordinate, or momentum, of each slot.
         let mut shape = vec![numbers.len() as u32, block.len() as u32, coordinates.len() as u32];
         for &row in block {
             shape.extend(rows[row].1.iter().map(|scalar| numbers.get(scalar).copied().unwrap_or(NONE)));
@@ -263,7 +265,7 @@ fn fixman_terms(
     if size > LARGEST_TEMPLATE { Err(NotHeated::TooLarge { size }) } else { Ok(made) }
 }
 
-/// ½ ln det G M⁻¹Gᵀ of the constraints that a block's parts are.
+/// ½ ln det G M⁻¹Gᵀ of the constraints of a block's parts.
 fn half_log_determinant(g: &mut Graph, instances: &Instances) -> Node {
     let (header, mut codes) = instances.shape.split_at(3);
     let [scalars, own, coordinates] = [header[0], header[1], header[2]].map(|n| n as usize);

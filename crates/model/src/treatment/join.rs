@@ -1,17 +1,17 @@
-//! Rows of several templates joined to rows of one: how a formula of formulas (a square, a product) is made of
-//! functionals without writing them out.
+//! Joins of the rows of several templates into rows of one: formulas of formulas (a square, a product) made of
+//! functionals without unrolling these.
 
 use crate::functional::{Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
-/// A row of one of the terms that are joined: (term, row).
+/// A row of one of the joined terms: (term, row).
 pub type Part = (u32, u32);
 
-/// Joined rows, collected by what they are made of: those that are alike share a template.
+/// Joined rows, collected by their parts: rows with parts of the same terms and the same shape share a template.
 pub struct Join<'a> {
     terms: Vec<&'a Term>,
-    /// The terms of the parts, and what else distinguishes rows.
+    /// Group of each list of the parts' terms and each shape.
     known: FxHashMap<(Vec<u32>, Vec<u32>), usize>,
     groups: Vec<Group>,
 }
@@ -19,29 +19,29 @@ pub struct Join<'a> {
 struct Group {
     terms: Vec<u32>,
     shape: Vec<u32>,
-    /// rows × parts.
+    /// Row numbers of the parts; shape (rows, parts).
     rows: Vec<u32>,
     first_output: Vec<u32>,
 }
 
-/// The parts of one group in the graph of its template.
+/// Parts of one group in the graph of its template.
 pub struct Instances {
-    /// The components of each part.
+    /// Components of each part.
     pub roots: Vec<Vec<Node>>,
-    /// The slots of each part.
+    /// Slots of each part.
     pub slots: Vec<std::ops::Range<u32>>,
-    /// What else distinguishes its rows.
+    /// Other numbers that distinguish the group's rows from those of other groups.
     pub shape: Vec<u32>,
 }
 
 impl<'a> Join<'a> {
-    /// Rows of these terms are to be joined.
+    /// A join without rows, for rows of these terms.
     pub fn new(terms: Vec<&'a Term>) -> Join<'a> {
         Join { terms, known: FxHashMap::default(), groups: Vec::new() }
     }
 
-    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with the same terms and the
-    /// same `shape` share a template.
+    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with parts of the same
+    /// terms and the same `shape` share a template.
     pub fn push(&mut self, parts: &[Part], shape: &[u32], first_output: u32) {
         let key = (parts.iter().map(|&(term, _)| term).collect::<Vec<_>>(), shape.to_vec());
         let group = match self.known.get(&key) {
@@ -58,14 +58,14 @@ impl<'a> Join<'a> {
         group.first_output.push(first_output);
     }
 
-    /// The size of the largest template, in nodes of its parts.
+    /// Size of the largest template, in nodes of its parts.
     pub fn largest(&self) -> usize {
         let size = |group: &Group| group.terms.iter().map(|&term| self.terms[term as usize].graph.len()).sum();
         self.groups.iter().map(size).max().unwrap_or(0)
     }
 
-    /// The joined terms, the groups in the order of their first rows. `make` gives the components of a template;
-    /// `parameter` is one that they all read, in the slot that `make` is told of.
+    /// The joined terms, with the groups in the order of their first rows. `make` gives the components of a template.
+    /// All templates read `parameter`, if it is given; `make` gets the node of its slot.
     pub fn terms(
         self,
         parameter: Option<u32>,
@@ -107,7 +107,7 @@ impl Instances {
     }
 }
 
-/// The row table of a group, and its numbers: those of each part one after the other.
+/// Row table of a group, and its numbers: those of each part one after the other.
 fn table(parts: &[&Term], group: &Group, parameter: Option<u32>) -> (Stretches, Vec<f64>) {
     let mut numbers = Vec::new();
     let mut bases = Vec::new();

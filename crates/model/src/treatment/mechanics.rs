@@ -1,4 +1,4 @@
-//! A model as the methods see it that keep its structure: H with its derivatives, the constraints and their fibres.
+//! Mechanics of a model for structure-preserving methods: H with its derivatives, the constraints and their fibres.
 
 use super::structure::{Irregular, Kind, Structure};
 use super::unrolled::{TooLarge, Unrolled};
@@ -6,10 +6,10 @@ use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Node};
 
-/// A model's mechanics as formulas of (t, x).
+/// Mechanics of a model as formulas of (t, x).
 #[derive(Clone, Debug)]
 pub struct Mechanics {
-    /// Where the nodes live.
+    /// Graph of the nodes.
     pub graph: Graph,
     /// Length of the state.
     pub dimension: usize,
@@ -17,46 +17,46 @@ pub struct Mechanics {
     pub degrees: usize,
     /// ẋ without constraints: (H_p, −H_q), or the model's own field.
     pub field: Vec<Node>,
-    /// H; none of a state model.
+    /// H; `None` for a state model.
     pub hamiltonian: Option<Node>,
     /// H_q and H_p; empty for a state model.
     pub gradient: Vec<Node>,
-    /// V_q of the part of H that is called stiff, if one is.
+    /// V_q of the part of H that is called stiff, if any.
     pub stiff: Option<Vec<Node>>,
-    /// What kind of constraints there are.
+    /// Kind of the constraints.
     pub kind: Kind,
-    /// The scalar constraints.
+    /// Scalar constraints.
     pub constraints: Vec<Restriction>,
-    /// Their hidden constraints, one for each; none where they are second class.
+    /// Hidden constraints, one for each constraint; empty if the constraints are second class.
     pub hidden: Vec<Restriction>,
-    /// The first constraint whose normal the kinetic energy does not feel: no multiplier acts on it.
+    /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on it.
     pub degenerate: Option<String>,
 }
 
 /// A scalar constraint, or a hidden one.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// The name of the constraint, of a family with its indices: `link[3]`.
+    /// Name of the constraint, in a family with its indices: `link[3]`.
     pub name: String,
-    /// What is to vanish.
+    /// Formula that must vanish.
     pub node: Node,
-    /// Its gradient.
+    /// Gradient of the formula.
     pub gradient: Gradient,
 }
 
-/// Why a model has no such formulas.
+/// Reason why a model has no mechanics.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NoMechanics {
-    /// It is too large to be written out.
+    /// The model is too large to be unrolled.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// Its constraints are neither second class nor coisotropic.
+    /// The constraints are neither second class nor coisotropic.
     #[error(transparent)]
     Irregular(#[from] Irregular),
 }
 
 impl Mechanics {
-    /// The mechanics of `model`, which is `unrolled` and has this structure.
+    /// The mechanics of `model` with its unrolled form and its structure.
     pub fn new(model: &Model, mut unrolled: Unrolled, structure: Structure) -> Mechanics {
         let hamiltonian = model.is_hamiltonian();
         let degrees = if hamiltonian { model.degrees() } else { 0 };

@@ -1,9 +1,8 @@
 //! Continuous treatments: functions from models to fields, derived once and shared by every scheme.
 //!
-//! [`unrolled`] writes a model out as one graph; [`dirac`] turns a constrained Hamiltonian into a field
-//! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
-//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] lets
-//! momenta feel friction and noise.
+//! [`unrolled`] makes one graph of a model; [`dirac`] turns a constrained Hamiltonian into a field whose constraints,
+//! hidden constraints and energy are first integrals in the whole ambient space; [`feedback`] makes their common level
+//! set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] adds friction and noise to momenta.
 
 pub mod correction;
 pub mod dirac;
@@ -20,31 +19,31 @@ use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
 use holonome_linear::lists::Lists;
 
-/// A named invariant: its members' components stand one after the other in [`Field::invariants`].
+/// A named invariant. The components of its members follow each other in [`Field::invariants`].
 #[derive(Clone, Debug)]
 pub struct InvariantGroup {
-    /// The user's name; a hidden constraint has its constraint's.
+    /// The user's name; for a hidden constraint, that of its constraint.
     pub name: String,
-    /// What it is.
+    /// Kind of the invariant.
     pub kind: InvariantKind,
-    /// Each member's components: (row of F, entries of the user's quantity that it stands for).
+    /// Components of each member: (row of F, number of entries of the user's quantity that it stands for).
     pub members: Lists<(usize, f64)>,
-    /// Whether it is looked at and not held: its rows of DF are empty.
+    /// True if it is monitored and not held: its rows of DF are empty.
     pub watched: bool,
 }
 
 impl InvariantGroup {
-    /// The same group with its rows starting at `first` in place of 0.
+    /// The group with its rows counted from `first` in place of 0.
     pub(crate) fn moved(mut self, first: usize) -> InvariantGroup {
         self.members.flat_mut().iter_mut().for_each(|(row, _)| *row += first);
         self
     }
 }
 
-/// A vector field with all that is known to stay constant along it.
+/// A vector field with the quantities known to stay constant along it.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Where every node below lives.
+    /// Graph of all nodes below.
     pub graph: Graph,
     /// Length of the state.
     pub dimension: usize,
@@ -52,20 +51,20 @@ pub struct Field {
     pub parameters: usize,
     /// X(x, t).
     pub field: Vec<Node>,
-    /// The same where the constraints and hidden constraints vanish, in fewer operations where that is known: the underlying
-    /// field of index reduction (HLW VII.1.1), of which constraints are no first integrals elsewhere.
+    /// X on the set where the constraints and hidden constraints vanish, in fewer operations, if that is known: the
+    /// underlying field of index reduction (HLW VII.1.1), of which constraints are not first integrals elsewhere.
     pub underlying: Option<Vec<Node>>,
     /// F: constraints and hidden constraints first.
     pub invariants: Vec<Node>,
     /// DF by rows.
     pub jacobian: Vec<Gradient>,
-    /// How many rows of F are constraints or hidden constraints: their target is 0.
+    /// Number of rows of F that are constraints or hidden constraints: their target is 0.
     pub constraints: usize,
-    /// What the rows mean.
+    /// Meaning of the rows.
     pub groups: Vec<InvariantGroup>,
 }
 
-/// Marks the groups with these names as watched; `clear` is told their rows.
+/// Marks the claimed groups with these names as monitored; calls `clear` with their rows.
 pub(crate) fn watch_only(groups: &mut [InvariantGroup], names: &[String], clear: &mut dyn FnMut(usize)) {
     let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
     for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
@@ -75,13 +74,13 @@ pub(crate) fn watch_only(groups: &mut [InvariantGroup], names: &[String], clear:
 }
 
 impl Field {
-    /// Takes the claimed invariants with these names out of what is held.
+    /// No longer holds the claimed invariants with these names: they are monitored only.
     pub fn watch_only(&mut self, names: &[String]) {
         let Field { groups, jacobian, .. } = self;
         watch_only(groups, names, &mut |row| jacobian[row].clear());
     }
 
-    /// The field for steps that all begin where the constraints vanish.
+    /// The underlying field, for steps that all begin on the constraint set; `None` if it is not known.
     pub fn from_the_set(&self) -> Option<Field> {
         let field = self.underlying.clone()?;
         Some(Field { field, underlying: None, ..self.clone() })

@@ -18,21 +18,21 @@ use crate::graph::Input;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Why a model cannot be penalised.
+/// Reason why a model cannot be penalised.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotPenalised {
-    /// It is a vector field.
+    /// The model is a vector field.
     #[error("the model is a vector field, and a penalty is added to a Hamiltonian")]
     Field,
-    /// It has no constraints.
+    /// The model has no constraints.
     #[error("the model has no constraints")]
     Free,
-    /// A constraint holds momenta.
+    /// A constraint depends on momenta.
     #[error(
         "constraint '{name}' holds momenta, and a penalty of such a constraint is no stiff potential: its motion does not come near the constrained one"
     )]
     PhaseSpace {
-        /// The constraint.
+        /// Name of the constraint.
         name: String,
     },
     /// A template would be too large.
@@ -40,17 +40,17 @@ pub enum NotPenalised {
         "a constraint or the rate of change of one takes {size} operations in one formula, and the limit is {limit}"
     )]
     TooLarge {
-        /// How large.
+        /// Size of the template.
         size: usize,
-        /// How large it may be.
+        /// Largest size.
         limit: usize,
     },
 }
 
-/// The penalised model; ω is its last parameter value.
+/// The penalised model, with ω as its last parameter value.
 ///
 /// # Errors
-/// When there is nothing to penalise, or a constraint that a potential cannot hold.
+/// If there is nothing to penalise, if a potential cannot hold a constraint, or if a template would be too large.
 pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotPenalised::Field) };
     if model.constraints.is_empty() {
@@ -83,11 +83,11 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     Ok(penalised)
 }
 
-/// ½ ω² Σ g² over all entries of all members, ω being this parameter.
+/// ½ ω² Σ g² over all entries of all members; `omega` is the place of the parameter ω.
 fn half_square(constraint: &Quantity, omega: u32) -> Result<Vec<Term>, NotPenalised> {
     let terms = &constraint.functional.terms;
     let width = constraint.shape.len() as u32;
-    // What each member is the sum of, with the component at which it starts.
+    // Parts that each member is the sum of, with the component at which each part starts.
     let mut parts: Vec<Vec<(Part, u32)>> = vec![Vec::new(); constraint.members];
     for (number, term) in (0..).zip(terms) {
         for (row, first) in (0..).zip(term.table.each().map(|row| row.last())) {
@@ -122,11 +122,11 @@ fn bounded(join: &Join) -> Result<(), NotPenalised> {
     }
 }
 
-/// Which rows of H depend on the momentum of each position.
+/// Rows of H that depend on the momentum of each position.
 struct Feeders {
-    /// (position, term, row, slot) in this order.
+    /// (position, term, row, slot), in this order.
     list: Vec<[u32; 4]>,
-    /// Where those of each position start.
+    /// Start of each position's entries in the list.
     start: Vec<usize>,
 }
 
@@ -152,7 +152,7 @@ impl Feeders {
     }
 }
 
-/// G H_p + g_t of a constraint on positions.
+/// The rate G H_p + g_t of a constraint on positions.
 fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> Result<Quantity, NotPenalised> {
     let own = &constraint.functional.terms;
     let count = own.len() as u32;
@@ -164,7 +164,7 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
         for (row, entries) in (0..).zip(term.table.each()) {
             let mut parts: Vec<Part> = vec![(number, row)];
             let mut place: FxHashMap<Part, u32> = FxHashMap::default();
-            // For each slot that matters, which slots of which parts its velocity is the sum of.
+            // For each slot that matters, the slots and parts whose sum is its velocity.
             let mut shape = Vec::new();
             for &slot in &slots {
                 for &[_, fed_by, of, momentum] in feeders.of(entries.at(slot as usize)) {
@@ -209,19 +209,18 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
     Ok(Quantity { functional, depends: constraint.depends | MOMENTUM, ..constraint.clone() })
 }
 
-/// Something that is looked at along a run and not held.
+/// A quantity that is monitored along a run and not held.
 pub struct Watched<'a> {
-    /// What it is, with rows counted from 0.
+    /// The invariant, with rows counted from 0.
     pub group: InvariantGroup,
-    /// Its formula.
+    /// Formula.
     pub functional: &'a Functional,
-    /// Which output each row is.
+    /// Output of each row.
     pub kept: Vec<usize>,
 }
 
 impl Penalty {
-    /// The constraints, their hidden constraints, and the model's own H where that is constant along the constrained
-    /// motion.
+    /// The constraints, their hidden constraints, and the model's own H if it is constant along the constrained motion.
     pub fn watched(&self) -> impl Iterator<Item = Watched<'_>> {
         let constraints = self.constraints.iter().map(|q| Watched::quantity(q, InvariantKind::Constraint));
         let hidden = self.hidden.iter().map(|q| Watched::quantity(q, InvariantKind::Hidden));

@@ -1,4 +1,4 @@
-//! What kind of constraints a model has, found by looking at formulas and at numbers.
+//! Structure of a model's constraints, found from formulas and from numbers.
 
 use super::Field;
 use super::unrolled::{Scalar, Unrolled};
@@ -13,7 +13,7 @@ use crate::scales::{Scales, in_units};
 use holonome_linear::gram::{Gram, Row};
 use holonome_linear::rank;
 
-/// How the second-class functions come about (`{f, g}` the Poisson bracket).
+/// Kind of constraints, by the origin of the second-class functions f (`{f, g}` is the Poisson bracket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// No constraints, or a state model, whose field is given.
@@ -29,24 +29,24 @@ pub enum Kind {
 /// A hidden constraint.
 #[derive(Clone, Debug)]
 pub struct Hidden {
-    /// G H_p + g_t, in general {g, H} + g_t; or G p where that vanishes identically.
+    /// G H_p + g_t, in general {g, H} + g_t; or G p if that vanishes identically.
     pub node: Node,
-    /// Its gradient.
+    /// Gradient of the node.
     pub gradient: Gradient,
-    /// Whether it is G p, because the kinetic energy does not feel the constraint's normal.
+    /// True if it is G p, because H does not depend on the momentum along the constraint's normal.
     pub tangency: bool,
 }
 
 /// The structure of a model's constraints.
 #[derive(Clone, Debug)]
 pub struct Structure {
-    /// Which kind.
+    /// Kind of the constraints.
     pub kind: Kind,
-    /// Hidden constraints, one for each scalar constraint in order; empty where there are none.
+    /// Hidden constraints, one for each scalar constraint in order; empty if there are none.
     pub hidden: Vec<Hidden>,
 }
 
-/// Why a model's constraints have no Dirac bracket.
+/// Reason why a model's constraints have no Dirac bracket.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Irregular {
     /// Some brackets vanish and others do not.
@@ -54,7 +54,7 @@ pub enum Irregular {
         "the constraints {names} are neither second class among themselves (their brackets form a matrix of rank {rank} where {size} is needed) nor do all their brackets vanish"
     )]
     Mixed {
-        /// The constraints.
+        /// Names of the constraints.
         names: String,
         /// Rank found.
         rank: usize,
@@ -70,21 +70,21 @@ pub enum Irregular {
         rank: usize,
         /// Rank needed.
         size: usize,
-        /// What may have gone wrong.
+        /// Possible cause.
         hint: &'static str,
     },
 }
 
-/// Nodes and sparse gradients of a graph, compiled.
+/// Compiled nodes and sparse gradients of a graph.
 pub struct Formulas {
     nodes: usize,
-    /// The columns of each gradient.
+    /// Columns of each gradient.
     columns: Vec<Vec<u32>>,
     kernel: Box<dyn Kernel>,
 }
 
 impl Formulas {
-    /// Compiles them for states of length `states` and this many parameters.
+    /// Compiles nodes and gradients for states of length `states` and `parameters` parameters.
     pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: usize) -> Formulas {
         let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
         let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
@@ -95,12 +95,12 @@ impl Formulas {
         Formulas { nodes: nodes.len(), columns, kernel }
     }
 
-    /// The parameters as [`Formulas::at`] takes them.
+    /// The parameters in the form that [`Formulas::at`] takes.
     pub fn bind(&self, parameters: &[f64]) -> Aligned {
         self.kernel.bind(parameters)
     }
 
-    /// The nodes' values and the gradients as rows at (t, x).
+    /// Values of the nodes, and the gradients as rows, at (t, x).
     pub fn at(&self, bound: &[f64], t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
         let mut out = vec![0.0; self.kernel.outputs()];
         self.kernel.run(bound, &[t], x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
@@ -111,20 +111,20 @@ impl Formulas {
     }
 }
 
-/// [`Formulas`] with their parameters, to be looked at in many points.
+/// [`Formulas`] with their parameters, for evaluation at many points.
 pub struct Probe {
     formulas: Formulas,
     bound: Aligned,
 }
 
 impl Probe {
-    /// Compiles them for states of length `states`.
+    /// Compiles nodes and gradients for states of length `states`.
     pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: &[f64]) -> Probe {
         let formulas = Formulas::new(graph, nodes, gradients, states, parameters.len());
         Probe { bound: formulas.bind(parameters), formulas }
     }
 
-    /// The nodes' values and the gradients as rows at (t, x).
+    /// Values of the nodes, and the gradients as rows, at (t, x).
     pub fn at(&self, t: f64, x: &[f64]) -> (Vec<f64>, Vec<Row>) {
         self.formulas.at(&self.bound, t, x)
     }
@@ -140,8 +140,8 @@ pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], param
     Probe::new(graph, &[], rows, x.len(), parameters).at(t, x).1
 }
 
-/// `count` random points near the initial state: each component moves by up to a third of its size plus a third of the
-/// size of its member's vector, or of what the motion makes of one at rest.
+/// `count` random points near the initial state. Each component moves by up to a third of its size plus a third of the
+/// size of its member's vector, or of the size that the motion gives a vector at rest.
 pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
     points_around(&Scales::new(model), &model.initial, count, seed)
 }
@@ -154,7 +154,7 @@ pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64)
     (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
 }
 
-/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` where
+/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` if
 /// that fails.
 pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<Vec<f64>> {
     onto_zeros(&|t, x| probe.at(t, x), t, start, units)
@@ -163,7 +163,7 @@ pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<V
 /// Values of functions, and the rows of their Jacobian.
 pub(crate) type Values = (Vec<f64>, Vec<Row>);
 
-/// [`onto_set`] for functions that give their values and the rows of their Jacobian.
+/// [`onto_set`] for functions given by their values and the rows of their Jacobian.
 pub(crate) fn onto_zeros(
     functions: &dyn Fn(f64, &[f64]) -> Values,
     t: f64,
@@ -183,19 +183,19 @@ pub(crate) fn onto_zeros(
             return None;
         }
         x.iter_mut().zip(&step).zip(units).for_each(|((x, step), unit)| *x -= step * unit);
-        // In roundings of the numbers themselves.
+        // Converged up to roundings of the numbers themselves.
         let settled = |((step, unit), x): ((&f64, &f64), &f64)| (step * unit).abs() <= 1e-14 * (unit + x.abs());
         if step.iter().zip(units).zip(&x).all(settled) {
             return Some(x);
         }
     }
-    // Quadratic convergence that has stalled at round-off is good enough for looking at a model.
+    // Quadratic convergence that has stalled at round-off is good enough for an examination.
     let (f, rows) = functions(t, &x);
     let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
     f.iter().zip(&rows).all(|(f, row)| f.abs() <= 1e-10 * size(row)).then_some(x)
 }
 
-/// The constraints and hidden constraints of `field` that are held.
+/// Probe of the constraints and hidden constraints of `field` that are held.
 pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
     let watched = |row: &usize| {
         let of = |g: &super::InvariantGroup| g.watched && g.members.iter().flatten().any(|(r, _)| r == row);
@@ -216,10 +216,10 @@ pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> V
     std::iter::once(model.initial.clone()).chain(found).collect()
 }
 
-/// Looks at a model's constraints.
+/// Determines the structure of a model's constraints.
 ///
 /// # Errors
-/// Mixed constraints, which have neither a Dirac bracket nor hidden constraints to complete one.
+/// If the constraints are mixed: these have neither a Dirac bracket nor hidden constraints to complete one.
 pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
     let n = model.degrees();
     let all: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
@@ -255,7 +255,7 @@ fn rate(unrolled: &mut Unrolled, s: &Scalar, n: usize) -> Hidden {
     Hidden { node, gradient: unrolled.graph.gradient(node), tangency: false }
 }
 
-/// The constraints whose hidden constraint vanishes identically: at random ambient points it is below the
+/// Numbers of the constraints whose hidden constraint vanishes identically: at random ambient points it is below the
 /// rounding error of its own terms.
 fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[Hidden]) -> Vec<usize> {
     let n = model.degrees() as u32;
@@ -267,7 +267,7 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
         let (values, rows) = probe.at(0.3, &x);
         let (h_row, g_rows) = rows.split_last().expect("H is last");
         for (k, value) in values.iter().enumerate() {
-            // Σ |G_i| |∂H/∂p_i|: what would have to cancel.
+            // Σ |G_i| |∂H/∂p_i|: the scale of the terms that would have to cancel.
             let size: f64 = g_rows[k]
                 .iter()
                 .map(|&(i, d)| {
@@ -282,7 +282,7 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
     (0..all.len()).filter(|&k| vanishes[k]).collect()
 }
 
-/// Σ |∂f/∂q_k ∂g/∂p_k| + |∂f/∂p_k ∂g/∂q_k|: what cancels where the bracket {f, g} vanishes.
+/// Scale of the bracket {f, g}: Σ |∂f/∂q_k ∂g/∂p_k| + |∂f/∂p_k ∂g/∂q_k|.
 pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
     let n = degrees as u32;
     let partner = |i: u32| if i < n { i + n } else { i - n };
@@ -290,7 +290,7 @@ pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
     f.iter().map(|&(i, d)| (d * of(partner(i))).abs()).sum()
 }
 
-/// Whether phase-space constraints are second class among themselves or coisotropic.
+/// Kind of phase-space constraints: second class among themselves, or coisotropic.
 fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<Kind, Irregular> {
     let (n, m) = (model.degrees(), all.len());
     let mut brackets = Vec::with_capacity(m * m);

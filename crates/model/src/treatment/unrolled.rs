@@ -1,61 +1,61 @@
-//! A model written out in full: one graph, every row of every template an expression of its own.
+//! Unrolled models: one graph, in which every row of every template is an expression of its own.
 
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Node};
 
-/// Nodes of an unrolled model before derivatives, at most. Derivatives multiply it by about ten.
+/// Largest number of nodes of an unrolled model before derivatives, which multiply it by about ten.
 pub const LARGEST_UNROLLED: usize = 1_000_000;
 
-/// Scalar constraints of an unrolled model, at most: their brackets form a table of this size squared.
+/// Largest number of scalar constraints of an unrolled model: their brackets form a table of this size squared.
 pub const MOST_CONSTRAINTS: usize = 4_000;
 
-/// A model that is too large to be written out.
+/// Error for a model that is too large to be unrolled.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the model is too large to be written out: {size} {what}, and this version can unroll {limit}")]
 pub struct TooLarge {
-    /// How large.
+    /// Size of the model.
     pub size: usize,
-    /// Of what.
+    /// Unit of the sizes, in words.
     pub what: &'static str,
-    /// How large it may be.
+    /// Largest size that is unrolled.
     pub limit: usize,
 }
 
 /// One scalar of a quantity.
 #[derive(Clone, Debug)]
 pub struct Scalar {
-    /// Its formula.
+    /// Formula.
     pub node: Node,
-    /// Its gradient with respect to the state.
+    /// Gradient with respect to the state.
     pub gradient: Gradient,
     /// Member of the family.
     pub member: usize,
-    /// Entries of the user's quantity that it stands for.
+    /// Number of entries of the user's quantity that it stands for.
     pub multiplicity: f64,
 }
 
 /// The unrolled model.
 #[derive(Clone, Debug)]
 pub struct Unrolled {
-    /// Where the nodes live.
+    /// Graph of the nodes.
     pub graph: Graph,
     /// H, for a Hamiltonian model.
     pub hamiltonian: Option<Node>,
-    /// Its gradient.
+    /// Gradient of H.
     pub hamiltonian_gradient: Gradient,
     /// The right-hand side of a state model.
     pub field: Vec<Node>,
-    /// The scalars of each constraint.
+    /// Scalars of each constraint.
     pub constraints: Vec<Vec<Scalar>>,
-    /// The scalars of each integral.
+    /// Scalars of each integral.
     pub integrals: Vec<Vec<Scalar>>,
 }
 
-/// Whether `model` can be written out.
+/// Checks that `model` can be unrolled.
 ///
 /// # Errors
-/// When it is larger than the stated limits.
+/// If it is larger than the stated limits.
 pub fn fits(model: &Model) -> Result<(), TooLarge> {
     let size = model.unrolled_size();
     if size > LARGEST_UNROLLED {
@@ -68,10 +68,10 @@ pub fn fits(model: &Model) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// Writes out `model`.
+/// Unrolls `model`.
 ///
 /// # Errors
-/// When it is larger than the stated limits.
+/// If it is larger than the stated limits.
 pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
     fits(model)?;
     let mut graph = Graph::new();

@@ -4,18 +4,18 @@ use astro_float_num::{BigFloat, Consts, RoundingMode, Sign};
 use holonome_model::graph::elementary::Elementary;
 
 const ROUND: RoundingMode = RoundingMode::ToEven;
-/// Of results, and of steps between them.
+/// Precision of results in bits; `MORE_BITS` is that of intermediate steps.
 const BITS: usize = 128;
 const MORE_BITS: usize = 192;
 
-/// What a function's value is, for arguments that are finite and not on the table of special values.
+/// Value of a function, for arguments that are finite and not on the table of special values.
 pub enum Exact {
     Number(BigFloat),
-    /// Beyond the doubles by a wide margin: ±∞ or ±0 after rounding.
+    /// A value far outside the range of doubles: ±∞ or ±0 after rounding.
     Rounded(f64),
 }
 
-/// Arbitrary precision, with its constants at hand.
+/// Arbitrary precision arithmetic with its constants.
 pub struct Reference(Consts);
 
 /// The number, exactly. The conversion in the library misreads subnormal numbers.
@@ -33,7 +33,7 @@ impl Reference {
         Reference(Consts::new().expect("memory for constants"))
     }
 
-    /// The function's value.
+    /// The value of a function.
     pub fn of(&mut self, function: Elementary, a: f64, b: f64) -> Exact {
         let c = &mut self.0;
         let x = big(a);
@@ -77,7 +77,7 @@ impl Reference {
     }
 }
 
-/// The first 64 bits of |x| as a number in [1/2, 1), and the exponent that goes with it.
+/// First 64 bits of |x| as a number in [1/2, 1), and the exponent.
 fn parts(x: &BigFloat) -> (f64, i64) {
     let (words, _, _, exponent, _) = x.as_raw_parts().expect("a number");
     let top = words[words.len() - 1] as f64 / (astro_float_num::WORD_BASE as f64);
@@ -85,10 +85,10 @@ fn parts(x: &BigFloat) -> (f64, i64) {
 }
 
 impl Exact {
-    /// How far `value` is from the exact one, in units in the last place of the exact one: with 2ᵉ ≤ |exact| < 2ᵉ⁺¹
-    /// that is 2ᵉ⁻⁵², but not below the spacing 2⁻¹⁰⁷⁴ of the subnormal numbers. ∞ counts as 2¹⁰²⁴, so that it is right
-    /// within 1/2 from where on exact values round to it, and a value that rounds to ∞ must not be any number. A
-    /// NaN, or the wrong sign (of a zero too), is infinitely far.
+    /// Error of `value` in units in the last place of the exact value. With 2ᵉ ≤ |exact| < 2ᵉ⁺¹ the unit is 2ᵉ⁻⁵², but
+    /// not below the spacing 2⁻¹⁰⁷⁴ of the subnormal numbers. ∞ counts as 2¹⁰²⁴, so that it is right within 1/2 from
+    /// where exact values round to it, and no number is right for a value that rounds to ∞. A NaN, or the wrong sign
+    /// (of a zero too), is infinitely far.
     pub fn ulps(&self, value: f64) -> f64 {
         let exact = match self {
             Exact::Rounded(exact) => return if exact.to_bits() == value.to_bits() { 0.0 } else { f64::INFINITY },

@@ -1,4 +1,4 @@
-//! Shared by the tests of the symbolic half.
+//! Helpers shared by the tests of the symbolic half.
 #![allow(dead_code)] // each test uses its own part
 
 use holonome_model::elaborate::model::Model;
@@ -58,7 +58,7 @@ pub fn file(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The models of a folder of the project: name and text, in order, with what they include written in its place.
+/// Models of a folder of the project: name and text, in order, with included files in place.
 pub fn files(folder: &str) -> Vec<(String, String)> {
     let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut names: Vec<String> =

@@ -1,5 +1,5 @@
-//! Expression trees of the tests' own: the same tree becomes a graph and is evaluated on dual numbers, so
-//! neither the graph's simplifications nor its derivative table check themselves.
+//! Expression trees for the tests: one tree becomes a graph and is evaluated on dual numbers, so that neither the
+//! graph's simplifications nor its derivative table check themselves.
 #![allow(dead_code)] // each test uses its own part
 
 use holonome_model::graph::op::{Binary, Unary};
@@ -61,7 +61,7 @@ impl Tree {
         }
     }
 
-    /// Its value on numbers that carry derivatives. `touch` sees every intermediate result.
+    /// Value of the tree on numbers that carry derivatives. `touch` sees every intermediate result.
     pub fn evaluate<D: DualNum<Primitive = f64>>(&self, x: &[D], touch: &mut dyn FnMut(D) -> D) -> D {
         let result = match self {
             // Not touched: an integer exponent has to stay one.
@@ -94,7 +94,7 @@ fn truth<D: DualNum<Primitive = f64>>(condition: bool) -> D {
     D::from(if condition { 1.0 } else { 0.0 })
 }
 
-/// aᵛ by the derivative's definition: num-dual's own `powf` divides by a³ where the order does not need it.
+/// aᵛ by the derivative's definition: num-dual's own `powf` divides by a³ even if the order does not need it.
 fn power<D: DualNum<Primitive = f64>>(a: D, v: f64) -> D {
     if v.fract() == 0.0 && v.abs() < 100.0 { a.powi(v as i32) } else { a.powf(v) }
 }
@@ -163,8 +163,8 @@ pub fn apply_two<D: DualNum<Primitive = f64>>(op: Binary, a: D, b: D) -> D {
     }
 }
 
-/// Random trees over `states` variables. Functions are given arguments inside their domain and away from
-/// poles: what is tested is the calculus, not how NaN spreads.
+/// Random trees over `states` variables. Functions get arguments inside their domain and away from poles: the subject
+/// of the tests is the calculus, not the spread of NaN.
 pub fn trees(states: usize) -> impl Strategy<Value = Tree> {
     let leaf =
         prop_oneof![3 => (0..states).prop_map(State), 1 => (-20i32..20).prop_map(|k| Number(f64::from(k) / 8.0))];

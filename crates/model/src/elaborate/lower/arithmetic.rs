@@ -1,11 +1,11 @@
-//! Forms of expressions whose components follow from those of their parts, written into a graph.
+//! Components of expressions, derived from the components of their parts and written into a graph.
 
 use crate::elaborate::expression::{Expression, Kind};
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Binary;
 use crate::graph::{Graph, Node};
 
-/// The components of `e`, whose parts have these components, in the order of [`Kind::for_each_part`].
+/// The components of `e`, given those of its parts in the order of [`Kind::for_each_part`].
 pub(super) fn components(g: &mut Graph, e: &Expression, parts: &[Vec<Node>]) -> Vec<Node> {
     match (&e.kind, parts) {
         (Kind::Number(v), []) => vec![g.constant(*v)],

@@ -12,12 +12,12 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 
-/// A place in the tree of decisions: rows that decide alike end at the same class.
+/// A node of the decision tree: rows that decide alike end at the same class.
 #[derive(Default)]
 struct Choice {
-    /// What is decided here, where anything is.
+    /// Decision taken here, if any.
     question: Option<Node>,
-    /// The next place, by the bits of the answer.
+    /// Next node, by the bits of the answer.
     answers: FxHashMap<u64, usize>,
     class: Option<usize>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Class {
 /// The template of a row.
 pub(super) struct Made {
     pub(super) class: Class,
-    /// What led to it.
+    /// Decisions that led to it.
     pub(super) decisions: Vec<(Node, f64)>,
     /// Components of other formulas in its graph.
     pub(super) others: Vec<Vec<Node>>,
@@ -43,14 +43,14 @@ pub(super) struct Builder<'a> {
     piece: &'a Piece,
     components: usize,
     classes: Vec<Class>,
-    /// The root is first.
+    /// Nodes of the decision tree; the root is first.
     choices: Vec<Choice>,
     rows: usize,
-    /// The row that is added.
+    /// Entries of the row that is added.
     row: Vec<u32>,
-    /// Entries of all row tables.
+    /// Number of entries of all row tables.
     entries: usize,
-    /// Nodes of all templates.
+    /// Number of nodes of all templates.
     written: usize,
     draws: &'a mut Vec<Draw>,
 }
@@ -117,9 +117,9 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds the rows of so many values of the innermost index, from that of `row` on; those of the first are `member`'s,
-    /// and each is so many members behind the one before. Adds none, and says so, where they do not move on evenly, or where
-    /// anything is wrong with one: then they are to be added one by one.
+    /// Adds `count` rows at once, one for each value of the innermost index from that of `row` on. The first row
+    /// belongs to `member`, each further one to the member `members` after the one before. Adds none and returns false
+    /// if the entries do not advance by equal steps or if a row is invalid: the rows then have to be added one by one.
     pub(super) fn rows(
         &mut self,
         names: &mut RowIndices,
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
             return Ok(false);
         }
         let (last, low) = (row.len() - 1, row[row.len() - 1]);
-        // Where the ends are sound, so is all between them.
+        // If both ends are valid, so is everything between them.
         let mut entries = |offset: usize| -> Option<Vec<u32>> {
             row[last] = low + offset as f64;
             let class = &mut self.classes[class];
@@ -160,7 +160,8 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    /// Whether the rows behind this one have its class, as the innermost index goes on, and entries that move on evenly.
+    /// True if the rows that follow along the innermost index have this row's class, and entries that advance by equal
+    /// steps.
     fn is_even(&self, names: &mut RowIndices, class: usize, row: &[f64]) -> bool {
         let mut at = 0;
         while let Some(question) = self.choices[at].question {
@@ -174,7 +175,7 @@ impl<'a> Builder<'a> {
         guards.iter().all(|guard| names.is_convex(guard)) && slots.iter().all(|(slot, _)| slot.is_even(names))
     }
 
-    /// The class of a row, new where no row has decided like this one.
+    /// The class of a row; a new one if no row has decided alike.
     fn class(&mut self, names: &mut RowIndices, row: &[f64]) -> Result<usize, Diagnostic> {
         let mut at = 0;
         while let Some(question) = self.choices[at].question {
@@ -199,7 +200,7 @@ impl<'a> Builder<'a> {
             )
             .help("a sum inside a nonlinear function is written out for each of its lengths"));
         }
-        // The same questions come in the same order for all rows that have answered alike so far.
+        // All rows that have answered alike so far get the same questions in the same order.
         let mut at = 0;
         for (question, answer) in decisions {
             self.choices[at].question = Some(question);
@@ -221,7 +222,7 @@ impl<'a> Builder<'a> {
         Ok((class, decisions))
     }
 
-    /// The same with the components of `others`, formulas in its graph.
+    /// [`Builder::template`] with the components of the formulas `others` in the same graph.
     pub(super) fn template_with(
         &self,
         names: &mut RowIndices,
@@ -256,7 +257,7 @@ impl<'a> Builder<'a> {
         Ok(Made { class: Class { guards, slots, term }, decisions, others })
     }
 
-    /// The output that the first component of a member goes to.
+    /// Number of the output that the first component of a member is added to.
     pub(super) fn first_output(&self, member: usize) -> u32 {
         (member * self.components + self.piece.offset) as u32
     }

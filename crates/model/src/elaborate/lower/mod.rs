@@ -1,9 +1,9 @@
-//! Checked expressions to term templates.
+//! Lowering of checked expressions to term templates.
 //!
-//! A formula is split at its outermost sums; each summand becomes a template whose slots are the variables
-//! it touches, and the ranges of the sums become rows. Whatever depends on a row's indices in a way that
-//! changes the *structure* (an `if` on indices, the length of an inner sum, a component picked by an index)
-//! is a *decision*; rows that decide alike share a template.
+//! A formula is split at its outermost sums. Each summand becomes a template whose slots are the variables that it
+//! reads, and the ranges of the sums become rows. Dependences on a row's indices that change the *structure* (an `if`
+//! on indices, the length of an inner sum, a component picked by an index) are *decisions*; rows that decide alike
+//! share a template.
 
 mod arithmetic;
 mod classes;
@@ -26,30 +26,30 @@ use near::near;
 use rows::RowLoop;
 use summands::summands;
 
-/// Rows of all the terms of one formula, at most.
+/// Largest number of rows of all terms of one formula.
 pub const MOST_ROWS: usize = 20_000_000;
-/// Largest size or index: beyond, doubles no longer count in ones.
+/// Largest size or index: larger doubles do not count in ones.
 pub const LARGEST_INDEX: f64 = 9.0e15;
-/// Pairs up to which all of a sum over those that are near each other are rows, each computed with its condition: where
-/// few are near, and where many of them are, in a periodic box. By lists a pair takes some eight times as long as by rows;
-/// but a row takes its time and memory when the model is made.
+/// Largest number of pairs of a sum over near pairs that are all rows, each computed with its condition: if few pairs
+/// are near, and if many are, in a periodic box. By lists a pair takes some eight times as long as by rows, but a row
+/// costs time and memory when the model is made.
 const MOST_PAIRS_IN_ROWS: [usize; 2] = [60_000, 1_000_000];
-/// Which part of all pairs is many.
+/// Share of near pairs among all pairs above which they are many.
 const MANY: f64 = 0.125;
-/// Nodes of one template, at most (a sum inside a nonlinear function is unrolled in its template).
+/// Largest number of nodes of one template. A sum inside a nonlinear function is unrolled in its template.
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
-/// Nodes of all the templates of one formula, at most.
+/// Largest number of nodes of all templates of one formula.
 const LARGEST_TEMPLATES: usize = 4_000_000;
-/// Numbers in a state, a parameter list, the outputs of a formula or its row table, at most: a few gigabytes.
+/// Largest count of numbers in a state, a parameter list, the outputs of a formula or its row table: a few gigabytes.
 pub const MOST_NUMBERS: usize = 500_000_000;
 
-/// What lowering needs to know of the model around an expression.
+/// Context of an expression in the model, as far as lowering needs it.
 pub struct Context<'a> {
     /// Families of the variables and the first state component of each.
     pub variables: Vec<(&'a Family, usize)>,
     /// Families of the parameters and the first slot of each.
     pub parameters: Vec<(&'a Family, usize)>,
-    /// The parameters' values, once they are known; of an ensemble those of the first trajectory.
+    /// Values of the parameters, once they are known; for an ensemble those of the first trajectory.
     pub parameter_values: Vec<f64>,
     /// The constraints and the place of the first multiplier of each, for observables.
     pub multipliers: Vec<(&'a Quantity, usize)>,
@@ -63,36 +63,35 @@ pub struct Context<'a> {
 pub struct Lowered {
     /// The formula.
     pub functional: Functional,
-    /// Index values, `stride` for each member.
+    /// Index values of the members, one after the other.
     pub members: Vec<i32>,
-    /// Number of members (1 where there is no family).
+    /// Number of members; 1 if there is no family.
     pub count: usize,
-    /// For a formula without sums and with one template: the roots of that template.
+    /// Graph and roots of the template, if the formula has no sums and only one template.
     pub symmetric_hint: Option<(Graph, Vec<Node>)>,
-    /// Sums over pairs that are near each other, whether or not lists are made for them, with their places.
+    /// Sums over near pairs with their spans, whether or not lists are made for them.
     pub cutoffs: Vec<(Term, Span)>,
 }
 
-/// What a formula is for.
+/// Purpose of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It moves the state, or is recorded: what it sums over pairs that are near each other may be found in lists.
+    /// A right-hand side or a recorded quantity: its sums over near pairs may use lists.
     Motion,
-    /// An integral, whose derivatives are matrices: a family of such sums is none that lists are for.
+    /// An integral, whose derivatives are matrices: lists serve a single sum, not a family of sums.
     Integral,
     /// Anything else.
     Other,
 }
 
-/// Whether all pairs of a sum over those that are near each other are rows.
+/// True if all pairs of a sum over near pairs become rows.
 fn is_of_rows(term: &Term, context: &Context) -> bool {
     let numbers = reach::of(term).map(|reach| reach.evaluate(0.0, &[], &context.parameter_values));
     let many = numbers.and_then(|numbers| reach::share(&numbers)).is_some_and(|share| share > MANY);
     term.evaluated_rows() <= MOST_PAIRS_IN_ROWS[usize::from(many)]
 }
 
-/// Lowers `body`, one value for each member of `family`. Its draws are added to `draws`: they are inputs of the
-/// formula.
+/// Lowers `body`, one value for each member of `family`. Its draws are inputs of the formula and are added to `draws`.
 ///
 /// # Errors
 /// Findings that need index values: an index out of range, a size that is not whole, too many rows.

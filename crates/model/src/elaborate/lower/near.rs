@@ -1,7 +1,7 @@
-//! Sums over pairs that are near each other: `if norm(r[i] - r[j]) < rc` in a sum over i and j.
+//! Sums over near pairs: `if norm(r[i] - r[j]) < rc` in a sum over i and j.
 //!
-//! Such a sum is lowered to its members (see [`Pairs`]) where its pairs are many, and where nothing in it but the distance
-//! depends on both indices. Elsewhere all its pairs become rows; what it means is the same.
+//! Such a sum is lowered to its members (see [`Pairs`]) if its pairs are many and nothing in it but the distance
+//! depends on both indices. Otherwise all its pairs become rows, with the same meaning.
 
 use super::Context;
 use super::classes::{Builder, Class, Made};
@@ -29,7 +29,7 @@ pub(super) struct Nearness {
 }
 
 impl Nearness {
-    /// That of a summand which is absent beyond a distance.
+    /// The condition of a summand that is absent beyond a distance.
     fn of(body: &Ex) -> Option<Nearness> {
         let Kind::Select(condition, _, absent) = &peeled(body).kind else { return None };
         if !is_zero(absent) {
@@ -71,7 +71,7 @@ impl Nearness {
     }
 }
 
-/// What is known once and for all of a `let`'s member is its body.
+/// Body of a `let` member; any other expression itself.
 fn peeled(e: &Ex) -> &Ex {
     match &e.kind {
         Kind::Member(_, _, _, body) => peeled(body),
@@ -86,12 +86,12 @@ fn is_zero(e: &Ex) -> bool {
     }
 }
 
-/// Whether it is the same for all pairs, at all times.
+/// True if the value is the same for all pairs at all times.
 fn is_fixed(e: &Ex) -> bool {
     e.depends & !expression::PARAMETER == 0 && !e.has_sum
 }
 
-/// a and b of a difference a − b, of vectors also component by component.
+/// a and b of a difference a − b; of vectors also component by component.
 fn ends(apart: &Ex) -> Option<[Ex; 2]> {
     match &peeled(apart).kind {
         Kind::Add(terms) => match &terms[..] {
@@ -110,7 +110,7 @@ fn ends(apart: &Ex) -> Option<[Ex; 2]> {
     }
 }
 
-/// The indices that an expression depends on, but for those of sums in it.
+/// Collects the indices that an expression depends on, except for those of sums in it.
 fn indices(e: &Ex, seen: &mut FxHashSet<*const Expression>, found: &mut FxHashSet<IndexVariable>) {
     if e.depends & expression::INDEX == 0 || !seen.insert(Arc::as_ptr(e)) {
         return;
@@ -126,7 +126,7 @@ fn indices(e: &Ex, seen: &mut FxHashSet<*const Expression>, found: &mut FxHashSe
     }
 }
 
-/// Whose a formula over the two indices is; none of one that depends on both.
+/// Member of the pair that a formula over the two indices depends on; `None` if it depends on both indices.
 fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     let mut reads = [false; 2];
     for node in names.graph.reachable(nodes) {
@@ -142,8 +142,8 @@ fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     }
 }
 
-/// The term of a summand over pairs that are near each other, in the loops `family` and those of its sums; none where it is
-/// no such sum.
+/// Term of a summand over near pairs, in the loops of `family` and of the summand's own sums; `None` if the summand is
+/// not such a sum.
 pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Option<Term> {
     let piece = builder.piece();
     const OTHER: expression::Depends = expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
@@ -170,7 +170,7 @@ pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Opt
     let mut names = RowIndices::new(context, &ranges);
     let whole = |names: &mut RowIndices, e: &Ex, row: &[f64]| names.whole(e, row, "").ok();
     let (low, high) = (whole(&mut names, &outer.low, &[])?, whole(&mut names, &outer.high, &[])?);
-    // For every outer index the values of the inner one.
+    // Range of the inner index for each outer index.
     let mut inner_ranges = Vec::new();
     for i in 0..=((high - low).min(f64::from(u32::MAX)) as i64) {
         let i = low + i as f64;
@@ -187,7 +187,7 @@ pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Opt
     });
     let partners: Vec<[u32; 2]> = partners.collect();
     let firsts = partners.len();
-    // The filter, which must not need anything to be true.
+    // The filter must have no guards.
     let mut filter = None;
     for condition in filters {
         let mut guards = Vec::new();
@@ -234,7 +234,7 @@ pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Opt
         entries.push(builder.first_output(of_family));
         term.table.push(&entries);
     }
-    // Members whose numbers stand at equal distances are one stretch of columns.
+    // Slots must read the state at equal steps from member to member, so that the members are one stretch of columns.
     let count_of = |side: Side| if side == Side::Second { seconds } else { firsts };
     let is_even = |(k, &side): (usize, &Side)| {
         let mut entries = vec![0; count_of(side)];

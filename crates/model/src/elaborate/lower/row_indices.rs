@@ -1,4 +1,4 @@
-//! Index expressions as functions of a row, evaluated row by row, and what must be true of a row that uses them.
+//! Index expressions as functions of a row, evaluated row by row, and the guards that a row must meet.
 
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
@@ -14,27 +14,27 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Index expressions of one piece: a graph whose state are the row's index values.
+/// Index expressions of one piece: a graph whose state is the row's index values.
 pub(super) struct RowIndices<'a> {
     context: &'a Context<'a>,
     rows: Vec<IndexVariable>,
     pub(super) graph: Graph,
-    /// Inner sums' indices, as functions of the row.
+    /// Indices of inner sums, as functions of the row.
     pub(super) bound: FxHashMap<IndexVariable, Node>,
     /// Compiled evaluations, by node.
     kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
-    /// The ranges' ends and filters of the rows with what they need to be true.
+    /// Ends of ranges and filters, with their guards.
     known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
-    /// By how much nodes move on with the innermost index, and whether they do not depend on it.
+    /// Step of a node along the innermost index, if it is constant; in `still`, true if the node does not depend on it.
     slopes: FxHashMap<Node, Option<f64>>,
     still: FxHashMap<Node, bool>,
     work: Vec<f64>,
 }
 
-/// Results by expression, for those that are shared.
+/// Nodes of shared expressions.
 type Memo = FxHashMap<*const Expression, Vec<Node>>;
 
-/// Where a walk over an index expression has been: shared expressions, with the condition that leads there.
+/// Shared expressions that a walk has visited, each with the condition that leads there.
 #[derive(Default)]
 struct Seen {
     pairs: FxHashSet<(*const Expression, Node)>,
@@ -46,7 +46,7 @@ struct Seen {
 #[derive(Clone)]
 pub(super) struct Guard {
     name: String,
-    /// Where this is 0, nothing is asked.
+    /// The guard is not checked if this is 0.
     when: Node,
     value: Node,
     /// `None` for a condition.
@@ -55,7 +55,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// What it depends on.
+    /// Nodes that the guard depends on.
     pub(super) fn nodes(&self) -> Vec<Node> {
         let between = self.between.map_or(Vec::new(), |(low, high)| vec![low, high]);
         [&[self.when, self.value], &between[..]].concat()
@@ -144,14 +144,13 @@ impl<'a> RowIndices<'a> {
         result
     }
 
-    /// What must be true of the row where `e` stands: every component that it picks and every `let` member
-    /// that it uses exists.
+    /// Collects the guards of `e`: every component that it picks and every `let` member that it uses must exist.
     pub(super) fn guards_of(&mut self, e: &Ex, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
         let always = self.graph.one();
         self.collect(e, always, &mut Seen::default(), out)
     }
 
-    /// [`RowIndices::guards_of`] where `when` is not 0.
+    /// [`RowIndices::guards_of`] of an expression that counts only if `when` is not 0.
     fn collect(&mut self, e: &Ex, when: Node, seen: &mut Seen, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
         if Arc::strong_count(e) > 1 && !seen.pairs.insert((Arc::as_ptr(e), when)) {
             return Ok(());
@@ -172,7 +171,7 @@ impl<'a> RowIndices<'a> {
                     self.collect(index, when, seen, out)?;
                 }
                 let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
-                // The ranges may use the let's own earlier indices: bind them to the values asked for.
+                // The ranges may use the `let`'s own earlier indices: bind these to the values of this use.
                 let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
                 for ((_, range), &value) in checks.iter().zip(&values) {
                     self.bound.insert(range.index, value);
@@ -192,7 +191,7 @@ impl<'a> RowIndices<'a> {
                         None => self.bound.remove(&range.index),
                     };
                 }
-                // Of a body that is more than an index expression its own lowering takes care.
+                // A body that is more than an index expression is guarded by its own lowering.
                 if body.is_index() {
                     self.collect(body, when, seen, out)?;
                 }
@@ -229,7 +228,7 @@ impl<'a> RowIndices<'a> {
         Ok(())
     }
 
-    /// Whether the row meets a guard.
+    /// Checks that the row meets a guard.
     pub(super) fn check(&mut self, guard: &Guard, row: &[f64]) -> Result<(), Diagnostic> {
         if self.evaluate_node(guard.when, row) == 0.0 {
             return Ok(());
@@ -251,7 +250,8 @@ impl<'a> RowIndices<'a> {
         Ok(())
     }
 
-    /// By how much a node of whole numbers moves on with the innermost index, if it does so evenly: nothing in it rounds.
+    /// Step of a node of whole numbers along the innermost index; `None` if it is not constant. No operation in it
+    /// rounds.
     fn slope(&mut self, node: Node) -> Option<f64> {
         if let Some(&known) = self.slopes.get(&node) {
             return known;
@@ -278,7 +278,7 @@ impl<'a> RowIndices<'a> {
         index as usize + 1 == self.rows.len()
     }
 
-    /// Whether a node does not depend on the innermost index.
+    /// True if a node does not depend on the innermost index.
     pub(super) fn is_still(&mut self, node: Node) -> bool {
         if let Some(&known) = self.still.get(&node) {
             return known;
@@ -292,12 +292,12 @@ impl<'a> RowIndices<'a> {
         is_still
     }
 
-    /// Whether a node moves on by equal steps with the innermost index, if it is whole at both ends.
+    /// True if a node, whole at both ends, advances by equal steps along the innermost index.
     pub(super) fn is_even(&mut self, node: Node) -> bool {
         self.is_still(node) || self.slope(node).is_some()
     }
 
-    /// Whether a guard that holds at two rows holds at those between them, as the innermost index goes on.
+    /// True if a guard that holds at two rows holds at all rows between them along the innermost index.
     pub(super) fn is_convex(&mut self, guard: &Guard) -> bool {
         self.is_still(guard.when)
             && match guard.between {
@@ -340,7 +340,7 @@ impl<'a> RowIndices<'a> {
         out[0]
     }
 
-    /// The value of a range's end or of a filter, with what it picks checked.
+    /// The value of a range's end or of a filter, whose guards are checked.
     pub(super) fn checked(&mut self, e: &Ex, row: &[f64]) -> Result<f64, Diagnostic> {
         let key = Arc::as_ptr(e);
         if !self.known.contains_key(&key) {
@@ -380,7 +380,7 @@ impl<'a> RowIndices<'a> {
             .help("index arithmetic is exact: 3*(a-1)+s is fine, i/2 only where it divides"))
     }
 
-    /// " (with i = 3, j = 4)", or nothing where no index is set.
+    /// " (with i = 3, j = 4)", or an empty text if no index is set.
     pub(super) fn with(&self, row: &[f64]) -> String {
         if row.is_empty() {
             return String::new();

@@ -1,4 +1,4 @@
-//! Rows of a formula: the values that the indices of nested ranges run through.
+//! Rows of a formula: the index values of nested ranges.
 
 use super::MOST_ROWS;
 use super::classes::Builder;
@@ -6,10 +6,11 @@ use super::row_indices::RowIndices;
 use crate::elaborate::expression::{Ex, Range, Ranges};
 use crate::syntax::diagnostic::Diagnostic;
 
-/// Index values that the ranges of one formula may run through, with those that filters leave out.
+/// Largest number of index values that the ranges of one formula may run through, including those that filters leave
+/// out.
 const MOST_VISITED: usize = 2 * MOST_ROWS;
 
-/// Values of the innermost range from which on it pays to look whether their rows move on evenly.
+/// Number of values of the innermost range from which a test for equal steps pays.
 const FEWEST_AT_ONCE: usize = 4;
 
 /// Runs through the rows of nested ranges; the first `family_depth` of them number the members.
@@ -19,22 +20,22 @@ pub(super) struct RowLoop {
     pub(super) member: usize,
     /// Index values of the members, `family_depth` for each.
     pub(super) members: Vec<i32>,
-    /// Index values gone through at every level: rows that a filter leaves out cost time as well.
+    /// Number of index values visited at every level: rows that a filter leaves out cost time as well.
     visited: usize,
     are_rows: bool,
 }
 
 impl RowLoop {
-    /// Before the first row.
+    /// A loop before its first row.
     pub(super) fn new(family_depth: usize) -> RowLoop {
         RowLoop { family_depth, member: 0, members: Vec::new(), visited: 0, are_rows: true }
     }
 
-    /// Runs through `loops`, and adds every row to `builder` if these are rows.
+    /// Runs through `loops`; adds every row to `builder` if `are_rows`.
     pub(super) fn run(&mut self, builder: &mut Builder, loops: &[&Ranges], are_rows: bool) -> Result<(), Diagnostic> {
         self.are_rows = are_rows;
         let flat: Vec<&Range> = loops.iter().flat_map(|l| &l.ranges).collect();
-        // A filter is decided once the ranges of its own sum are set.
+        // A filter is decided once the indices of its own sum are set.
         let mut filters: Vec<Vec<&Ex>> = vec![Vec::new(); flat.len() + 1];
         let mut depth = 0;
         for l in loops {
@@ -103,7 +104,7 @@ impl RowLoop {
         Ok(())
     }
 
-    /// Adds the rows of the innermost range at once, where they move on evenly; says whether that is done.
+    /// Adds the rows of the innermost range at once if they advance by equal steps; returns true if it has added them.
     fn run_evenly(
         &mut self,
         builder: &mut Builder,
@@ -117,7 +118,7 @@ impl RowLoop {
         if !self.are_rows || !innermost || few || !filters[flat.len()].is_empty() {
             return Ok(false);
         }
-        // Each is a member of the family, or they all belong to one.
+        // Either each row is a member of the family, or all rows belong to one member.
         let are_members = flat.len() == self.family_depth;
         let members = if are_members { (self.member, 1) } else { (self.member - 1, 0) };
         row.push(low);

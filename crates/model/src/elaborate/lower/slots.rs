@@ -1,4 +1,4 @@
-//! Slots of a template: what each reads, as a function of the row.
+//! Slots of a template, as functions of the row.
 
 use super::row_indices::RowIndices;
 use super::{Context, MOST_NUMBERS, too_many_numbers};
@@ -10,7 +10,7 @@ use crate::graph::Node;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 
-/// What a slot reads, as a function of the row.
+/// Number that a slot reads, as a function of the row.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Slot {
     Variable { variable: usize, component: u32, indices: Vec<Node> },
@@ -23,10 +23,10 @@ pub(super) enum Slot {
 }
 
 impl Slot {
-    /// Where the slot's numbers stand.
+    /// Source of the slot's numbers.
     pub(super) fn source(&self) -> Source {
         match self {
-            // What a trajectory brings along stands where the state does: a start's formulas read no state.
+            // A trajectory's inputs stand in place of the state, because the formulas of a start read no state.
             // Multipliers follow the state.
             Slot::Variable { .. } | Slot::Multiplier { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
             Slot::Parameter { .. } => Source::Parameter,
@@ -34,20 +34,20 @@ impl Slot {
         }
     }
 
-    /// Whether its entry moves on evenly with the innermost index.
+    /// True if its entry advances by equal steps along the innermost index.
     pub(super) fn is_even(&self, names: &mut RowIndices) -> bool {
         match self {
             Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } => {
                 indices.iter().all(|&node| names.is_even(node))
             }
-            // Of these every row has its own, or a list says where they stand.
+            // Every row has its own entry, or a list of members gives it.
             Slot::Multiplier { .. } | Slot::Number(_) | Slot::Table { .. } | Slot::Trajectory | Slot::Draw { .. } => {
                 false
             }
         }
     }
 
-    /// What decides where it reads, as functions of the row.
+    /// Nodes that determine its entry, as functions of the row.
     pub(super) fn nodes(&self) -> Vec<Node> {
         match self {
             Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } | Slot::Multiplier { indices, .. } => {
@@ -58,7 +58,7 @@ impl Slot {
         }
     }
 
-    /// The entry of the row table for this slot, which stands at `span`.
+    /// The row table's entry for this slot, whose expression has the span `span`.
     pub(super) fn entry(
         &self,
         context: &Context,

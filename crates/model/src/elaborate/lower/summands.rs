@@ -1,22 +1,22 @@
-//! Summands of a formula: it is split at the sums that stand in linear position, but for short ones inside others. The sums
-//! over the sites of two molecules belong into the template of the pair.
+//! Summands of a formula. The formula is split at the sums in linear position, except for short sums inside others: the
+//! sums over the sites of two molecules belong into the template of the pair.
 
 use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
 use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;
 
-/// Summands of one formula that stand by themselves, at most.
+/// Largest number of summands of one formula.
 const MOST_PIECES: usize = 10_000;
 
 /// One summand of a formula.
 pub(super) struct Piece {
-    /// The sums around it, outermost first.
+    /// Sums around it, outermost first.
     pub(super) ranges: Vec<Ranges>,
-    /// Operations on it on the way out, outermost first.
+    /// Operations applied to it, outermost first.
     pub(super) wrappers: Vec<Wrapper>,
     pub(super) body: Ex,
-    /// Where its components go among the formula's.
+    /// Offset of its components among those of the formula.
     pub(super) offset: usize,
 }
 
@@ -37,13 +37,13 @@ pub(super) fn summands(e: &Ex) -> Result<Vec<Piece>, Diagnostic> {
     Ok(pieces)
 }
 
-/// How many values a range has, if it is a short one.
+/// Number of values of a short range; `None` if the range is long or its ends are not constant.
 fn few(range: &Range) -> Option<usize> {
     let count = (range.high.value()? - range.low.value()? + 1.0).max(0.0);
     (count <= MOST_SITES as f64).then_some(count as usize)
 }
 
-/// How many of the last ranges of a sum are written out where it stands inside others: those of two sites at most.
+/// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two sites at most.
 fn written_out(ranges: &Ranges) -> usize {
     let lengths = ranges.ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
@@ -53,7 +53,7 @@ fn written_out(ranges: &Ranges) -> usize {
     products.take_while(|&product| product <= MOST_SITES * MOST_SITES).count()
 }
 
-/// Whether a sum anywhere inside is one over rows, not written out. Draws differ from row to row.
+/// True if it contains a sum over rows, not unrolled. Sums with draws have rows, because draws differ from row to row.
 fn has_rows(e: &Ex) -> bool {
     if !e.has_sum || e.depends & expression::DRAW != 0 {
         return e.has_sum;

@@ -25,23 +25,23 @@ pub(super) struct Lowering<'l, 'a> {
     memo: FxHashMap<(*const Expression, u32), Vec<Node>>,
     scope: u32,
     scopes: u32,
-    /// Terms of inner sums gone through.
+    /// Number of terms of inner sums lowered so far.
     steps: usize,
 }
 
 /// A template once its formula has been lowered, without its roots.
 pub(super) struct Template {
     pub(super) graph: Graph,
-    /// Slots with the places of what reads them.
+    /// Slots with the spans of the expressions that read them.
     pub(super) slots: Vec<(Slot, Span)>,
     /// Conditions on every row that shares the template.
     pub(super) guards: Vec<Guard>,
-    /// Answers of the row that made the template; rows that give the same share it.
+    /// Decisions of the row that made the template; rows with the same decisions share it.
     pub(super) decisions: Vec<(Node, f64)>,
 }
 
 impl<'l, 'a> Lowering<'l, 'a> {
-    /// For one row of index values.
+    /// A lowering for one row of index values.
     pub(super) fn new(names: &'l mut RowIndices<'a>, row: &'l [f64]) -> Lowering<'l, 'a> {
         Lowering {
             names,
@@ -58,7 +58,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
         }
     }
 
-    /// The template, once everything is lowered.
+    /// The finished template, once everything is lowered.
     pub(super) fn into_template(self) -> Template {
         Template { graph: self.graph, slots: self.slots, guards: self.guards, decisions: self.decisions }
     }
@@ -92,7 +92,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
 
     /// Lowers `e` to its components.
     pub(super) fn lower(&mut self, e: &Ex) -> Result<Vec<Node>, Diagnostic> {
-        // What no inner sum binds means the same in every scope of this row.
+        // An expression without indices has the same value in every scope of this row.
         let scope = if e.depends & expression::INDEX == 0 { 0 } else { self.scope };
         let key = (Arc::as_ptr(e), scope);
         if let Some(nodes) = self.memo.get(&key) {
@@ -202,7 +202,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
                     }
                     position = position * size + value as usize - 1;
                 }
-                // Of a variable or parameter only the component that is picked becomes a slot.
+                // Only the picked component of a variable or parameter becomes a slot.
                 let component = position as u32;
                 Ok(vec![match &base.kind {
                     Kind::Variable(variable, list) => {
@@ -237,7 +237,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
         }
     }
 
-    /// A sum inside a nonlinear function: written out, its length a decision.
+    /// A sum inside a nonlinear function: unrolled, with its length as a decision.
     fn inner_sum(
         &mut self,
         ranges: &[Range],
@@ -300,7 +300,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
         Ok(())
     }
 
-    /// Has every row checked for what `e` picks.
+    /// Adds the guards of `e`, which every row of the template must meet.
     fn guard(&mut self, e: &Ex) -> Result<(), Diagnostic> {
         match e.kind {
             Kind::Number(_) | Kind::Index(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! Definitions where they are used: each read once, none in a circle, none where what it depends on is not known.
+//! Uses of definitions: each definition is read once, never in a cycle, and only once all that it depends on is known.
 
 use crate::elaborate::expression::{self, Ex, Expression, Kind};
 use crate::elaborate::names::Scope;
@@ -81,7 +81,7 @@ impl Elaborator<'_> {
                 Some(known) => known.clone(),
                 None => {
                     self.enter(statement, span)?;
-                    // A let may stand for an initial value; an integral or observable is a quantity of every moment.
+                    // A `let` may stand for an initial value; an integral or observable holds at every time.
                     let draw = match &self.file.statements[statement].kind {
                         StatementKind::Let { .. } => expression::DRAW,
                         _ => 0,
@@ -109,7 +109,7 @@ impl Elaborator<'_> {
             None => {
                 self.enter(statement, span)?;
                 let mut inner = self.definition_scope(statement, "a let");
-                // The ranges are read with the family's own indices, the body with the values asked for.
+                // The ranges are read with the family's own indices, the body with the index values of this use.
                 let ranges = self.ranges(family, &mut inner);
                 inner.locals = family.ranges.iter().map(|r| r.name.text.clone()).zip(values.iter().cloned()).collect();
                 let body = self.value(value, &mut inner);
@@ -132,8 +132,8 @@ impl Elaborator<'_> {
         self.component(e, &indices[need..], span, scope)
     }
 
-    /// What a `let`, `integral` or `observe` may use. An integral is one along the exact motion, which has no multipliers
-    /// at hand.
+    /// Scope of a `let`, `integral` or `observe`. An integral is one along the exact motion, where no multipliers are
+    /// known.
     fn definition_scope(&self, statement: usize, place: &'static str) -> Scope {
         let all = expression::FORMULA;
         match &self.file.statements[statement].kind {
@@ -164,7 +164,8 @@ impl Elaborator<'_> {
         Some(e)
     }
 
-    /// A definition that uses what is not read yet where sizes, ranges, shapes and parameters are.
+    /// Refuses a definition that uses parameters or variables before they are known: in sizes, ranges, shapes,
+    /// parameters.
     fn check_premature(&mut self, name: &str, span: Span, scope: &Scope) -> Option<()> {
         let needs = self.premature;
         if needs == 0 {
@@ -182,7 +183,7 @@ impl Elaborator<'_> {
         None
     }
 
-    /// A definition that depends on more than may be used here.
+    /// Refuses a definition that depends on more than may be used here.
     fn check_use(&mut self, e: &Ex, name: &str, span: Span, scope: &Scope) -> Option<()> {
         let excess = e.depends & !(scope.allowed | expression::INDEX);
         if excess == 0 {
@@ -202,7 +203,7 @@ impl Elaborator<'_> {
         self.allow(excess, &format!("'{name}', which depends on {what},"), span, scope)
     }
 
-    /// Begins to read a statement's formula; reports it if that is being read already.
+    /// Begins to read a statement's formula; reports a cycle if the formula is being read already.
     pub(in crate::elaborate) fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
         if let Some(start) = self.entered.iter().position(|&s| s == statement) {
             let circle = self.circle(&self.entered[start..]);
@@ -215,8 +216,8 @@ impl Elaborator<'_> {
         Some(())
     }
 
-    /// The names and places of a circle of statements, its first one in the file first: reported once, whichever was
-    /// asked for first.
+    /// Names and spans of a cycle of statements, starting with the first one in the file: it is reported once,
+    /// whichever statement was read first.
     pub(in crate::elaborate) fn circle(&self, statements: &[usize]) -> Vec<(String, Span)> {
         let mut circle: Vec<(String, Span)> = statements.iter().map(|&s| self.statement_name(s)).collect();
         let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
@@ -224,7 +225,7 @@ impl Elaborator<'_> {
         circle
     }
 
-    /// Ends what [`Elaborator::enter`] began.
+    /// Ends the reading begun by [`Elaborator::enter`].
     pub(in crate::elaborate) fn leave(&mut self) {
         self.entered.pop();
     }
@@ -235,14 +236,14 @@ fn application(statement: usize, arguments: &[Ex]) -> Application {
     (statement, arguments.iter().map(|argument| Arc::as_ptr(argument) as usize).collect())
 }
 
-/// The finding that a family is used without its indices, as in `written`.
+/// Finding for a family used without its indices, as in `written`.
 pub(super) fn which_member(name: &str, written: &str, indices: &[&str], span: Span) -> Diagnostic {
     let what = if indices.len() == 1 { "index".to_string() } else { format!("{} indices", indices.len()) };
     Diagnostic::error(format!("'{name}' is a family and needs its {what}"), span, "which member?")
         .help(format!("write {written}[{}]", indices.join(", ")))
 }
 
-/// A circle of definitions, reported at its first.
+/// Finding for a cycle of definitions, at the first of them.
 pub(in crate::elaborate) fn recursion(circle: &[(String, Span)], used: Span) -> Diagnostic {
     let (name, place) = &circle[0];
     let chain: Vec<&str> = circle.iter().map(|(n, _)| n.as_str()).chain([name.as_str()]).collect();

@@ -42,7 +42,7 @@ impl Elaborator<'_> {
         Some(checked)
     }
 
-    /// Ranges with a condition on their indices; these are left in the scope.
+    /// Ranges with a condition on their indices; the indices stay in the scope.
     pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<Ranges> {
         let (checked, other) = self.conditional_ranges(ranges, scope)?;
         let Some(other) = other else { return Some(checked) };
@@ -57,7 +57,7 @@ impl Elaborator<'_> {
         None
     }
 
-    /// Ranges with what of their condition is on indices, and what depends on anything else.
+    /// Ranges with the part of their condition that is on indices, and the part that depends on anything else.
     pub(super) fn conditional_ranges(
         &mut self,
         ranges: &ast::Ranges,
@@ -142,7 +142,7 @@ impl Elaborator<'_> {
         Some((checked, &indices[need..]))
     }
 
-    /// `e[k]`, `e[k,l]`, or `e` itself where no index follows.
+    /// `e[k]`, `e[k,l]`, or `e` itself if no index follows.
     pub(super) fn component(&mut self, e: Ex, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
         if indices.is_empty() {
             return Some(e);
@@ -303,7 +303,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// What of a condition is on indices, and the rest.
+/// Part of a condition that is on indices, and the rest.
 fn divided(condition: &Ex) -> [Option<Ex>; 2] {
     match &condition.kind {
         _ if condition.is_index() => [Some(condition.clone()), None],
@@ -320,7 +320,7 @@ fn divided(condition: &Ex) -> [Option<Ex>; 2] {
     }
 }
 
-/// Whether the index name was already bound in the same brackets.
+/// True if the index name is already bound in the same brackets.
 fn checked_name(ranges: &Ranges, name: &str, index_names: &[String]) -> bool {
     ranges.ranges.iter().any(|r| index_names[r.index as usize] == name)
 }

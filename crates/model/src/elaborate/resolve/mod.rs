@@ -1,5 +1,5 @@
-//! Expressions as written to checked expressions: names resolved, shapes checked, every mistake reported where it
-//! stands.
+//! Resolution of the syntax tree's expressions to checked ones: names resolved, shapes checked, every mistake reported
+//! at its place.
 
 mod calls;
 pub(super) mod definitions;
@@ -17,13 +17,13 @@ use crate::graph::op::Unary;
 use crate::syntax::ast::{self, ExprKind, UnaryOperator};
 use crate::syntax::diagnostic::Diagnostic;
 
-/// Nesting of checked expressions (with every `let` written out), at most.
+/// Largest nesting of checked expressions, with every `let` expanded.
 pub const DEEPEST: usize = 1500;
-/// Checked expressions of one model, at most.
+/// Largest number of checked expressions of one model.
 pub const MOST_EXPRESSIONS: usize = 2_000_000;
 
 impl Elaborator<'_> {
-    /// Checks `e`; `None` where an error has been reported.
+    /// Checks `e`; `None` if an error has been reported.
     pub(super) fn expression(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         self.depth += 1;
         self.count += 1;
@@ -60,7 +60,7 @@ impl Elaborator<'_> {
                 ),
             );
         }
-        // What a product of matrices costs is known before it is written out.
+        // The cost of a product of matrices is known before it is unrolled.
         let operations = match &checked.kind {
             Kind::Product(a, b) => {
                 a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len()
@@ -80,7 +80,7 @@ impl Elaborator<'_> {
         Some(checked)
     }
 
-    /// Reports a finding that would repeat itself only once.
+    /// Reports a finding only once for each `key`, because it would repeat itself.
     fn once(&mut self, key: &'static str, diagnostic: Diagnostic) -> Option<Ex> {
         if self.reported_once.insert(key) {
             self.report(diagnostic);
@@ -132,7 +132,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The value of a definition that stands in `statement`: what it uses must not lead back there.
+    /// The value of the definition in `statement`, which must not use itself, directly or through others.
     pub(super) fn value_of(&mut self, statement: usize, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         self.entered.push(statement);
         let checked = self.value(e, scope);
@@ -173,7 +173,7 @@ impl Elaborator<'_> {
         Some(checked)
     }
 
-    /// True or false, needed by `whom`.
+    /// A condition, needed by `whom`.
     fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape != Shape::Condition {

@@ -9,7 +9,7 @@ use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
 
 impl Elaborator<'_> {
-    /// Whether `e` is the `lambda` of `lambda.NAME`: a name that the file declares hides it.
+    /// True if `e` is the `lambda` of `lambda.NAME`; a declared `lambda` hides it.
     pub(super) fn is_lambda(&self, e: &ast::Expr, scope: &Scope) -> bool {
         let hidden = || {
             scope.find(names::LAMBDA).is_some()

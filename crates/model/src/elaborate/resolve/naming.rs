@@ -1,4 +1,4 @@
-//! Names in expressions: what each stands for, and whether it may be used where it stands.
+//! Resolution of names in expressions: what each stands for, and whether it may be used there.
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, Ex, Expression, Kind};
@@ -19,7 +19,7 @@ impl Elaborator<'_> {
     ) -> Option<Ex> {
         if let Some(local) = scope.find(name) {
             let mut local = local.clone();
-            // The same value with the place where it is used.
+            // The same value with the span of its use.
             let same = match local.kind {
                 Kind::Index(i) => Some(Kind::Index(i)),
                 Kind::Number(v) => Some(Kind::Number(v)),
@@ -120,7 +120,7 @@ impl Elaborator<'_> {
 
     fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) {
         if self.poisoned.contains(name) || self.is_full() {
-            return; // it stands in a statement that could not be read: that is the error
+            return; // declared in an unread statement: that is the error
         }
         let mut diagnostic = Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
         // px, q1: a component written in one word.

@@ -1,4 +1,4 @@
-//! Operators and the shapes that they take.
+//! Operators and the shapes that they accept.
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{Ex, Expression, Kind};

@@ -1,4 +1,4 @@
-//! Checked formulas to the model: places in the state, parameter and initial values, lowered formulas.
+//! Assembly of the model from checked formulas: places in the state, parameter and initial values, lowered formulas.
 
 use super::{CheckedMeasure, Formulas, cutoff};
 use crate::elaborate::expression::{self, Draw, Ex, Ranges};
@@ -26,16 +26,16 @@ struct Places {
     families: Vec<Family>,
     /// Variables in the model's order: positions, then momenta in the order of their coordinates; or states.
     order: Vec<usize>,
-    /// For each variable of the file its number in the model and its first component.
+    /// Number in the model and first component, for each variable of the file.
     place: Vec<(usize, usize)>,
     dimension: usize,
 }
 
-/// Lowers the formulas of one model and keeps what goes wrong.
+/// Lowers the formulas of one model and collects the findings.
 struct Lowering<'a> {
     context: Context<'a>,
     findings: Vec<Diagnostic>,
-    /// Sums over pairs that are near each other.
+    /// Sums over near pairs.
     cutoffs: Vec<(Term, Span)>,
 }
 
@@ -108,7 +108,7 @@ impl Lowering<'_> {
 /// Start of the first trajectory while it is put together.
 struct FirstStart<'a> {
     start: Start,
-    /// The trajectory's number and its draws: inputs of the formulas.
+    /// Inputs of the formulas: the trajectory's number and its draws.
     inputs: Vec<f64>,
     draw: &'a mut dyn FnMut(Draw) -> f64,
     /// Parameter values; those of parameters that have not been evaluated are 0.
@@ -170,7 +170,7 @@ impl Elaborator<'_> {
         let Lowering { mut findings, cutoffs, .. } = lowering;
         for (number, (term, span)) in cutoffs.iter().enumerate() {
             first.start.keep_cutoff(reach::of(term));
-            // What is only recorded moves nothing.
+            // Quantities that are only recorded move nothing.
             findings.extend(cutoff::finding(term, *span, number < moving, &first.state, &first.values));
         }
         self.diagnostics.append(&mut first.findings);
@@ -295,7 +295,7 @@ impl Elaborator<'_> {
         places.order.iter().map(variable).collect()
     }
 
-    /// Initial velocities: `order` gives the file's numbers of the model's variables.
+    /// Initial velocities. `order` gives the file's numbers of the model's variables.
     fn velocities(&self, order: &[usize], model: &Model) -> Vec<Velocity> {
         let moving = order.iter().zip(&model.variables).filter(|(v, variable)| {
             matches!(self.variables[**v].role, VariableRole::Momentum { velocity: true, .. })
@@ -371,7 +371,7 @@ fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity 
     }
 }
 
-/// The independent components: a symmetric matrix counts each pair of equal entries once.
+/// Independent components: a symmetric matrix has one for each pair of equal entries.
 fn components(shape: Shape, lowered: &Lowered) -> Vec<Component> {
     let all = (0..shape.len()).map(|offset| Component { offset, multiplicity: 1.0 }).collect();
     let (Shape::Matrix(k, l), Some((graph, roots))) = (shape, &lowered.symmetric_hint) else { return all };

@@ -1,4 +1,4 @@
-//! Sums over pairs that end at a distance: boxes that are too small for it, and terms that do not go to zero there.
+//! Checks of sums over pairs that end at a distance: boxes too small for it, and terms that do not go to zero there.
 
 use crate::elaborate::reach::{self, ShortBox};
 use crate::functional::{Pairs, Side, Source, Term};
@@ -8,16 +8,17 @@ use crate::graph::{Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 
-/// What terms and forces at the edge may be, as parts of the largest at half of the distance and beyond.
+/// Tolerance for terms and forces at the edge, relative to the largest at half of the distance and beyond.
 const ZERO: f64 = 1e-3;
 
-/// How near the edge is looked at, as a part of the distance.
+/// Distance of the last sample from the edge, relative to the reach.
 const EDGE: f64 = 1e-6;
 
-/// Distances at which terms are looked at, from half of the reach to the edge.
+/// Number of steps from half of the reach to the edge, at which terms are evaluated.
 const LOOKS: usize = 20;
 
-/// What is to be said of a sum, which `moves` the state or is only recorded, at an initial state.
+/// Finding about a sum at an initial state, if any. `moves` is true if the sum moves the state, false if it is
+/// recorded.
 pub(super) fn finding(term: &Term, span: Span, moves: bool, x: &[f64], parameters: &[f64]) -> Option<Diagnostic> {
     let pairs = term.pairs.as_deref()?;
     let numbers = reach::of(term)?.evaluate(0.0, x, parameters);
@@ -50,12 +51,12 @@ pub(super) fn finding(term: &Term, span: Span, moves: bool, x: &[f64], parameter
 struct Pair<'a> {
     term: &'a Term,
     graph: Graph,
-    /// What the slots read.
+    /// Values of the slots.
     slots: Vec<f64>,
-    /// The slots of the second that place it, with the derivatives of half the square of the distance.
+    /// Slots of the second member that place it, with the derivatives of the squared distance.
     moving: Vec<(u32, Node)>,
     square: Node,
-    /// Squares of the terms, and of their derivatives.
+    /// Sums of squares of the terms, and of their derivatives.
     sizes: [Node; 2],
 }
 
@@ -109,9 +110,9 @@ impl<'a> Pair<'a> {
         values
     }
 
-    /// Sizes of the terms and of their derivatives at a distance; none where the pair cannot be put there.
+    /// Sizes of the terms and of their derivatives at a distance; `None` if the pair cannot be put there.
     fn at(&mut self, distance: f64) -> Option<[f64; 2]> {
-        // Newton's method along the gradient, from wherever the pair is.
+        // Newton's method along the gradient, from the current place of the pair.
         for _ in 0..50 {
             let nodes: Vec<Node> = self.moving.iter().map(|&(_, d)| d).chain([self.square]).collect();
             let values = self.values(&nodes);

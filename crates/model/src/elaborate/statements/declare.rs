@@ -1,4 +1,4 @@
-//! Declarations: each name once, and what a whole file must have.
+//! Declarations: every name once, and the statements that a whole file must have.
 
 use crate::elaborate::expression::{self, Depends, Ranges};
 use crate::elaborate::model;
@@ -118,15 +118,15 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Whether this is the place that counts for a name, not a second declaration.
+    /// True if this is the declaration of the name that counts, not a second one.
     pub(super) fn declares(&self, name: &ast::Name) -> bool {
         self.symbols.get(&name.text).is_some_and(|d| d.span == name.span)
     }
 
-    /// What a whole file must have.
+    /// Reports statements that a whole file must have and that are missing.
     pub(super) fn completeness(&mut self) {
         if !self.complete {
-            return; // what is missing may stand in a statement that could not be read
+            return; // a missing statement may be one that could not be read
         }
         let place = self.file.statements.first().map_or(Span::default(), |s| s.span);
         let coordinate = self.variables.iter().position(|v| v.role == VariableRole::Coordinate);

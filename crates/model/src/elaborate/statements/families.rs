@@ -13,7 +13,7 @@ use crate::syntax::span::Span;
 
 /// Largest dimension in `R^k`.
 const LARGEST_DIMENSION: i64 = 1024;
-/// Most indices of a family.
+/// Largest number of indices of a family.
 const MOST_INDICES: usize = 3;
 
 impl Elaborator<'_> {
@@ -149,7 +149,7 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn variable_families(&mut self) {
-        // Positions and states first: momenta take their families.
+        // Positions and states come first, because momenta have their coordinates' families.
         for number in 0..self.variables.len() {
             let (StatementKind::Coordinate { name, family, shape, .. }
             | StatementKind::State { name, family, shape, .. }) =
@@ -169,7 +169,7 @@ impl Elaborator<'_> {
             else {
                 unreachable!()
             };
-            // Not by the symbol table: a coordinate that repeats another name is still a coordinate.
+            // Do not use the symbol table: a coordinate that repeats another name is still a coordinate.
             let target = self.variables.iter().position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
             let Some(target) = target else {
                 if !self.poisoned.contains(&of.text) {

@@ -11,7 +11,7 @@ use crate::syntax::diagnostic::{Diagnostic, did_you_mean, shorten};
 use crate::syntax::span::Span;
 use std::sync::Arc;
 
-/// What an observable is called in messages.
+/// Name of an observable in messages.
 pub(super) const OBSERVABLE: &str = "an observable";
 
 impl Elaborator<'_> {
@@ -31,7 +31,7 @@ impl Elaborator<'_> {
         Some(e)
     }
 
-    /// The definition that `--stiff` names: a term of the Hamiltonian that depends on positions and time only.
+    /// Definition that `--stiff` names: a term of the Hamiltonian that depends on positions and time only.
     pub(super) fn stiff_term(&mut self, name: &ast::Name, hamiltonian: Option<&Ex>) -> Option<Ex> {
         let mut terms = Vec::new();
         if let Some(h) = hamiltonian {
@@ -58,7 +58,7 @@ impl Elaborator<'_> {
         self.refuse(Diagnostic::error(message, name.span, label).help(help))
     }
 
-    /// The right-hand sides of a state model: variable, ranges, expression.
+    /// Right-hand sides of a state model: variable, ranges, expression.
     pub(super) fn derivatives(&mut self) -> Vec<(usize, Ranges, Ex)> {
         let mut all: Vec<(usize, Ranges, Ex)> = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
@@ -149,7 +149,7 @@ impl Elaborator<'_> {
         all
     }
 
-    /// A constraint, read where it stands or where its multiplier is used first.
+    /// Reads a constraint once, at its statement or at the first use of its multiplier.
     pub(in crate::elaborate) fn constraint(&mut self, statement: usize, used: Span) -> Option<Checked> {
         if let Some(known) = self.constraints.get(&statement) {
             return known.clone();
@@ -302,7 +302,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The terms of a sum of sums that are added, the sums themselves among them.
+/// Collects the terms of a nested sum that are added, including the sums themselves.
 fn terms_of(e: &Ex, out: &mut Vec<Ex>) {
     out.push(e.clone());
     if let Kind::Add(terms) = &e.kind {

@@ -8,7 +8,7 @@ use crate::syntax::ast::StatementKind;
 use crate::syntax::diagnostic::Diagnostic;
 
 impl Elaborator<'_> {
-    /// The initial value of every variable: its ranges and expression.
+    /// Initial value of every variable: its ranges and expression.
     pub(super) fn initial_expressions(&mut self) -> Vec<Option<(Ranges, Ex)>> {
         let mut all = Vec::new();
         for number in 0..self.variables.len() {
@@ -20,7 +20,7 @@ impl Elaborator<'_> {
                 _ => unreachable!("only these declare variables"),
             };
             let Some(family) = self.variables[number].family.clone() else {
-                // Its own mistakes are found all the same.
+                // The mistakes of the value itself are still reported.
                 if let (Some(value), true) = (value, written.is_none_or(|f| f.ranges.is_empty())) {
                     let mut scope = Scope::new(expression::START, "initial values");
                     self.let_vary(self.variables[number].statement, &mut scope);

@@ -1,4 +1,4 @@
-//! Statements in their order of need: declarations, then values, then formulas.
+//! Elaboration of statements in their order of need: declarations, then values, then formulas.
 
 mod assemble;
 mod cutoff;
@@ -22,7 +22,7 @@ struct Formulas {
     /// Initial values of the variables with the ranges of their members, in the file's order.
     initial: Vec<Option<(Ranges, Ex)>>,
     hamiltonian: Option<Ex>,
-    /// The term of the Hamiltonian that is stiff.
+    /// Stiff term of the Hamiltonian.
     stiff: Option<Ex>,
     /// Right-hand sides of a state model: variable, ranges, expression.
     derivatives: Vec<(usize, Ranges, Ex)>,
@@ -34,17 +34,17 @@ struct Formulas {
 
 /// A `measure` that has been checked but not lowered.
 struct CheckedMeasure {
-    /// What is measured; a number of which nothing is known where the statistic takes none.
+    /// Measured quantity; the constant 0 if the statistic takes no quantity.
     quantity: Checked,
     statistic: Name,
-    /// The numbers behind the quantity.
+    /// Numbers after the quantity.
     numbers: Vec<Ex>,
     every: Option<Ex>,
     from: Option<Ex>,
 }
 
 impl Elaborator<'_> {
-    /// The model, where nothing stands against it.
+    /// The model; `None` if an error has been reported.
     pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
         self.declare();
         self.read_tables();
@@ -92,7 +92,7 @@ impl Elaborator<'_> {
                     formulas.observables.extend(self.quantity(name, family, value, formulas::OBSERVABLE))
                 }
                 StatementKind::Measure { .. } => formulas.measures.extend(self.measure(statement)),
-                // Read even where it is not used, so that its mistakes are found.
+                // Unused definitions are read too, so that their mistakes are found.
                 StatementKind::Let { name, family, parameters, value }
                     if parameters.is_empty() && self.declares(name) =>
                 {

@@ -17,14 +17,14 @@ impl Elaborator<'_> {
             else {
                 unreachable!()
             };
-            // The shape is that of the value, read below; scalars meanwhile.
+            // Scalars for now: the shape is that of the value, read below.
             if let Some((family, ranges)) = self.family(name, family, Some(Shape::Scalar)) {
                 self.parameters[number].family = Some(family);
                 self.parameters[number].ranges = ranges;
             }
         }
         self.parameters_known = true;
-        // A parameter's shape follows from its value, which may use other parameters: in order of need.
+        // A parameter's shape follows from its value, which may use other parameters: read them in order of need.
         let mut state = vec![0u8; self.parameters.len()];
         for number in 0..self.parameters.len() {
             self.parameter_value(number, &mut state, 0);
@@ -74,7 +74,7 @@ impl Elaborator<'_> {
             match self.symbols.get(&used).map(|d| d.symbol) {
                 Some(Symbol::Parameter(other)) => self.parameter_value(other, state, depth + 1),
                 Some(Symbol::Definition(definition)) => {
-                    // A let of parameters: what it uses comes first too.
+                    // A `let` of parameters: the parameters that it uses come first too.
                     let mut inner = Vec::new();
                     self.names_behind(definition, &mut inner);
                     for name in inner {
@@ -87,7 +87,7 @@ impl Elaborator<'_> {
             }
         }
         if state[number] == READ {
-            return; // found to be recursive on the way
+            return; // reported as recursive meanwhile
         }
         state[number] = READ;
         self.parameter_order.push(number);
@@ -107,7 +107,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The names that a definition and those behind it use.
+    /// Collects the names that a definition uses, directly and through other definitions.
     fn names_behind(&self, definition: usize, names: &mut Vec<String>) {
         let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
         let mut stack = vec![definition];
@@ -132,7 +132,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Puts a family's indices into a scope.
+/// Adds a family's indices to a scope.
 fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &Ranges) {
     for (name, range) in written.ranges.iter().zip(&ranges.ranges) {
         scope
@@ -141,7 +141,7 @@ fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &Ranges) {
     }
 }
 
-/// The names in an expression as written.
+/// Collects the names in an expression of the syntax tree.
 fn names_in(e: &ast::Expr, out: &mut Vec<String>) {
     use ast::ExprKind::*;
     match &e.kind {

@@ -1,4 +1,4 @@
-//! Values of `--set` and `--vary` put in place of those in the file.
+//! Replacement of values in the file by those of `--set` and `--vary`.
 
 use crate::elaborate::expression::{self, Expression, Kind};
 use crate::elaborate::names::Scope;
@@ -10,13 +10,13 @@ use crate::syntax::span::Span;
 use holonome_words::option;
 use rustc_hash::FxHashSet;
 
-/// The name of a trajectory's number in `--vary`.
+/// Name of a trajectory's number in `--vary`.
 pub(super) const TRAJECTORY: &str = "i";
-/// The name of the number of trajectories in `--vary`.
+/// Name of the number of trajectories in `--vary`.
 pub(super) const TRAJECTORIES: &str = "N";
 
 impl Elaborator<'_> {
-    /// Lets a value that varies draw, and use `i` and `N`, which hide all other names.
+    /// Allows a varying value to draw and to use `i` and `N`, which hide all other names.
     pub(super) fn let_vary(&self, statement: usize, scope: &mut Scope) {
         if !self.varied.contains(&statement) {
             return;
@@ -28,7 +28,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Puts the values of `--set` and `--vary` in place of those in the file; returns the statements that vary.
+/// Replaces values in the file by those of `--set` and `--vary`; returns the statements that vary.
 pub(in crate::elaborate) fn replace(
     file: &mut ast::File,
     set: &[(ast::Name, ast::Expr)],
@@ -72,7 +72,7 @@ pub(in crate::elaborate) fn replace(
     (varied, diagnostics)
 }
 
-/// Puts `new` in place of the value that `target` names; returns the statements that hold it.
+/// Replaces the value that `target` names by `new`; returns the statements that hold it.
 fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> {
     let mut found = Vec::new();
     for (number, statement) in file.statements.iter_mut().enumerate() {
@@ -94,7 +94,7 @@ fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> 
     found
 }
 
-/// `target` names nothing that can be set or varied (`verb`).
+/// Finding for a `target` that cannot be set or varied (`verb`).
 fn no_such_value(
     file: &ast::File,
     target: &ast::Name,

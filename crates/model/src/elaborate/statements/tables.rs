@@ -22,7 +22,7 @@ impl Elaborator<'_> {
 /// Column names and values of a table, and its number of rows.
 type Columns = (Vec<(String, Vec<f64>)>, usize);
 
-/// A file by its ending: points of XYZ or PDB, or a table.
+/// Parses a file by its extension: points of XYZ or PDB, or a table.
 fn parse_file(path: &str, text: &str) -> Result<Columns, String> {
     match path.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).as_deref() {
         Some("xyz") => parse_xyz(text),
@@ -40,7 +40,7 @@ fn points(points: &[[f64; 3]]) -> Result<Columns, String> {
     Ok((["x", "y", "z"].into_iter().enumerate().map(column).collect(), points.len()))
 }
 
-/// The numbers of a point in three texts of one line.
+/// Coordinates of a point from three parts of one line.
 fn point(line: usize, texts: [Option<&str>; 3]) -> Result<[f64; 3], String> {
     let mut point = [0.0; 3];
     for (c, text) in point.iter_mut().zip(texts) {
@@ -50,7 +50,7 @@ fn point(line: usize, texts: [Option<&str>; 3]) -> Result<[f64; 3], String> {
     Ok(point)
 }
 
-/// The first frame of an XYZ file: a count, a comment, and lines of a name and three numbers.
+/// Parses the first frame of an XYZ file: a count, a comment, and lines of a name and three numbers.
 fn parse_xyz(text: &str) -> Result<Columns, String> {
     let mut lines = text.lines().enumerate();
     let count = lines.next().and_then(|(_, line)| line.trim().parse::<usize>().ok());
@@ -66,7 +66,7 @@ fn parse_xyz(text: &str) -> Result<Columns, String> {
     points(&found)
 }
 
-/// The atoms of the first model of a PDB file.
+/// Parses the atoms of the first model of a PDB file.
 fn parse_pdb(text: &str) -> Result<Columns, String> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Expressions: a Pratt parser.
+//! Parser of expressions, a Pratt parser.
 //!
 //! `operation(loosest)` reads an operand and then every infix operator that binds at least as tightly as
 //! `loosest`; the right operand of each is read by the same function with a tighter limit.
@@ -11,7 +11,7 @@ use super::super::words::{FUNCTIONS, is_statement_word};
 use super::range::Owner;
 use super::{Parsed, Parser};
 
-/// How tightly an operator binds, from loose to tight.
+/// Binding strength of an operator, from loose to tight.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Binding {
     Or,
@@ -24,20 +24,20 @@ pub(super) enum Binding {
     Power,
 }
 
-/// An expression and how high its tree is.
+/// An expression and the height of its tree.
 pub(super) struct Tree {
     pub(super) expr: Expr,
     pub(super) height: usize,
 }
 
-/// An infix operator as it was found.
+/// An infix operator with the form in which it was found.
 struct Infix {
     operator: BinaryOperator,
     binding: Binding,
     written: Written,
 }
 
-/// Whether an operator was written as it should be.
+/// Form in which an operator was written.
 #[derive(PartialEq)]
 enum Written {
     Properly,
@@ -50,12 +50,12 @@ enum Written {
 }
 
 impl Parser<'_> {
-    /// An expression.
+    /// Reads an expression.
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
         Ok(self.operation(Binding::Or)?.expr)
     }
 
-    /// Operands and infix operators that bind at least as tightly as `loosest`.
+    /// Reads operands and infix operators that bind at least as tightly as `loosest`.
     pub(super) fn operation(&mut self, loosest: Binding) -> Parsed<Tree> {
         let mut left = self.prefix(loosest)?;
         let mut left_compares = false;
@@ -94,7 +94,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind, span }, height })
     }
 
-    /// The infix operator that stands here.
+    /// The infix operator at the next token, if any.
     fn infix(&self) -> Option<Infix> {
         use BinaryOperator::*;
         let (operator, binding) = match self.kind() {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Some(Infix { operator, binding, written: Written::Properly })
     }
 
-    /// What beginners write for an infix operator, where it is plain what they mean.
+    /// An infix operator in a form that beginners write, if its meaning is plain.
     fn miswritten_infix(&self) -> Option<Infix> {
         use BinaryOperator::*;
         let closed = self.unclosed_bracket().is_none();
@@ -135,8 +135,8 @@ impl Parser<'_> {
         Some(Infix { operator, binding, written })
     }
 
-    /// Whether a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a row
-    /// may mean anything.
+    /// True if a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a row may mean
+    /// anything.
     fn follows_factor(&self) -> bool {
         let Some(previous) = self.previous().filter(|token| matches!(token.kind, TokenKind::Number(_))) else {
             return false;
@@ -178,7 +178,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `a < b < c`; `left` is `a < b`.
+    /// Refuses `a < b < c`; `left` is `a < b`.
     fn chained_comparison(&mut self, left: &Expr) -> Parsed<Tree> {
         let span = self.span();
         let middle = match &left.kind {
@@ -189,7 +189,7 @@ impl Parser<'_> {
         self.fail(|| Diagnostic::error("comparisons cannot be chained", span, "a second comparison").help(help))
     }
 
-    /// An operand with its prefix operators.
+    /// Reads an operand with its prefix operators.
     fn prefix(&mut self, loosest: Binding) -> Parsed<Tree> {
         match self.kind() {
             TokenKind::Minus => self.unary(UnaryOperator::Negate, Binding::Power),
@@ -237,7 +237,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Unary(operator, Box::new(operand.expr)), span }, height })
     }
 
-    /// `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
+    /// Reads `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
     fn postfix(&mut self, mut tree: Tree) -> Parsed<Tree> {
         loop {
             let at = self.span();
@@ -300,7 +300,7 @@ impl Parser<'_> {
         });
     }
 
-    /// A number, a name, a call, a sum, something in brackets.
+    /// Reads a number, a name, a call, a sum, or something in brackets.
     fn operand(&mut self) -> Parsed<Tree> {
         let span = self.span();
         let kind = match self.kind() {
@@ -323,7 +323,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind, span }, height: 1 })
     }
 
-    /// A name, a call or a sum.
+    /// Reads a name, a call or a sum.
     fn name(&mut self) -> Parsed<Tree> {
         let (span, word) = (self.span(), self.word());
         let next = self.kind_after(1);
@@ -353,7 +353,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Name(word.to_string()), span }, height: 1 })
     }
 
-    /// `f(a, b)`, `normal()`.
+    /// Reads `f(a, b)`, `normal()`.
     fn call(&mut self) -> Parsed<Tree> {
         let name = self.take_name();
         if is_statement_word(&name.text) {
@@ -365,7 +365,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Call(name, arguments), span }, height: height + 1 })
     }
 
-    /// `sum(i in a..b, j in c..d if CONDITION : EXPR)`
+    /// Reads `sum(i in a..b, j in c..d if CONDITION : EXPR)`.
     fn sum(&mut self) -> Parsed<Tree> {
         let start = self.advance();
         let bracket = self.open_bracket();
@@ -393,7 +393,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `(a)` is just `a`; `(a, b)` is a vector.
+    /// Reads `(a)`, which is just `a`, or `(a, b)`, a vector.
     fn round(&mut self) -> Parsed<Tree> {
         let start = self.span();
         let (mut entries, height, close) = self.list("',' or ')'")?;
@@ -412,8 +412,8 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
     }
 
-    /// `[1, 2, 3]` and `{1, 2, 3}`, read as if the brackets were round. Of nested ones only the outermost
-    /// is reported, with the matrix that it must have been.
+    /// Reads `[1, 2, 3]` and `{1, 2, 3}` as if the brackets were round. Of nested ones only the outermost is reported,
+    /// with the matrix that it must have been.
     fn misbracketed(&mut self) -> Parsed<Tree> {
         let start = self.span();
         let inside_another = std::mem::replace(&mut self.in_misbracketed, true);
@@ -439,7 +439,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
     }
 
-    /// A bracket with expressions between commas, their greatest height, and the closing bracket.
+    /// Reads a bracket with expressions between commas; returns them, their greatest height, and the closing bracket.
     fn list(&mut self, expected: &str) -> Parsed<(Vec<Expr>, usize, Span)> {
         self.nested(|parser| {
             parser.open_bracket();

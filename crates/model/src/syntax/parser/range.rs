@@ -1,4 +1,4 @@
-//! Ranges of indices, in sums and families: `i in a..b, j in c..d if CONDITION`.
+//! Parser of the ranges of indices, in sums and families: `i in a..b, j in c..d if CONDITION`.
 
 use super::super::ast::{IndexRange, Name, Ranges};
 use super::super::diagnostic::{Diagnostic, shorten};
@@ -7,7 +7,7 @@ use super::super::words::reserved;
 use super::expression::{Binding, Tree};
 use super::{Parsed, Parser};
 
-/// What the ranges belong to.
+/// Owner of the ranges.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Owner {
     /// `sum(… : EXPR)`
@@ -17,7 +17,7 @@ pub(super) enum Owner {
 }
 
 impl Parser<'_> {
-    /// `[i in 1..n]` if it stands here. `name` is what the family is called.
+    /// Reads `[i in 1..n]` if it comes next. `name` is the name of the family.
     pub(super) fn family(&mut self, name: &str) -> Parsed<Ranges> {
         if self.kind() != TokenKind::OpenSquare {
             return Ok(Ranges::default());
@@ -36,7 +36,8 @@ impl Parser<'_> {
         Ok(ranges)
     }
 
-    /// The ranges and their filter, up to the `:` or `]` that follows; also the height of the tallest tree.
+    /// Reads the ranges and their filter, up to the `:` or `]` that follows; also returns the height of the tallest
+    /// tree.
     pub(super) fn ranges(&mut self, owner: Owner) -> Parsed<(Ranges, usize)> {
         let mut ranges = Ranges::default();
         let mut height = 0;
@@ -61,7 +62,7 @@ impl Parser<'_> {
                         .help("write sum(i in 1..n : …)")
                 });
             }
-            self.position -= 1; // `sum` expects something that separates; it will accept the comma
+            self.position -= 1; // `sum` expects a separator, and accepts the comma
             return Ok((ranges, height));
         }
         if self.eat(TokenKind::If).is_some() {
@@ -72,7 +73,7 @@ impl Parser<'_> {
         Ok((ranges, height))
     }
 
-    /// One range, the height of its bounds, and whether it was written with `=`.
+    /// Reads one range; returns it, the height of its bounds, and true if it was written with `=`.
     fn range(&mut self, owner: Owner) -> Parsed<(IndexRange, usize, bool)> {
         let name = self.index()?;
         if self.kind() == TokenKind::Comma && self.at_several_indices_after_name() {
@@ -120,7 +121,7 @@ impl Parser<'_> {
         Ok((IndexRange { name, low: low.expr, high: high.expr }, height, said_equals))
     }
 
-    /// The end of a range: sums and products, no conditions, since an `if` after it begins the filter.
+    /// Reads the end of a range: sums and products, no conditions, since an `if` after it begins the filter.
     fn bound(&mut self) -> Parsed<Tree> {
         let outer = std::mem::replace(&mut self.in_bound, true);
         let tree = self.operation(Binding::Sum);
@@ -128,7 +129,7 @@ impl Parser<'_> {
         tree
     }
 
-    /// The name of an index. It may hide `t`, but no other reserved word.
+    /// Reads the name of an index. It may hide `t`, but no other reserved word.
     pub(super) fn index(&mut self) -> Parsed<Name> {
         if !self.kind().is_word() {
             return self.unexpected("the name of an index");
@@ -140,7 +141,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `[i, j]` after a name, if it stands here: indices whose ranges are known from elsewhere.
+    /// Reads `[i, j]` after a name, if it comes next: indices whose ranges are known from elsewhere.
     pub(super) fn indices(&mut self, owner: &str) -> Parsed<Vec<Name>> {
         let mut indices = Vec::new();
         if self.kind() != TokenKind::OpenSquare {
@@ -181,12 +182,12 @@ impl Parser<'_> {
         Ok(indices)
     }
 
-    /// Whether `i in` (or the mistaken `i =`) stands here.
+    /// True if `i in` (or the mistaken `i =`) comes next.
     pub(super) fn at_range(&self) -> bool {
         self.kind().is_word() && matches!(self.kind_after(1), TokenKind::In | TokenKind::Equals)
     }
 
-    /// Whether `i, j in` stands here: two indices that share a range, which must not be.
+    /// True if `i, j in` comes next: two indices that share a range, which is not allowed.
     pub(super) fn at_several_indices(&self) -> bool {
         self.kind().is_word()
             && self.kind_after(1) == TokenKind::Comma
@@ -198,7 +199,7 @@ impl Parser<'_> {
         self.kind_after(1).is_word() && matches!(self.kind_after(2), TokenKind::In | TokenKind::Comma)
     }
 
-    /// The body of a sum must be separated from its ranges; used by `sum` only.
+    /// Reads the separator between the ranges of a sum and its body; used by `sum` only.
     pub(super) fn sum_separator(&mut self) -> Parsed<()> {
         if self.eat(TokenKind::Colon).is_some() || self.eat(TokenKind::Comma).is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Statements: one function for each form.
+//! Parser of statements: one function for each form.
 
 use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Ranges, ShapeExpr, Statement, StatementKind};
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
@@ -9,7 +9,7 @@ use super::range::Owner;
 use super::{Parsed, Parser, Reported};
 
 impl Parser<'_> {
-    /// A statement, up to the end of its lines.
+    /// Reads a statement, up to the end of its lines.
     pub(super) fn statement(&mut self) -> Parsed<Statement> {
         let start = self.span();
         let word = self.statement_word()?;
@@ -78,7 +78,7 @@ impl Parser<'_> {
         Ok(StatementKind::Velocity { name, indices, of, value })
     }
 
-    /// `NAME[indices] of COORDINATE`
+    /// Reads `NAME[indices] of COORDINATE`.
     fn conjugate(&mut self, word: &str) -> Parsed<(Name, Vec<Name>, Name)> {
         let name = self.declare(word)?;
         let indices = self.indices("its coordinate")?;
@@ -159,7 +159,7 @@ impl Parser<'_> {
             if equals {
                 self.advance();
                 let left = self.expression()?;
-                // What follows from the missing ':' is not reported: `constraint rod = a - b` is a - b = 0.
+                // Mistakes that follow from the missing ':' are not reported: `constraint rod = a - b` is a - b = 0.
                 let right = match self.eat(TokenKind::Equals) {
                     Some(_) => self.expression()?,
                     None => Expr { kind: ExprKind::Number(0.0), span: left.span },
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Ok(StatementKind::Constraint { name, family, left, right })
     }
 
-    /// A constraint without `=`: `a == b` is read as the equation, `a <= b` and `a - b` are refused.
+    /// Reads a constraint without `=`: `a == b` is read as the equation, `a <= b` and `a - b` are refused.
     fn equation(&mut self, expr: Expr) -> Parsed<(Expr, Expr)> {
         let text = self.shown(&expr);
         let span = expr.span;
@@ -222,7 +222,7 @@ impl Parser<'_> {
         Ok(StatementKind::Observe { name, family, value })
     }
 
-    /// `measure NAME = STATISTIC(ranges : EXPR, EXPR, …) every EXPR from EXPR`
+    /// Reads `measure NAME = STATISTIC(ranges : EXPR, EXPR, …) every EXPR from EXPR`.
     fn measure(&mut self) -> Parsed<StatementKind> {
         let name = self.declare("measure")?;
         self.equals("measure")?;
@@ -251,7 +251,7 @@ impl Parser<'_> {
         }
         self.close_bracket("',' or ')'")?;
         let (mut every, mut from) = (None, None);
-        // Words in this place only: elsewhere they are names like any other.
+        // These are keywords here only: elsewhere they are names like any other.
         loop {
             let said = match self.word() {
                 "every" if every.is_none() => &mut every,
@@ -259,7 +259,7 @@ impl Parser<'_> {
                 _ => break,
             };
             self.advance();
-            // A name behind a number may be the other of these words.
+            // A name after a number may be the other of these words.
             self.in_bound = true;
             let time = self.expression();
             self.in_bound = false;
@@ -268,7 +268,7 @@ impl Parser<'_> {
         Ok(StatementKind::Measure { name, statistic, over, values, every, from })
     }
 
-    /// `let NAME = EXPR`, `let NAME[ranges] = EXPR`, `let NAME(parameters) = EXPR`
+    /// Reads `let NAME = EXPR`, `let NAME[ranges] = EXPR`, `let NAME(parameters) = EXPR`.
     fn definition(&mut self) -> Parsed<StatementKind> {
         let name = self.declare("let")?;
         let family = self.family(&name.text)?;
@@ -309,7 +309,7 @@ impl Parser<'_> {
         Ok(StatementKind::Table { name, path: self.path("table")? })
     }
 
-    /// The path of a file, between double quotes.
+    /// Reads the path of a file, between double quotes.
     fn path(&mut self, word: &str) -> Parsed<Name> {
         let span = self.span();
         if self.kind() == TokenKind::End {
@@ -333,7 +333,7 @@ impl Parser<'_> {
         Ok(Name { text, span })
     }
 
-    /// `NAME' = EXPR`, `NAME[indices]' = EXPR`
+    /// Reads `NAME' = EXPR`, `NAME[indices]' = EXPR`.
     fn derivative(&mut self) -> Parsed<StatementKind> {
         let name = self.take_name();
         let indices = self.indices("the state")?;
@@ -351,7 +351,7 @@ impl Parser<'_> {
 
     // ---- parts of statements ----
 
-    /// The name that the statement declares.
+    /// Reads the name that the statement declares.
     fn declare(&mut self, word: &str) -> Parsed<Name> {
         let (span, kind, next) = (self.span(), self.kind(), self.kind_after(1));
         let declares = declares_after(next);
@@ -393,7 +393,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `= EXPR`
+    /// Reads `= EXPR`.
     fn value(&mut self, word: &str) -> Parsed<Expr> {
         self.equals(word)?;
         if self.kind() == TokenKind::End {
@@ -402,7 +402,7 @@ impl Parser<'_> {
         self.expression()
     }
 
-    /// `= EXPR`, or nothing.
+    /// Reads `= EXPR`, or nothing.
     fn initial_value(&mut self, word: &str) -> Parsed<Option<Expr>> {
         match self.kind() {
             TokenKind::End => Ok(None),
@@ -446,7 +446,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The statement ends where its expression should begin.
+    /// Refuses a statement that ends where its expression should begin.
     fn nothing_after<T>(&mut self, word: &str) -> Parsed<T> {
         let (span, form) = (self.span(), form(word));
         let before = self.previous().map_or("", |token| self.text(token.span));
@@ -456,7 +456,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `: SHAPE` where the shape follows from something else.
+    /// Refuses `: SHAPE` if the shape follows from something else.
     fn refuse_shape(&mut self, word: &str, why: &str) -> Parsed<()> {
         let Some(start) = self.eat(TokenKind::Colon) else { return Ok(()) };
         if self.word() != "R" {
@@ -478,7 +478,7 @@ impl Parser<'_> {
 
     // ---- shapes ----
 
-    /// `: SHAPE`, or nothing for a scalar.
+    /// Reads `: SHAPE`, or nothing for a scalar.
     fn shape(&mut self, word: &str) -> Parsed<ShapeExpr> {
         let span = self.span();
         if self.eat(TokenKind::Colon).is_some() {
@@ -536,7 +536,7 @@ impl Parser<'_> {
         Ok(shape)
     }
 
-    /// `k` or `(k, l)`
+    /// Reads `k` or `(k, l)`.
     fn dimensions(&mut self) -> Parsed<ShapeExpr> {
         if self.kind() != TokenKind::OpenRound {
             return Ok(ShapeExpr::Vector(self.dimension()?));
@@ -561,7 +561,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A number or the name of a size; no arithmetic.
+    /// Reads a number or the name of a size; no arithmetic.
     fn dimension(&mut self) -> Parsed<Expr> {
         let span = self.span();
         let kind = match self.kind() {
@@ -587,8 +587,8 @@ impl Parser<'_> {
 
     // ---- the word at the beginning, and the end ----
 
-    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' = EXPR`.
-    /// A word that is nearly one, or one in another language, is reported and read as that.
+    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' = EXPR`. A word that
+    /// is nearly a statement word, or one of another language, is reported and read as the statement word.
     fn statement_word(&mut self) -> Parsed<&'static str> {
         let (span, word) = (self.span(), self.word());
         if self.kind() != TokenKind::Name {
@@ -632,14 +632,14 @@ impl Parser<'_> {
         Ok(meant)
     }
 
-    /// Whether the bracket after the next token is closed before a prime.
+    /// True if the bracket after the next token is closed before a prime.
     fn is_indexed_derivative(&self) -> bool {
         let mut inside =
             self.tokens[self.position + 1..].iter().skip_while(|token| token.kind != TokenKind::CloseSquare);
         inside.next().is_some() && inside.next().is_some_and(|token| token.kind == TokenKind::Prime)
     }
 
-    /// The line begins with something that no statement begins with.
+    /// Refuses a line that begins like no statement.
     fn no_statement<T>(&mut self) -> Parsed<T> {
         let (span, found, kind, next) = (self.span(), self.found(), self.kind(), self.kind_after(1));
         let name = shorten(self.word());
@@ -683,7 +683,7 @@ impl Parser<'_> {
         self.fail(|| finding)
     }
 
-    /// Nothing may follow a statement. What does is reported, but the statement itself has been read.
+    /// Reports anything that follows a statement; the statement itself has been read.
     fn end_of_statement(&mut self, word: &str) -> Parsed<()> {
         let (span, found, kind) = (self.span(), self.found(), self.kind());
         let finding = Diagnostic::error(format!("unexpected {found}"), span, "expected the end of the line");
@@ -712,7 +712,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a name that is being declared may be followed by this.
+/// True if a name that is being declared may be followed by this token.
 fn declares_after(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::Equals | TokenKind::Colon | TokenKind::Of | TokenKind::OpenSquare)
 }

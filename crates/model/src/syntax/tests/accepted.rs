@@ -1,17 +1,17 @@
-//! Each form of the language, read and dumped. The dump shows how operators were grouped.
+//! Tests of each form of the language, read and dumped. The dump shows how operators were grouped.
 
 use crate::syntax::ast::{ExprKind, StatementKind};
 use crate::syntax::print::dump;
 use crate::syntax::{parse, read};
 
-/// The dump of a text without mistakes.
+/// Dump of a text without mistakes.
 fn dumped(source: &str) -> String {
     let (file, diagnostics) = parse(source);
     assert_eq!(diagnostics, [], "{source}");
     dump(&file)
 }
 
-/// The dump of one expression.
+/// Dump of one expression.
 fn expression(source: &str) -> String {
     let text = dumped(&format!("hamiltonian {source}"));
     text.strip_prefix("hamiltonian\n  ").expect("a hamiltonian").trim_end().to_string()

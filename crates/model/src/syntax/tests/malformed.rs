@@ -1,4 +1,4 @@
-//! Mistakes and what the user is told: one finding for each.
+//! Tests of mistakes and their findings: one for each.
 
 use crate::syntax::diagnostic::Severity;
 use crate::syntax::{parse, read};
@@ -188,7 +188,7 @@ const MISTAKES: &[Mistake] = &[
 #[test]
 fn every_mistake_is_one_finding() {
     for &(source, line, culprit, message, help) in MISTAKES {
-        // What stands around the mistake is not touched by it.
+        // The statements around the mistake are not touched by it.
         let around = format!("let before_it = 1\n{source}\nlet after_it = 2\n");
         let (file, diagnostics) = parse(&around);
         assert_eq!(diagnostics.len(), 1, "{source}\n{diagnostics:#?}");
@@ -273,7 +273,7 @@ fn a_misdeclared_name_is_reported_once() {
 
 #[test]
 fn a_wrong_guess_is_not_reported_twice() {
-    // Reading over the first mistake leads into a second one right beside it, which is no news.
+    // Reading over the first mistake leads to a second one right beside it, which is not reported.
     for (source, culprit) in [
         ("parameter l ² = 1", "²"),
         ("parameter g == = 1", "=="),

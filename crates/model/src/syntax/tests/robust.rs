@@ -1,10 +1,10 @@
-//! Nothing breaks the parser: not rubbish, not depth, not length.
+//! Tests that nothing breaks the parser: not rubbish, not depth, not length.
 
 use super::{CHAIN, PENDULUM, RIGID_BODY};
 use crate::syntax::{MAX_DIAGNOSTICS, MAX_HEIGHT, MAX_NESTING, parse, print, read};
 use proptest::prelude::*;
 
-/// Reads, dumps and drops; checks what must hold whatever the text.
+/// Reads, dumps and drops a text; checks the properties that hold for every text.
 fn survive(source: &str) {
     let reading = read(source);
     assert!(reading.diagnostics.len() <= MAX_DIAGNOSTICS);
@@ -13,7 +13,7 @@ fn survive(source: &str) {
         for span in finding.related.iter().map(|(span, _)| span).chain([&finding.span]) {
             assert!(span.start <= span.end && source.get(span.range()).is_some(), "{finding:?}");
         }
-        // Only what is missing at the end of a line may be pointed at by an empty span.
+        // Only something missing at the end of a line may have an empty span.
         let rest = &source[finding.span.end as usize..];
         let line = rest.split(['\n', '\r', '#', ';']).next().unwrap_or_default().trim();
         let comment = line.is_empty() || line.starts_with(['%', '/']);
@@ -24,7 +24,7 @@ fn survive(source: &str) {
     print::dump(&reading.file);
 }
 
-/// Words and symbols that get far into the parser.
+/// Words and symbols that reach deep into the parser.
 #[rustfmt::skip]
 const PIECES: [&str; 64] = [
     "parameter", "size", "coordinate", "momentum", "velocity", "hamiltonian", "constraint", "integral", "state", "let",
@@ -113,7 +113,7 @@ fn nesting_is_limited() {
         assert_eq!(diagnostics.len(), 1, "{source}");
         assert!(diagnostics[0].message.contains("nested more than 256 deep"), "{}", diagnostics[0].message);
     }
-    // The most stack for each level: every binding power is waiting for its right operand.
+    // The most stack per level: every binding power waits for its right operand.
     let level = "1 or 1 and 1 < 1 + 1*(";
     survive(&format!("hamiltonian {}x{}", level.repeat(MAX_NESTING), ")".repeat(MAX_NESTING)));
     survive(&format!("hamiltonian {}", "sum(i in sum(i in 1..2 : 1)..".repeat(300)));
@@ -138,7 +138,7 @@ fn height_is_limited() {
         assert_eq!(diagnostics.len(), 1);
         assert!(diagnostics[0].message.contains("more than 2000 operators"), "{}", diagnostics[0].message);
     }
-    // Chains inside brackets inside chains: no path through the tree may be longer, either.
+    // Chains inside brackets inside chains: no path through the tree may be longer than the limit, either.
     let chain = format!("({}", "a + ".repeat(1_000));
     survive(&format!("hamiltonian {}a{}", chain.repeat(200), ")".repeat(200)));
     let left = format!("{})", " + a".repeat(500));
