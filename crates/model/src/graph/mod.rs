@@ -617,8 +617,8 @@ impl Graph {
         roots.iter().map(|r| image[r]).collect()
     }
 
-    /// Copies `roots` of `source` into this graph, where the nodes in `known` are there already under another name: what
-    /// they depend on is not copied.
+    /// Copy `roots` of `source` into this graph. `known` maps nodes of `source` to existing nodes of this graph; nodes
+    /// that only these depend on are not copied.
     pub fn copy_from(&mut self, source: &Graph, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut image = known.clone();
         for node in source.reachable_until(roots, known) {
@@ -628,7 +628,7 @@ impl Graph {
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// `roots` with some nodes replaced by others.
+    /// Copy of `roots` with some nodes replaced by others.
     pub fn substituted(&mut self, roots: &[Node], replaced: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut image = replaced.clone();
         for node in self.reachable_until(roots, replaced) {
@@ -638,8 +638,8 @@ impl Graph {
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// What `roots` depend on, themselves included, without the nodes in `known` and what only these depend on; in
-    /// topological order.
+    /// The nodes that `roots` depend on, themselves included, in topological order. Without the nodes in `known` and
+    /// those that only these depend on.
     fn reachable_until(&self, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: Vec<Node> = roots.to_vec();
@@ -654,7 +654,7 @@ impl Graph {
         order
     }
 
-    /// An expression of another graph, whose arguments stand here under other names.
+    /// Copy an expression of another graph, with the images of its arguments here.
     fn copy_of(&mut self, expression: Expression, image: impl Fn(Node) -> Node) -> Node {
         match expression {
             Expression::Constant(_) | Expression::Input(_) => self.put(expression),
