@@ -235,7 +235,7 @@ impl Program {
 }
 
 /// # Safety
-/// Those of [`evaluate`]; the processor has the features.
+/// See [`evaluate`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn evaluate_avx2<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {
@@ -244,7 +244,7 @@ unsafe fn evaluate_avx2<const W: usize>(steps: &[Step], block: usize, work: *mut
 }
 
 /// # Safety
-/// Those of [`evaluate`]; the processor has the features.
+/// See [`evaluate`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
 unsafe fn evaluate_avx512<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {

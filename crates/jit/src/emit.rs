@@ -134,7 +134,7 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     e.leave(flags)
 }
 
-/// One loop of [`rows`].
+/// A loop of [`rows`].
 pub(crate) struct OfRows<'a> {
     pub steps: Steps,
     /// Shape of at most as many lanes side by side as there are rows.
@@ -813,7 +813,7 @@ impl Emitter {
         self.forget(step);
     }
 
-    /// One number of a vector, read next by step `next`: from memory, which costs no more than moving it in registers.
+    /// A number of a vector, read next by step `next`: from memory, which costs no more than moving it in registers.
     fn lane_of(&mut self, value: Value, next: u32, lane: u8, now: u32) -> Place {
         if self.homes[value as usize] == Home::Nowhere {
             let r = self.in_register(value, next, now);

@@ -83,7 +83,7 @@ impl Code {
     pub const COMPARE: Code = Code::arithmetic(0xc2);
     const LOAD: Code = Code::arithmetic(0x10);
     const STORE: Code = Code::arithmetic(0x11);
-    /// One number of memory in all lanes of a vector.
+    /// Broadcast of a number in memory to all lanes of a vector.
     const SPREAD: Code = Code::bits(2, 0x19);
     const MOVE: Code = Code::bits(1, 0x28);
     pub const AND: Code = Code::bits(1, 0x54);

@@ -46,7 +46,7 @@ impl MachineCode {
     /// Compiler for this instruction set.
     ///
     /// # Errors
-    /// Those of [`MachineCode::detect`].
+    /// See [`MachineCode::detect`].
     pub fn new(isa: Isa) -> Result<MachineCode, Refused> {
         let refused = |reason| Refused { reason };
         if let Some(reason) = isa.missing() {
@@ -251,7 +251,7 @@ impl Compiled {
             let shift = first * size_of::<f64>() + self.bias;
             let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
             let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
-            // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only the elements
+            // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
             // k * lanes + first .. + together of the arrays, for variables k of the tape, and the scratch up to the
             // spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };

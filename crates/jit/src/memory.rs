@@ -99,7 +99,7 @@ mod nowhere {
         }
 
         /// # Safety
-        /// No value exists to call.
+        /// There is no value that could be called.
         pub(crate) unsafe fn call(&self, _: usize, _: [*const f64; 3], _: [*mut f64; 2], _: u64) -> u64 {
             match *self {}
         }

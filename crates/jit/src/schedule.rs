@@ -5,7 +5,7 @@
 /// Operation to be scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// Its value, or one that nothing reads.
+    /// Value of the operation, or one that nothing reads.
     pub result: u32,
     pub arguments: [u32; 3],
     /// Number of arguments.

@@ -129,7 +129,7 @@ impl<'a> Analysis<'a> {
     /// If the tape reads the time, or may have to be repeated by another program.
     ///
     /// # Panics
-    /// Those of [`Analysis::new`].
+    /// See [`Analysis::new`].
     pub(crate) fn of_rows(tape: &'a Tape, prologue: &Prologue, together: (u32, u32)) -> Result<Analysis<'a>, Refused> {
         let refused = |reason: &str| Err(Refused { reason: reason.to_string() });
         if tape.reads_time() {

@@ -1,5 +1,5 @@
-//! Test whether all eigenvalues of a matrix exceed a number s, and the smallest eigenvalue if not, by the signs of the
-//! pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric Eigenvalue Problem, 1998, 3.3).
+//! Test of whether all eigenvalues of a matrix exceed a number s, and search for the smallest if not, by the signs of
+//! the pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric Eigenvalue Problem, 1998, 3.3).
 //!
 //! A need not be symmetric, but must be M + K times M⁻¹ with symmetric matrices and a positive definite M, so that its
 //! eigenvalues are real. For a diagonal M the pivots of A − s are those of a symmetric matrix with the same

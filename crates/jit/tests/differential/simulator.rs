@@ -7,9 +7,9 @@ use iced_x86::{CpuidFeature, Decoder, DecoderOptions, EncodingKind, Instruction,
 
 /// Array in memory.
 pub struct Region {
-    /// Its address.
+    /// Address of the array.
     pub start: u64,
-    /// Its contents.
+    /// Contents of the array.
     pub numbers: Vec<u64>,
     /// True if code may write to it.
     pub writable: bool,

@@ -61,7 +61,7 @@ pub enum Definition {
     Call {
         /// Call: function and arguments.
         call: u32,
-        /// Its output for member 0.
+        /// Output for member 0.
         first: u32,
         /// Distance of the next member's output.
         stride: u32,
@@ -161,7 +161,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// No columns.
+    /// Create a collection without columns.
     pub fn new() -> Columns {
         Columns::default()
     }
@@ -279,8 +279,8 @@ impl Columns {
         self.functions[function].members(first, stride, length)
     }
 
-    /// One family of outputs of a call that reads only `used`. Calls are the same if they read the same: H_q of a
-    /// separable Hamiltonian does not ask for p.
+    /// Column for a family of outputs of a call that reads only `used`. Calls are the same if they read the same: H_q of
+    /// a separable Hamiltonian does not ask for p.
     fn output(&mut self, call: &Call, family: (u32, u32, u32), used: Vec<Column>) -> Column {
         if self.members(call.function, family).is_zero() {
             return self.constant(0.0);

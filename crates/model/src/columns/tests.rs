@@ -7,8 +7,8 @@ use crate::rows::RowProgram;
 use holonome_linear::unpivoted::Unpivoted;
 use proptest::prelude::*;
 
-/// Σ over rows of (a − b)² c, one output for each row and one for all; the rows' slots are the first three components of
-/// a table.
+/// Sums of (a − b)² c over rows, each of which adds to output `outputs(row)`; `rows` are the places of a, b and the
+/// parameter c.
 fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     let mut graph = Graph::new();
     let [a, b, c] = [0, 1, 2].map(|k| graph.input(Input::Slot(k)));

@@ -32,7 +32,7 @@ pub trait Backend: Send + Sync {
     /// Compile `tape` to be run over segments of rows.
     ///
     /// # Errors
-    /// Those of [`Backend::compile_rows`].
+    /// See [`Backend::compile_rows`].
     fn compile_segments(&self, _tape: &Tape, _places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync {
     /// Compile `tape` to be run over diagonals of pairs.
     ///
     /// # Errors
-    /// Those of [`Backend::compile_rows`].
+    /// See [`Backend::compile_rows`].
     fn compile_diagonals(&self, _tape: &Tape, _places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
@@ -66,7 +66,7 @@ pub enum SegmentPlace {
     State(u32),
     /// In the table; each later row reads one further on.
     Table(u32),
-    /// The same for all rows: number of the still value that is given with the segment.
+    /// The same number for all rows, given with the segment: its index in [`Segment::still`].
     Still(u32),
 }
 

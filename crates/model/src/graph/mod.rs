@@ -132,8 +132,8 @@ impl Range {
     }
 }
 
-/// Combine the bits of an expression's arguments, a bit standing for a possible NaN. An operation passes on the NaN of
-/// any argument, a comparison none, and a choice that which both its sides have.
+/// Combine the bits of an expression's arguments; a bit represents a NaN. An operation passes on the NaN of any
+/// argument, a comparison none, and a choice only that of both its sides.
 pub(crate) fn strict(e: Expression, of: impl Fn(Node) -> u64) -> u64 {
     match e {
         Expression::Unary(Unary::Not, _) => 0,

@@ -67,7 +67,7 @@ impl Series {
     /// Series of the field with these components, before multiply-adds are fused.
     ///
     /// # Errors
-    /// With the name of an operation that is defined piecewise by a moving argument: its coefficients contain nothing
+    /// The name of an operation that is defined piecewise by a moving argument: its coefficients contain nothing
     /// about the other pieces.
     pub fn new(graph: &Graph, field: &[Node]) -> Result<Series, &'static str> {
         let (mut graph, field) = (graph.clone(), field.to_vec());

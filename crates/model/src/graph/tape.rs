@@ -94,7 +94,7 @@ impl Tape {
     /// Lay out a graph whose multiply-adds are fused already.
     ///
     /// # Panics
-    /// Those of [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn of_fused(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         Builder::default().tape(graph, (outputs, None), states, parameters)
     }
@@ -102,7 +102,7 @@ impl Tape {
     /// Lay out a map that is iterated while the condition `goes_on` is true; nothing more is fused.
     ///
     /// # Panics
-    /// Those of [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn of_loop(graph: &Graph, outputs: &[Node], goes_on: Node, states: usize, parameters: usize) -> Tape {
         Builder::default().tape(graph, (outputs, Some(goes_on)), states, parameters)
     }
@@ -111,7 +111,7 @@ impl Tape {
     /// by [`reciprocal_root`].
     ///
     /// # Panics
-    /// Those of [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn for_rows(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         Builder { for_rows: true, ..Builder::default() }.tape(graph, (outputs, None), states, parameters)
     }

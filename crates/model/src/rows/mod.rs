@@ -345,7 +345,7 @@ impl Term {
         self.pairs.as_ref().map_or(Side::Both, |pairs| pairs.sides[slot as usize])
     }
 
-    /// Its near pairs, and the sides of the outputs; `None` if it has no pairs.
+    /// Near pairs of the term, with the sides of the outputs; `None` if it has none.
     fn near(&self, outputs: impl Iterator<Item = Side>) -> Option<Near> {
         self.pairs.as_ref().map(|pairs| Near { pairs: Pairs::clone(pairs), outputs: outputs.collect() })
     }

@@ -19,7 +19,7 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
     if count < 2 * SHORTEST {
         return None;
     }
-    // A sample of rows identifies large tables that are no such sum: chains.
+    // A sample of rows identifies large tables that are not such a sum: chains.
     let looks: Vec<usize> = (0..LOOKED_AT).map(|at| at * (count - 1) / LOOKED_AT).collect();
     let stays = |k: usize| {
         let equal = looks.iter().filter(|&&row| rows.row(row).at(k) == rows.row(row + 1).at(k));

@@ -5,6 +5,7 @@
 //!
 //! sinh |x| = sinh(k ln 2) cosh r + cosh(k ln 2) sinh r,
 //! cosh |x| = cosh(k ln 2) cosh r + sinh(k ln 2) sinh r,
+//!
 //! where (2ᵏ ± 2⁻ᵏ)/2 are exact up to k = 26; beyond, their rounding errors are added with the small terms. No quotient
 //! is needed, and sinh is accurate next to 0, where k = 0. For 0 < k < 3 the sum of sinh(k ln 2) and cosh(k ln 2) r
 //! cancels a little, so it is formed without error.

@@ -5,7 +5,6 @@
 //! divisor a + b, and so has every other pair of terms in this proportion anywhere. The divisor that saves the most
 //! operations over the whole system becomes an atom, and one term replaces two at each occurrence. Longer common
 //! factors grow out of shorter ones. Two literals of a monomial are a divisor in the same way.
-//! in the same way.
 
 use super::cost::{Cost, weight};
 use super::monomial::{Literal, Monomial};
