@@ -152,7 +152,7 @@ impl CallPart<'_> {
         reads
     }
 
-    /// Add `count` rows from `first` on in which the formulas `wanted` are.
+    /// Append `count` rows from `first` on to the group of the formulas `wanted`.
     fn put(&self, (first, count): (Contribution, u32), slots: &[Source], wanted: &[Target], group: &mut Group) {
         let Group { reads, rows, .. } = group;
         let step = |slot: usize| if reads[slot] { self.step(first, slot, slots, count) } else { Some(0) };

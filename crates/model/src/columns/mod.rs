@@ -279,8 +279,8 @@ impl Columns {
         self.functions[function].members(first, stride, length)
     }
 
-    /// Column for a family of outputs of a call that reads only `used`. Calls are the same if they read the same: H_q of
-    /// a separable Hamiltonian does not ask for p.
+    /// Column for a family of outputs of a call that reads only `used`. Calls are equal if they read the same: H_q of a
+    /// separable Hamiltonian does not read p.
     fn output(&mut self, call: &Call, family: (u32, u32, u32), used: Vec<Column>) -> Column {
         if self.members(call.function, family).is_zero() {
             return self.constant(0.0);

@@ -17,7 +17,7 @@ pub struct Series {
     field: Vec<Node>,
     /// Nodes that the field and the slopes depend on, in topological order.
     plan: Vec<Node>,
-    /// Facts of those of them that move, which means that they depend on the state or the time.
+    /// Facts of the nodes that move: they depend on the state or the time.
     moving: FxHashMap<Node, Moving>,
 }
 
