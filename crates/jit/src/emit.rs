@@ -544,7 +544,7 @@ impl Emitter {
         }
     }
 
-    /// Return from the function with a flag: true if any bit of the registers `flags` is not set. Other values are lost.
+    /// Return from the function with a flag: true if any bit of the registers `flags` is unset. Other values are lost.
     fn leave(mut self, flags: Vec<Vector>) -> Emitted {
         match flags[..] {
             [] => self.assembler.clear_flag(),
