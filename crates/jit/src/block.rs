@@ -1,8 +1,8 @@
-//! The block interpreter: as the interpreter, but every instruction is carried out on a block of lanes before the
-//! next one is looked at. The loops over lanes have a fixed length, so the compiler makes vector instructions of
-//! them; it does so several times, and the version for the processor at hand is chosen when the program runs.
+//! Block interpreter: like the interpreter, but carries out every instruction on a block of lanes before the next one.
+//! The loops over lanes have a fixed length, so the compiler turns them into vector instructions. It compiles them
+//! several times, and the version for the processor is chosen at run time.
 //!
-//! Closures do not take over the features of the function that they stand in, so there are macros and loops instead.
+//! Closures do not inherit the target features of the function around them, so there are macros and loops instead.
 
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::elementary::Elementary;
@@ -10,13 +10,13 @@ use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused};
 use holonome_model::graph::primitive::{One, TRUE, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 
-/// Interprets tapes, many lanes at once, on any processor.
+/// Interpreter of tapes on any processor, many lanes at once.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockInterpreter {
     features: Features,
 }
 
-/// Which version of the loops runs.
+/// Version of the loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Features {
     Baseline,
@@ -30,7 +30,7 @@ enum Features {
 const BLOCK: usize = 64;
 
 impl BlockInterpreter {
-    /// With the best instructions of this processor.
+    /// Interpreter with the best instructions of this processor.
     pub fn detect() -> BlockInterpreter {
         #[cfg(target_arch = "x86_64")]
         let features = match crate::Isa::detect() {
@@ -43,12 +43,12 @@ impl BlockInterpreter {
         BlockInterpreter { features }
     }
 
-    /// With the instructions that every processor has for which this program was compiled.
+    /// Interpreter with only the instructions for which this program was compiled.
     pub fn baseline() -> BlockInterpreter {
         BlockInterpreter { features: Features::Baseline }
     }
 
-    /// The number of lanes for which ensembles run best.
+    /// Number of lanes for which ensembles run best.
     pub fn preferred_lanes(&self) -> usize {
         BLOCK
     }
@@ -75,8 +75,8 @@ struct Step {
     arguments: [u32; 4],
 }
 
-/// A tape whose values have slots in the scratch: x, t, the bound values, temporaries that are used again as soon as
-/// their value is dead, and at last the outputs. A slot holds a block of lanes.
+/// A tape whose values have slots in the scratch: x, t, the bound values, temporaries that are reused as soon as their
+/// value is dead, and finally the outputs. A slot holds a block of lanes.
 pub(crate) struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
@@ -94,12 +94,12 @@ pub(crate) struct Program {
 
 impl Program {
     /// # Panics
-    /// If the tape is not in order: an instruction reads a later one, a state that is none, or numbers and
-    /// parameters stand behind the prologue.
+    /// If the tape is out of order: an instruction reads a later one or a state that does not exist, or numbers and
+    /// parameters follow the prologue.
     pub(crate) fn new(tape: &Tape, lanes: usize, with: BlockInterpreter) -> Program {
         assert!(lanes > 0, "a kernel has at least one lane");
         let code = &tape.instructions;
-        // Where a value is read last; 0 where it never is.
+        // Last read of each value; 0 if there is none.
         let mut last_use = vec![0usize; code.len()];
         for &output in tape.outputs.iter().chain(&tape.goes_on) {
             last_use[output as usize] = usize::MAX;
@@ -147,8 +147,8 @@ impl Program {
             for (place, a) in arguments.iter_mut().zip(instruction.arguments()) {
                 let s = slot[a as usize];
                 *place = s;
-                // A result may take the slot of a dead argument: of every lane, arguments are read before the result
-                // is written. An argument may stand twice in one instruction.
+                // A result may take the slot of a dead argument: in every lane, arguments are read before the result is
+                // written. An argument may occur twice in one instruction.
                 if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s) {
                     free.push(s);
                 }
@@ -183,8 +183,8 @@ impl Program {
         }
     }
 
-    /// Puts the bound values and states of lanes `first`.. into their slots; returns how many lanes these are. The rest
-    /// of a slot is filled with the last of them, which is computed for nothing.
+    /// Put the bound values and states of lanes `first`.. into their slots; returns the number of these lanes. The rest
+    /// of a slot is padded with the last of them; its results are ignored.
     fn load(&self, bound: &[f64], x: &[f64], first: usize, work: &mut [f64]) -> usize {
         let count = self.block.min(self.lanes - first);
         let values = self.prologue.bound().len();
@@ -206,7 +206,7 @@ impl Program {
         rest.fill(used[count - 1]);
     }
 
-    /// Evaluates a block whose states, time and bound values are in the scratch.
+    /// Evaluate a block whose states, time and bound values are in the scratch.
     fn evaluate(&self, work: &mut [f64]) {
         assert!(work.len() >= self.slots * self.block, "the scratch is too short");
         let (steps, block, work) = (&self.steps[..], self.block, work.as_mut_ptr());
@@ -235,7 +235,7 @@ impl Program {
 }
 
 /// # Safety
-/// As [`evaluate`]; the processor has the features.
+/// See [`evaluate`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn evaluate_avx2<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {
@@ -244,7 +244,7 @@ unsafe fn evaluate_avx2<const W: usize>(steps: &[Step], block: usize, work: *mut
 }
 
 /// # Safety
-/// As [`evaluate`]; the processor has the features.
+/// See [`evaluate`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
 unsafe fn evaluate_avx512<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {
@@ -252,20 +252,20 @@ unsafe fn evaluate_avx512<const W: usize>(steps: &[Step], block: usize, work: *m
     unsafe { evaluate::<W>(steps, block, work) }
 }
 
-/// Runs the steps on one block.
+/// Run the steps on one block.
 ///
 /// # Safety
 /// `work` holds `block` numbers for every slot that the steps name, and `block` is a multiple of `W`.
 #[inline(always)]
 unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {
-    // One lane needs no loop, if the compiler knows.
+    // With one lane known at compile time there is no loop.
     let block = if W == 1 { 1 } else { block };
     for step in steps {
         let [a, b, c, d] = step.arguments;
         let (a, b) = (place(work, a, block), place(work, b, block));
         let (c, d) = (place(work, c, block), place(work, d, block));
         let result = place(work, step.destination, block).cast::<[f64; W]>();
-        // The loop over lanes: arguments are read in whole groups before the result, which may take their place.
+        // Loop over lanes. Arguments are read in whole groups before the result, which may take their place.
         macro_rules! each {
             (|$($argument:ident),*| $value:expr) => {
                 for group in 0..block / W {
@@ -301,10 +301,10 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
             Operation::Three(Three::Select) => each!(|a, b, c| Three::Select.evaluate(a, b, c)),
             Operation::One(One::Sqrt) => each!(|a| One::Sqrt.evaluate(a)),
             Operation::One(One::Spread(lane)) => {
-                // SAFETY: the lane is one of the block's, which all lanes share where there are such steps.
+                // SAFETY: the lane is one of the block's, which holds all lanes if there are such steps.
                 let value = unsafe { a.add(usize::from(lane)).read() };
                 for group in 0..block / W {
-                    // SAFETY: as below.
+                    // SAFETY: as above, a group of a slot that the steps name.
                     unsafe { result.add(group).write([value; W]) };
                 }
             }
@@ -317,7 +317,7 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
     }
 }
 
-/// Where a slot starts.
+/// Start of a slot.
 #[inline(always)]
 fn place(work: *mut f64, slot: u32, block: usize) -> *mut f64 {
     work.wrapping_add(slot as usize * block)

@@ -11,9 +11,9 @@ use holonome_model::graph::tape::Tape;
 /// A tape as machine code that runs over diagonals of pairs.
 pub(crate) struct CompiledDiagonals {
     prologue: Prologue,
-    /// What stands behind the bound values, of the last rows.
+    /// Numbers that follow the bound values: those that describe the last rows.
     last: Vec<f64>,
-    /// How many numbers of the states and of the table are read, and how many of the outputs written.
+    /// Numbers read of the states and of the table, and numbers written of the outputs.
     reach: [usize; 2],
     outputs: usize,
     scratch: usize,
@@ -72,10 +72,11 @@ impl DiagonalLoop for CompiledDiagonals {
         let bias = self.shape.bias() as usize;
         let inputs = [x.as_ptr(), table.as_ptr(), bound.as_ptr().wrapping_byte_add(bias)];
         let scratch = work[aligned..].as_mut_ptr().wrapping_byte_add(bias);
-        // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. A vector
-        // of rows from r on, of diagonal d, reads from `place + r` or `place + r + d` on, at most seven numbers behind the
-        // last row's, and writes as many of each output from `r` or `r + d` on: these exist by the lengths checked above.
-        // Bound values, masks, and scratch for what is kept of the loop, what stays and all spills are there too.
+        // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. A
+        // vector of rows from r on, of diagonal d, reads from `place + r` or `place + r + d` on, at most seven numbers
+        // after the last row's, and writes as many of each output from `r` or `r + d` on: these exist by the lengths
+        // checked above. Bound values, masks, and scratch for what is kept of the loop, for still values and for all
+        // spills exist too.
         unsafe { self.memory.call(0, inputs, [out.as_mut_ptr(), scratch], 0) };
     }
 }

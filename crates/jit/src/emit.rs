@@ -1,8 +1,7 @@
-//! Machine code for a list of steps: instructions and their operands are chosen here.
+//! Emitter of machine code for a list of steps: chooses instructions and their operands.
 //!
-//! The function that comes out is `(x, t, bound, out, scratch, count) -> flag` in the System V convention. It uses
-//! vector registers and the argument registers only, so there is nothing to save. Pointers come with a bias
-//! ([`Assembler::bias`]).
+//! The resulting function is `(x, t, bound, out, scratch, count) -> flag` in the System V convention. It uses vector
+//! registers and argument registers only, so there is nothing to save. Pointers come with a bias ([`Assembler::bias`]).
 
 use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, Predicate, Signs, Vector};
 use crate::isa::{Isa, Width};
@@ -15,36 +14,36 @@ use holonome_model::graph::interpret::{
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Tape;
 
-/// A value that is read again within this many steps is worth an instruction that loads it, if a register is free.
+/// Distance in steps of the next read within which a value is worth loading into a register, if one is free.
 const NEAR: u32 = 12;
-/// Registers that loads ahead of need leave free.
+/// Registers that such early loads leave free.
 const SPARE: u32 = 2;
-/// Of longer tapes, one vector is enough to keep the processor busy.
+/// Operations of a tape above which one vector is enough to keep the processor busy.
 const LONGEST_PAIR: usize = 1000;
-/// Bytes of code for a step, roughly.
+/// Approximate bytes of code per step.
 const BYTES_PER_STEP: usize = 10;
 
-/// Code with what it needs.
+/// Code and the scratch that it needs.
 #[derive(Debug)]
 pub(crate) struct Emitted {
     pub bytes: Vec<u8>,
-    /// Values of the width that the scratch must hold.
+    /// Vectors of scratch for spilled values.
     pub spills: usize,
 }
 
-/// How arrays are laid out and what computes on them.
+/// Layout of the arrays and the vectors that compute on them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub isa: Isa,
     pub width: Width,
-    /// How many vectors are computed side by side.
+    /// Number of vectors computed side by side.
     pub vectors: usize,
     /// Lanes of the arrays, a multiple of all vectors'.
     pub lanes: usize,
 }
 
 impl Shape {
-    /// For `tape`.
+    /// Shape for `tape`.
     pub(crate) fn new(isa: Isa, lanes: usize, tape: &Tape) -> Shape {
         let width = isa.width(lanes);
         let pairs = lanes.is_multiple_of(2 * width.numbers()) && tape.operations() <= LONGEST_PAIR;
@@ -52,35 +51,35 @@ impl Shape {
         Shape { isa, width, vectors, lanes }
     }
 
-    /// For [`SEGMENT_LANES`] rows side by side, whatever the tape.
+    /// Shape for [`SEGMENT_LANES`] rows side by side, whatever the tape.
     pub(crate) fn of_segments(isa: Isa) -> Shape {
         let width = isa.width(SEGMENT_LANES);
         Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES }
     }
 
-    /// How many vectors are computed side by side, and how many lanes each has.
+    /// Number of vectors computed side by side, and lanes of each.
     pub(crate) fn side_by_side(self) -> (u32, u32) {
         (self.vectors as u32, self.width.numbers() as u32)
     }
 
-    /// Lanes that are computed side by side.
+    /// Number of lanes computed side by side.
     pub(crate) fn together(self) -> usize {
         self.width.numbers() * self.vectors
     }
 
-    /// By how many bytes every pointer that the code gets stands behind its array.
+    /// Bytes by which every pointer passed to the code is ahead of its array.
     pub(crate) fn bias(self) -> i32 {
         Assembler::bias(self.isa, self.width)
     }
 
-    /// Whether arrays of this many variables can be addressed.
+    /// True if arrays of this many variables can be addressed.
     pub(crate) fn reaches(self, variables: usize) -> bool {
         variables.checked_mul(8 * self.lanes).is_some_and(|bytes| bytes < i32::MAX as usize / 2)
     }
 }
 
-/// Code that runs the steps once; or, of maps of so many states to themselves that raise no flags, `count` > 0 times, from
-/// each state to one behind it.
+/// Code that runs the steps once. With `states`, the tape maps that many states to themselves and raises no flags; the
+/// code then runs `count` > 0 times, from each state to the one that follows in memory.
 pub(crate) fn run(steps: &Steps, shape: Shape, states: Option<usize>) -> Emitted {
     let mut e = Emitter::new(steps, shape, false);
     let head = states.map(|_| e.assembler.label());
@@ -94,7 +93,7 @@ pub(crate) fn run(steps: &Steps, shape: Shape, states: Option<usize>) -> Emitted
     e.leave(flags)
 }
 
-/// Code that runs the steps `count` > 0 times.
+/// Code that runs the steps in a loop, `count` > 0 times.
 pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     let mut e = Emitter::new(steps, shape, true);
     for (r, carried) in steps.carried.iter().enumerate() {
@@ -135,19 +134,19 @@ pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     e.leave(flags)
 }
 
-/// One loop of [`rows`].
+/// A loop of [`rows`].
 pub(crate) struct OfRows<'a> {
     pub steps: Steps,
-    /// As many lanes as are computed side by side, no more than there are rows.
+    /// Shape of at most as many lanes side by side as there are rows.
     pub shape: Shape,
     pub places: &'a RowPlaces,
-    /// Where its bound values stand, a vector for each.
+    /// Place of its bound values, a vector for each.
     pub bound: usize,
 }
 
-/// Code that runs loops over rows, one behind the other: state k and output k of row r stand at `places.states[k] + r` and
-/// `places.outputs[k] + r`. No pointer has a bias; the table stands where other code finds the time, and instead of a count
-/// comes a pointer to what stays.
+/// Code that runs loops over rows, one after the other: state k and output k of row r are at `places.states[k] + r` and
+/// `places.outputs[k] + r`. No pointer has a bias. The table takes the place of the time in other code, and a pointer
+/// to the values that are the same for all rows that of the count.
 pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
     let mut all = Emitted { bytes: Vec::new(), spills: 0 };
     for (number, of) in loops.iter().enumerate() {
@@ -171,7 +170,7 @@ pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
                 e.assembler.advance(pointer, bytes);
             }
         };
-        // The last rows first, together with some before them that are computed once more: nothing reads what a loop writes.
+        // The last rows first, with some before them that are computed twice: nothing reads what a loop writes.
         if rest > 0 {
             advance(&mut e, (rows - together) as i64);
             e.assembler.set(General::R10, 2);
@@ -192,7 +191,7 @@ pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
             e.assembler.count_down(General::R10, head);
             advance(&mut e, rest as i64);
         }
-        // The next loop begins where decoders like it to.
+        // Decoders work best if the next loop is aligned.
         let is_last = number + 1 == loops.len();
         if !is_last {
             e.assembler.label();
@@ -204,10 +203,10 @@ pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
     all
 }
 
-/// Code for `count` > 0 times as many rows of a segment as are computed side by side, [`SEGMENT_LANES`]. Pointers are as for
-/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what stays, given in the first of them; the sums of the
-/// outputs, which begin with 0 here; the last rows' outputs; and spilled values. Outputs are added up where they belong; of the `last` rows, which may be fewer, they are put into the
-/// scratch.
+/// Code for a loop over the rows of a segment, [`SEGMENT_LANES`] side by side, `count` > 0 times. Pointers are as for
+/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: still values, each given in its first number; the sums
+/// of the outputs, set to 0 here; the outputs of the last rows; and spilled values. Outputs are added in place; those
+/// of the `last` rows, which may be fewer, are put into the scratch.
 pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last: bool) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
     let mut e = Emitter::new(steps, shape, false);
@@ -215,7 +214,7 @@ pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last
     let scratch =
         |e: &Emitter, number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - e.shape.bias() };
     let vectors = (0..SEGMENT_LANES).step_by(shape.width.numbers());
-    // A vector that is read was stored as one: else reading it would wait.
+    // Stored as vectors: reading a vector that was stored in parts would wait.
     let stays = stays(places);
     for k in 0..stays {
         e.assembler.spread(0, scratch(&e, k * SEGMENT_LANES));
@@ -236,22 +235,22 @@ pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last
     e.leave(Vec::new())
 }
 
-/// Numbers of scratch in front of the spilled values of a loop over segments.
+/// Numbers of scratch before the spilled values of a loop over segments.
 pub(crate) fn segment_scratch(places: &SegmentPlaces) -> usize {
     SEGMENT_LANES * (stays(places) + 2 * places.outputs.len())
 }
 
-/// How many numbers stay in a segment.
+/// Number of still values of a segment.
 pub(crate) fn stays(places: &SegmentPlaces) -> usize {
     let stays = |place: &SegmentPlace| if let SegmentPlace::Still(k) = *place { k as usize + 1 } else { 0 };
     places.states.iter().map(stays).max().unwrap_or(0)
 }
 
-/// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers are those to the states,
-/// the table, the bound values, the outputs and the scratch, as for [`segments`]; what reads or adds one further on with every
-/// diagonal has pointers of its own. Number `behind` of the bound values is the first of the masks of so many rows, and behind
-/// these stand the [`last_of_diagonals`]. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of the loops; what
-/// stays; what the last rows read and add; and spilled values.
+/// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers are those to the
+/// states, the table, the bound values, the outputs and the scratch, as for [`segments`]; places that move on with
+/// every diagonal have pointers of their own. Bound value number `behind` is the first of the masks by number of rows,
+/// which the rest of [`last_of_diagonals`] follows. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of
+/// the loops; still values; what the last rows read and add; and spilled values.
 pub(crate) fn diagonals(steps: [&Steps; 2], shape: Shape, places: &DiagonalPlaces, behind: usize) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
     let scratch = |number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - shape.bias() };
@@ -280,9 +279,9 @@ pub(crate) fn diagonals(steps: [&Steps; 2], shape: Shape, places: &DiagonalPlace
     Emitted { spills: emitted.spills.max(spills as usize), ..emitted }
 }
 
-/// Where, in the scratch of a loop over diagonals, the pointers to the states, the table and the outputs are kept, how far on
-/// a diagonal stands in bytes, how many rows it has, or how many vectors of last rows there still are, and where what these
-/// are stands.
+/// Numbers at the start of the scratch of a loop over diagonals: the pointers to the states, the table and the outputs;
+/// the offset of the diagonal in bytes; the rows left in it, or the vectors of last rows left; and the pointer to the
+/// numbers that describe the latter.
 const OF_STATES: usize = 0;
 const OF_TABLE: usize = 1;
 const OF_OUTPUTS: usize = 2;
@@ -290,18 +289,18 @@ const FURTHER_ON: usize = 3;
 const LEFT: usize = 4;
 const LAST: usize = 5;
 
-/// Numbers of scratch for a state or an output of last rows: the rows of a second diagonal stand behind those of the first.
+/// Numbers of scratch for a state or an output of last rows: the rows of a second diagonal follow those of the first.
 const OF_LAST: usize = 2 * SEGMENT_LANES;
 
-/// What a vector of last rows consists of, in the order in which they are put down: by how many bytes the rows of each
-/// diagonal stand behind the first ones, of what stays with the diagonal and of what moves on; and where their masks stand.
+/// Numbers that describe a vector of last rows. In this order: the offsets in bytes of the rows of each diagonal, for
+/// places that stay and for places that move on with the diagonal; the offsets of their masks; and [`BESIDE`].
 const NUMBERS_OF_LAST: usize = 8;
 const BEHIND: [[usize; 2]; 2] = [[0, 1], [2, 3]];
 const MASKS: [usize; 2] = [4, 5];
-/// By how many bytes the rows of the second diagonal stand behind those of the first one in a vector.
+/// Offset in bytes of the rows of the second diagonal from those of the first one within a vector.
 const BESIDE: usize = 6;
 
-/// The masks of 0 to [`SEGMENT_LANES`] rows, and what all vectors of last rows consist of, whose bits are whole numbers.
+/// Masks of 0 to [`SEGMENT_LANES`] rows, then the numbers that describe all vectors of last rows, as bits of integers.
 pub(crate) fn last_of_diagonals(places: &DiagonalPlaces) -> Vec<f64> {
     let mut numbers = vec![0.0; (SEGMENT_LANES + 1) * SEGMENT_LANES];
     for (rows, mask) in numbers.chunks_exact_mut(SEGMENT_LANES).enumerate() {
@@ -320,19 +319,19 @@ pub(crate) fn last_of_diagonals(places: &DiagonalPlaces) -> Vec<f64> {
     numbers
 }
 
-/// Numbers of scratch in front of the spilled values of a loop over diagonals.
+/// Numbers of scratch before the spilled values of a loop over diagonals.
 pub(crate) fn diagonal_scratch(places: &DiagonalPlaces) -> usize {
     last_scratch(places) + OF_LAST * (places.states.len() + places.outputs.len())
 }
 
-/// Numbers of scratch in front of the last rows.
+/// Numbers of scratch before the last rows.
 fn last_scratch(places: &DiagonalPlaces) -> usize {
     let still = places.states.iter().filter(|place| matches!(place, DiagonalPlace::Still(_)));
     SEGMENT_LANES * (1 + still.count())
 }
 
 impl Emitter {
-    /// The rows of diagonals that fill vectors: while a diagonal has that many.
+    /// Emit the loop over rows that fill vectors: all diagonals that have that many.
     fn filling_rows(mut self, steps: &Steps, places: &DiagonalPlaces, scratch: impl Fn(usize) -> Memory) -> Emitter {
         let a = &mut self.assembler;
         a.set(General::R9, 0);
@@ -370,7 +369,7 @@ impl Emitter {
         self
     }
 
-    /// The last rows: those of both diagonals are put side by side first, and added one after the other then.
+    /// Emit the loop over the last rows: those of two diagonals are read side by side, and added one after the other.
     fn last_rows(
         mut self,
         steps: &Steps,
@@ -463,27 +462,27 @@ impl Emitter {
     }
 }
 
-/// Which loop over diagonals.
+/// Loop over diagonals.
 #[derive(Clone, Copy, PartialEq)]
 enum Loop {
-    /// Over rows that fill vectors, where they stand.
+    /// Over rows that fill vectors, in place.
     Filling,
-    /// Over the last ones, in the scratch.
+    /// Over the last rows, in the scratch.
     Last,
 }
 
-/// Where states and outputs stand.
+/// Places of states and outputs.
 enum Places {
     /// In arrays of lanes.
     Lanes,
-    /// With the place of the bound values.
+    /// In rows, with the place of the bound values.
     Rows(RowPlaces, usize),
-    /// For the last rows the outputs go into the scratch.
+    /// In segments; true if the outputs go into the scratch, as for the last rows.
     Segments(SegmentPlaces, bool),
     Diagonals(DiagonalPlaces, Loop),
 }
 
-/// Where an argument of the step at hand is.
+/// Place of an argument of the current step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     In(Vector),
@@ -518,7 +517,7 @@ struct Emitter {
     shape: Shape,
     registers: Registers,
     homes: Vec<Home>,
-    /// By value: the register in which it is wanted at the end of a turn.
+    /// Wanted register at the end of a turn, by value.
     wanted: Vec<Vector>,
     free_spills: Vec<u32>,
     spills: u32,
@@ -526,7 +525,7 @@ struct Emitter {
     places: Places,
 }
 
-/// In [`Emitter::wanted`].
+/// No wanted register, in [`Emitter::wanted`].
 const ANYWHERE: Vector = u8::MAX;
 
 impl Emitter {
@@ -545,7 +544,7 @@ impl Emitter {
         }
     }
 
-    /// Returns whether any bit of the registers `flags` is not set; nothing else is needed any more.
+    /// Return from the function with a flag: true if any bit of the registers `flags` is unset. Other values are lost.
     fn leave(mut self, flags: Vec<Vector>) -> Emitted {
         match flags[..] {
             [] => self.assembler.clear_flag(),
@@ -571,7 +570,7 @@ impl Emitter {
             let (variable, vector) = split(k);
             (base, variable * lanes + vector, true)
         };
-        // The array, the number in it, and whether its pointer comes with a bias.
+        // The array, the number in it, and true if its pointer comes with a bias.
         let (base, number, biased) = match home {
             Home::State(k) => {
                 let (variable, vector) = split(k);
@@ -580,7 +579,7 @@ impl Emitter {
                     Places::Rows(rows, _) => match rows.states[variable] {
                         RowPlace::State(first) => (General::Rdi, first as usize + vector, false),
                         RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
-                        // At the start of the scratch, one vector for all.
+                        // At the start of the scratch, one vector each.
                         RowPlace::Still(_) => {
                             let before = rows.still().take_while(|&(other, _)| other < variable).count();
                             (General::R8, before * width, false)
@@ -685,7 +684,7 @@ impl Emitter {
 
     // Registers and memory.
 
-    /// Scratch for a value.
+    /// Allocate scratch for a value.
     fn spill(&mut self) -> Home {
         Home::Spilled(self.free_spills.pop().unwrap_or_else(|| {
             self.spills += 1;
@@ -693,7 +692,7 @@ impl Emitter {
         }))
     }
 
-    /// A free register, for which another value may have to leave.
+    /// Return a free register, spilling another value if necessary.
     fn vacate(&mut self, now: u32) -> Vector {
         self.registers.vacant().unwrap_or_else(|| {
             let homes = &self.homes;
@@ -707,13 +706,13 @@ impl Emitter {
         })
     }
 
-    /// The register for a result: where it is wanted at the end, if that can be.
+    /// Register for a result: the one in which it is wanted at the end, if that is free.
     fn destination(&mut self, value: Value, now: u32) -> Vector {
         let wanted = self.wanted[value as usize];
         if wanted != ANYWHERE && self.registers.is_free(wanted) { wanted } else { self.vacate(now) }
     }
 
-    /// Brings a value into a register and pins it; `next` is its next use after the step at hand.
+    /// Bring a value into a register and pin it; `next` is its next use after the current step.
     fn in_register(&mut self, value: Value, next: u32, now: u32) -> Vector {
         let r = self.registers.place(value).unwrap_or_else(|| {
             let r = self.vacate(now);
@@ -726,11 +725,11 @@ impl Emitter {
         r
     }
 
-    /// Brings the arguments to where the step can use them: all in registers, but for one that may stay in memory if
-    /// it is among `foldable` (by position, the best first).
+    /// Bring the arguments to where the step can use them: all in registers, but for one that may stay in memory if it
+    /// is among `foldable` (by position, the best first).
     fn gather(&mut self, step: &Step, foldable: &[usize], now: u32) -> [Place; 3] {
         let arguments = step.arguments();
-        // Those in registers first, so that loading the others does not drive them out.
+        // Arguments in registers first, so that loading the others does not evict them.
         for (j, &a) in arguments.iter().enumerate() {
             if let Some(r) = self.registers.place(a) {
                 self.registers.read_next(r, step.next[j]);
@@ -751,9 +750,9 @@ impl Emitter {
             .rev()
             .copied()
             .filter(|&j| outside(self, arguments[j]) && arguments.iter().filter(|&&a| a == arguments[j]).count() == 1)
-            // The one that is read again last; of equals the last here, which is the best.
+            // The argument that is read again last; of equals the last here, which is the best.
             .max_by_key(|&j| step.next[j])
-            // A value that is soon read again is better loaded for all its uses, unless room is scarce.
+            // A value that is soon read again is better loaded once for all uses, unless registers are scarce.
             .filter(|&j| {
                 let soon = step.next[j] != NEVER && step.next[j] - now <= NEAR;
                 !(soon && self.registers.vacancies() > SPARE)
@@ -769,8 +768,8 @@ impl Emitter {
         places
     }
 
-    /// Frees the registers of arguments that nothing reads any more. Their spilled copies stay until the step is
-    /// emitted ([`Emitter::forget`]): making room for its result may store into a free slot.
+    /// Free the registers of arguments that are not read again. Their spilled copies stay until the step is emitted
+    /// ([`Emitter::forget`]): making room for its result may store into a free slot.
     fn release(&mut self, step: &Step) {
         for (j, &a) in step.arguments().iter().enumerate() {
             if step.next[j] == NEVER
@@ -781,7 +780,7 @@ impl Emitter {
         }
     }
 
-    /// Frees all that arguments hold which nothing reads any more, once the step is emitted.
+    /// Free registers and spilled copies of arguments that are not read again, once the step is emitted.
     fn forget(&mut self, step: &Step) {
         self.release(step);
         for (j, &a) in step.arguments().iter().enumerate() {
@@ -814,7 +813,7 @@ impl Emitter {
         self.forget(step);
     }
 
-    /// One number of a vector, read next by step `next`: from memory, which costs no more than moving it about.
+    /// A number of a vector, read next by step `next`: from memory, which costs no more than moving it in registers.
     fn lane_of(&mut self, value: Value, next: u32, lane: u8, now: u32) -> Place {
         if self.homes[value as usize] == Home::Nowhere {
             let r = self.in_register(value, next, now);
@@ -827,7 +826,7 @@ impl Emitter {
         Place::Number(Memory { base, displacement: displacement + 8 * i32::from(lane) })
     }
 
-    /// The same, everywhere.
+    /// Spread one number of a vector over all lanes.
     fn spread(&mut self, step: &Step, lane: u8, now: u32) {
         let Place::Number(number) = self.lane_of(step.arguments[0], step.next[0], lane, now) else {
             unreachable!("it is in memory")
@@ -843,7 +842,7 @@ impl Emitter {
         self.drop_if_dead(d, step);
     }
 
-    /// Steps whose result may go anywhere.
+    /// Emit a step whose result may go to any register.
     fn plain(&mut self, step: &Step, now: u32) {
         let bits = self.assembler.bits_fold_memory();
         let evex = self.shape.isa == Isa::Avx512;
@@ -918,8 +917,8 @@ impl Emitter {
         self.assembler.two(code, d, first, second);
     }
 
-    /// The position of the argument whose register the result takes: one that dies, if possible where the result is
-    /// wanted. None if all live on.
+    /// Position of the argument whose register the result takes: one that dies, preferably where the result is wanted.
+    /// `None` if all are still needed.
     fn overwritten(&self, step: &Step, places: &[Place; 3], order: [usize; 3]) -> Option<usize> {
         let dying = |j: &usize| step.next[*j] == NEVER && matches!(places[*j], Place::In(_));
         let wanted = self.wanted[step.result as usize];
@@ -927,12 +926,12 @@ impl Emitter {
         order.into_iter().filter(dying).find(fits).or_else(|| order.into_iter().find(dying))
     }
 
-    /// Which argument the result overwrites, in the order in which that is wanted, and its register.
+    /// Position and register of the argument that the result overwrites, by order of preference.
     fn overwrite(&mut self, step: &Step, places: &mut [Place; 3], order: [usize; 3], now: u32) -> (usize, u8) {
         let (j, d) = match self.overwritten(step, places, order) {
             Some(j) => (j, places[j].register()),
             None => {
-                // All live on: a copy is overwritten, best one that has to be loaded anyway.
+                // All are still needed: a copy is overwritten, preferably of one that has to be loaded anyway.
                 let j = (0..3).find(|&j| matches!(places[j], Place::At(_))).unwrap_or(2);
                 let d = self.destination(step.result, now);
                 match places[j] {
@@ -947,7 +946,7 @@ impl Emitter {
         (j, d)
     }
 
-    /// a b ± c: the result takes the place of one argument.
+    /// Emit a b ± c: the result takes the place of one argument.
     fn fused(&mut self, step: &Step, op: Three, now: u32) {
         let signs = match op {
             Three::Fma => Signs::Plus,
@@ -955,7 +954,7 @@ impl Emitter {
             _ => Signs::Negated,
         };
         let mut places = self.gather(step, &[2, 1, 0], now);
-        // The sum first: it is what was computed last, and in the chains of a step the one that dies.
+        // The sum first: it was computed last, and in the chains of a step it is the one that dies.
         let (j, d) = self.overwrite(step, &mut places, [2, 0, 1], now);
         let [a, b, c] = places;
         let in_memory = Place::in_memory;
@@ -978,7 +977,7 @@ impl Emitter {
         self.drop_if_dead(d, step);
     }
 
-    /// A selection in EVEX form: a function of three bits that overwrites one argument.
+    /// Emit a selection in EVEX form: a function of three bits that overwrites one argument.
     fn ternary(&mut self, step: &Step, now: u32) {
         let mut places = self.gather(step, &[2, 1, 0], now);
         let (j, d) = self.overwrite(step, &mut places, [2, 1, 0], now);
@@ -1000,14 +999,14 @@ impl Emitter {
         self.drop_if_dead(d, step);
     }
 
-    /// Results that nothing reads keep no register (the analysis leaves none but for the flag's sake).
+    /// Free the register of a result that nothing reads (the analysis leaves such results only for the flag).
     fn drop_if_dead(&mut self, register: Vector, step: &Step) {
         if step.first == NEVER {
             self.registers.take(register);
         }
     }
 
-    /// Brings what is carried back to the registers in which a turn begins: a parallel move.
+    /// Bring carried values back to the registers in which a turn begins: a parallel move.
     fn move_back(&mut self, carried: &[Carried]) {
         let mut source: Vec<Place> = carried
             .iter()
@@ -1016,7 +1015,7 @@ impl Emitter {
                 None => Place::At(self.address(self.homes[c.exit as usize])),
             })
             .collect();
-        // Registers that are still to be read as a source.
+        // Number of pending reads of each register as a source.
         let mut readers = [0u32; 32];
         let mut pending: Vec<usize> = Vec::new();
         for (r, place) in source.iter().enumerate() {
@@ -1029,7 +1028,7 @@ impl Emitter {
                 Place::At(_) | Place::Number(_) => pending.push(r),
             }
         }
-        // A register that is its own source must not be overwritten, and is not: it is nobody's destination.
+        // A register that is its own source is not overwritten: it is the destination of no other.
         while !pending.is_empty() {
             let before = pending.len();
             pending.retain(|&r| {
@@ -1047,7 +1046,7 @@ impl Emitter {
                 false
             });
             if pending.len() == before {
-                // Only cycles are left: one value steps aside into a register that is no part of them.
+                // Only cycles are left: one value moves to a register outside of them.
                 let r = pending[0] as Vector;
                 let aside = (carried.len()..self.shape.isa.registers())
                     .find(|&s| readers[s] == 0)

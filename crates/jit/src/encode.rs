@@ -1,9 +1,9 @@
-//! Bytes of x86-64 instructions: the VEX form (AVX2, FMA) and the EVEX form (AVX-512) of the few instructions
-//! that straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7).
+//! Encoder of x86-64 instructions: the VEX form (AVX2, FMA) and the EVEX form (AVX-512) of the few instructions that
+//! straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7).
 //!
-//! Values of one number live in 128-bit registers. Arithmetic on them uses the scalar instructions, operations on
-//! bits the packed ones: those read 16 bytes of memory in VEX form, which would go past the end of an array, so
-//! they take registers only; in EVEX form a broadcast reads just 8.
+//! Single numbers are in 128-bit registers. Arithmetic on them uses the scalar instructions, operations on bits the
+//! packed ones. In VEX form the latter read 16 bytes of memory, which would go past the end of an array, so they take
+//! registers only; in EVEX form a broadcast reads just 8.
 
 use crate::isa::{Isa, Width};
 
@@ -32,16 +32,16 @@ pub(crate) struct Memory {
     pub displacement: i32,
 }
 
-/// The last operand of most instructions.
+/// Last operand of most instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(Vector),
     Memory(Memory),
-    /// EVEX only: one number in memory, in all places.
+    /// EVEX only: one number in memory, broadcast to all lanes.
     Number(Memory),
 }
 
-/// An instruction with a vector operand, by its tables in the manual.
+/// Instruction with a vector operand, by its tables in the manual.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Code {
     map: u8,
@@ -49,9 +49,9 @@ pub(crate) struct Code {
     opcode: u8,
     /// W of the EVEX form.
     wide: bool,
-    /// W of the VEX form, where it means something.
+    /// W of the VEX form, if it is not ignored.
     vex_wide: bool,
-    /// Works on one number at width one, and then reads 8 bytes.
+    /// True if it works on one number at width one, and then reads 8 bytes.
     scalar: bool,
 }
 
@@ -60,12 +60,12 @@ const PF3: u8 = 2;
 const PF2: u8 = 3;
 
 impl Code {
-    /// Arithmetic of the first map: the prefix tells one number from many.
+    /// Arithmetic of the first map: the prefix selects one number or many.
     const fn arithmetic(opcode: u8) -> Code {
         Code { map: 1, prefix: P66, opcode, wide: true, vex_wide: false, scalar: true }
     }
 
-    /// A fused multiply-add: the last bit of the opcode tells one number from many.
+    /// Fused multiply-add: the last bit of the opcode selects one number or many.
     const fn fused(opcode: u8) -> Code {
         Code { map: 2, prefix: P66, opcode, wide: true, vex_wide: true, scalar: true }
     }
@@ -83,7 +83,7 @@ impl Code {
     pub const COMPARE: Code = Code::arithmetic(0xc2);
     const LOAD: Code = Code::arithmetic(0x10);
     const STORE: Code = Code::arithmetic(0x11);
-    /// One number of memory in all places of a vector.
+    /// Broadcast of a number in memory to all lanes of a vector.
     const SPREAD: Code = Code::bits(2, 0x19);
     const MOVE: Code = Code::bits(1, 0x28);
     pub const AND: Code = Code::bits(1, 0x54);
@@ -91,7 +91,7 @@ impl Code {
     pub const XOR: Code = Code::bits(1, 0x57);
     pub const ADD_INTEGER: Code = Code::bits(1, 0xd4);
     pub const SUB_INTEGER: Code = Code::bits(1, 0xfb);
-    /// A shift by a constant; which one stands in the place of a register.
+    /// Shift by a constant; the register field encodes the direction.
     const SHIFT: Code = Code::bits(1, 0x73);
     /// EVEX only.
     pub const LARGER_INTEGER: Code = Code::bits(2, 0x3d);
@@ -103,7 +103,7 @@ impl Code {
     pub const TERNARY: Code = Code::bits(3, 0x25);
 }
 
-/// Which operands of a fused multiply-add are multiplied and which is added; the first is overwritten.
+/// Roles of the operands of a fused multiply-add; the first is overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// first = first × third + second
@@ -125,15 +125,14 @@ pub(crate) enum Signs {
     Negated = 12,
 }
 
-/// Which way bits are shifted, as the instruction encodes it.
+/// Direction of a shift, as the instruction encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Left = 6,
     Right = 2,
 }
 
-/// Predicates of comparisons: ordered, so false where an argument is NaN. The mirrored ones are for exchanged
-/// arguments.
+/// Predicates of comparisons: ordered, so false if an argument is NaN. The mirrored ones are for exchanged arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Predicate {
     Equal = 0x00,
@@ -144,7 +143,7 @@ pub(crate) enum Predicate {
 }
 
 impl Predicate {
-    /// The predicate of (b, a) that says of (a, b) what this one says.
+    /// Predicate of (b, a) that is equivalent to this one of (a, b).
     pub(crate) fn mirrored(self) -> Predicate {
         match self {
             Predicate::Equal => Predicate::Equal,
@@ -156,16 +155,16 @@ impl Predicate {
     }
 }
 
-/// The mask register that comparisons go through.
+/// Mask register that comparisons go through.
 const MASK: u8 = 1;
-/// VPCMPQ: not equal.
+/// Predicate of VPCMPQ: not equal.
 const NOT_EQUAL: u8 = 4;
 
-/// A place in the code to jump back to.
+/// Place in the code to jump back to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(usize);
 
-/// Code in the making.
+/// Writer of code.
 pub(crate) struct Assembler {
     bytes: Vec<u8>,
     isa: Isa,
@@ -185,13 +184,13 @@ impl Assembler {
         self.isa == Isa::Avx512
     }
 
-    /// Whether instructions for bits take operands in memory.
+    /// True if instructions for bits take operands in memory.
     pub(crate) fn bits_fold_memory(&self) -> bool {
         self.is_evex() || self.width != Width::One
     }
 
-    /// By how much base registers point behind the first byte: short displacements are signed, and arrays start
-    /// at 0.
+    /// Bytes by which base registers are ahead of the first byte: short displacements are signed, and arrays start at
+    /// 0.
     pub(crate) fn bias(isa: Isa, width: Width) -> i32 {
         match isa {
             Isa::Avx2 => 128,
@@ -212,13 +211,13 @@ impl Assembler {
         self.put(Code::STORE, source, 0, Operand::Memory(destination));
     }
 
-    /// All places of a vector, not of one number, get the number in memory.
+    /// Broadcast the number in memory to all lanes of a vector of several.
     pub(crate) fn spread(&mut self, destination: Vector, source: Memory) {
         debug_assert!(self.width != Width::One);
         self.put(Code::SPREAD, destination, 0, Operand::Memory(source));
     }
 
-    /// All bits of a register 0.
+    /// Clear all bits of a register.
     pub(crate) fn zero(&mut self, destination: Vector) {
         self.two(Code::XOR, destination, destination, Operand::Register(destination));
     }
@@ -229,8 +228,8 @@ impl Assembler {
     }
 
     pub(crate) fn sqrt(&mut self, destination: Vector, a: Operand) {
-        // The scalar form passes on the upper half of a register: the one that has to be waited for anyway. An
-        // argument in memory would leave it waiting for something else.
+        // The scalar form copies the upper half of a register: preferably of the one that it waits for anyway. An
+        // argument in memory would leave it waiting for another register.
         let upper = match (self.width, a) {
             (Width::One, Operand::Register(a)) => a,
             _ => 0,
@@ -243,7 +242,7 @@ impl Assembler {
         self.bytes.push(count);
     }
 
-    /// first = the multiply-add in which `form` says who is who.
+    /// first = the multiply-add whose operands have the roles of `form`
     pub(crate) fn fused(&mut self, form: Form, signs: Signs, first: Vector, second: Vector, third: Operand) {
         self.put(Code::fused(form as u8 + signs as u8), first, second, third);
     }
@@ -275,7 +274,7 @@ impl Assembler {
         self.bytes.push(table);
     }
 
-    /// All bits of a register set.
+    /// Set all bits of a register.
     pub(crate) fn ones(&mut self, destination: Vector) {
         if self.is_evex() {
             self.ternary(0xff, destination, destination, Operand::Register(destination));
@@ -289,7 +288,7 @@ impl Assembler {
         self.bytes.extend([0x31, 0xc0]);
     }
 
-    /// rax = 0 if all bits of `register` are set, else something else. `spare` is overwritten.
+    /// rax = 0 if all bits of `register` are set, else nonzero. `spare` is overwritten.
     pub(crate) fn flag_unless_ones(&mut self, register: Vector, spare: Vector) {
         match (self.width, self.isa) {
             (Width::One, _) => {
@@ -319,10 +318,10 @@ impl Assembler {
         self.bytes.extend([0xc5, 0xf8, 0x77, 0xc3]);
     }
 
-    /// The head of a loop, where decoders like it to be.
+    /// Head of a loop, aligned for decoders.
     pub(crate) fn label(&mut self) -> Label {
         const ALIGNMENT: usize = 32;
-        // The longest recommended no-operation, and its shorter kin.
+        // The longest recommended no-operation, and the shorter ones.
         const NOPS: [&[u8]; 9] = [
             &[0x90],
             &[0x66, 0x90],
@@ -343,31 +342,31 @@ impl Assembler {
         Label(self.bytes.len())
     }
 
-    /// Moves a pointer on by so many bytes.
+    /// Advance a pointer by so many bytes.
     pub(crate) fn advance(&mut self, pointer: General, bytes: i32) {
         let n = pointer as u8;
         self.bytes.extend([0x48 | (n >> 3), 0x81, 0xc0 | (n & 7)]);
         self.bytes.extend(bytes.to_le_bytes());
     }
 
-    /// Sets a counter.
+    /// Set a counter.
     pub(crate) fn set(&mut self, counter: General, count: u32) {
         let n = counter as u8;
         self.bytes.extend([0x40 | (n >> 3), 0xb8 | (n & 7)]);
         self.bytes.extend(count.to_le_bytes());
     }
 
-    /// register = the whole number in memory
+    /// register = the integer in memory
     pub(crate) fn load_whole(&mut self, register: General, from: Memory) {
         self.whole(0x8b, register as u8, from);
     }
 
-    /// The whole number in memory = register
+    /// The integer in memory = register
     pub(crate) fn store_whole(&mut self, to: Memory, register: General) {
         self.whole(0x89, register as u8, to);
     }
 
-    /// Adds to the whole number in memory; jumps behind it ask whether the sum is 0.
+    /// Add to the integer in memory; a jump that follows tests if the sum is 0.
     pub(crate) fn add_to(&mut self, to: Memory, number: i8) {
         self.whole(0x83, 0, to);
         self.bytes.push(number as u8);
@@ -383,7 +382,7 @@ impl Assembler {
         self.bytes.extend(displacement.to_le_bytes());
     }
 
-    /// Shifts a whole number; jumps behind it ask whether it became 0.
+    /// Shift an integer; a jump that follows tests if the result is 0.
     pub(crate) fn shift_whole(&mut self, direction: Direction, register: General, count: u8) {
         let n = register as u8;
         let which = match direction {
@@ -393,20 +392,20 @@ impl Assembler {
         self.bytes.extend([0x48 | (n >> 3), 0xc1, which | (n & 7), count]);
     }
 
-    /// a = a + b, of whole numbers
+    /// a = a + b, of integers
     pub(crate) fn add_whole(&mut self, a: General, b: General) {
         let (a, b) = (a as u8, b as u8);
         self.bytes.extend([0x48 | ((b >> 3) << 2) | (a >> 3), 0x01, 0xc0 | ((b & 7) << 3) | (a & 7)]);
     }
 
-    /// Counts `counter` down and goes on at `label` until it is 0.
+    /// Decrement `counter` and jump to `label` until it is 0.
     pub(crate) fn count_down(&mut self, counter: General, label: Label) {
         let n = counter as u8;
         self.bytes.extend([0x48 | (n >> 3), 0xff, 0xc8 | (n & 7)]);
         self.go_back_unless_zero(label);
     }
 
-    /// Goes on at `label` if what was just computed is not 0.
+    /// Jump to `label` if the last result is not 0.
     pub(crate) fn go_back_unless_zero(&mut self, label: Label) {
         let distance = label.0 as i64 - (self.bytes.len() as i64 + 6);
         let distance = i32::try_from(distance).expect("loops are short");
@@ -414,7 +413,7 @@ impl Assembler {
         self.bytes.extend(distance.to_le_bytes());
     }
 
-    /// The same, but goes on behind it at once where rax is not 0.
+    /// Do as [`Assembler::count_down`], but leave the loop at once if rax is not 0.
     pub(crate) fn count_down_unless_flagged(&mut self, counter: General, label: Label) {
         // test rax, rax; jnz over what follows
         self.bytes.extend([0x48, 0x85, 0xc0, 0x75, 0]);
@@ -423,7 +422,7 @@ impl Assembler {
         self.bytes[from - 1] = (self.bytes.len() - from) as u8;
     }
 
-    /// One instruction, but for bytes that follow its operands.
+    /// Encode one instruction, without bytes that follow its operands.
     fn put(&mut self, code: Code, register: Vector, second: Vector, operand: Operand) {
         let one = self.width == Width::One;
         let (mut prefix, mut opcode) = (code.prefix, code.opcode);
@@ -444,7 +443,7 @@ impl Assembler {
             self.vex(code, prefix, length, register, second, operand);
         }
         self.bytes.push(opcode);
-        // Short displacements of EVEX count in operands.
+        // Short displacements of EVEX are counted in operands.
         let spread = code.opcode == Code::SPREAD.opcode && code.map == 2;
         let one = spread || matches!(operand, Operand::Number(_));
         let numbers = if one { 1 } else { self.width.numbers() as i32 };
@@ -487,7 +486,7 @@ impl Assembler {
         ]);
     }
 
-    /// Whether an operand in memory is one number that all places of the vector take.
+    /// True if an operand in memory is one number, broadcast to all lanes of the vector.
     fn broadcasts(&self, code: Code) -> bool {
         self.width == Width::One && !code.scalar
     }

@@ -1,6 +1,6 @@
-//! Instruction sets: how many registers there are, how wide they may be, and what the processor at hand has.
+//! Instruction sets: number and width of their registers, and detection on this processor.
 
-/// An instruction set that machine code is made for.
+/// Instruction set for which machine code is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
     /// AVX2 with FMA: 16 registers of up to 4 numbers.
@@ -13,10 +13,10 @@ impl Isa {
     /// Every instruction set, the better ones last.
     pub const ALL: [Isa; 2] = [Isa::Avx2, Isa::Avx512];
 
-    /// The best one that this processor has; without any, what it lacks.
+    /// The best instruction set of this processor.
     ///
     /// # Errors
-    /// On other processors, and on those without AVX2 and FMA.
+    /// On other processors and on those without AVX2 and FMA, with the missing features.
     pub fn detect() -> Result<Isa, String> {
         match Isa::Avx512.missing() {
             None => Ok(Isa::Avx512),
@@ -24,12 +24,12 @@ impl Isa {
         }
     }
 
-    /// Whether code for it runs here.
+    /// True if code for it runs here.
     pub fn is_available(self) -> bool {
         self.missing().is_none()
     }
 
-    /// Why code for it does not run here.
+    /// Reason why code for it does not run here; `None` if it does.
     #[cfg(target_arch = "x86_64")]
     pub fn missing(self) -> Option<String> {
         let mut absent = Vec::new();
@@ -49,13 +49,13 @@ impl Isa {
         (!absent.is_empty()).then(|| format!("machine code needs {absent}, which this processor does not have"))
     }
 
-    /// Why code for it does not run here.
+    /// Reason why code for it does not run here.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn missing(self) -> Option<String> {
         Some(format!("machine code is made for x86-64 processors only, and this one is {}", std::env::consts::ARCH))
     }
 
-    /// How many vector registers there are.
+    /// Number of vector registers.
     pub(crate) fn registers(self) -> usize {
         match self {
             Isa::Avx2 => 16,
@@ -63,7 +63,7 @@ impl Isa {
         }
     }
 
-    /// The widest vector, in numbers.
+    /// Numbers in the widest vector.
     pub fn widest(self) -> usize {
         match self {
             Isa::Avx2 => 4,
@@ -71,7 +71,7 @@ impl Isa {
         }
     }
 
-    /// The widest vector of which `lanes` lanes are a multiple.
+    /// The widest vector whose length divides `lanes`.
     pub(crate) fn width(self, lanes: usize) -> Width {
         [Width::Eight, Width::Four]
             .into_iter()
@@ -80,10 +80,10 @@ impl Isa {
     }
 }
 
-/// How many numbers an instruction works on.
+/// Numbers that an instruction works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// One number, in the lowest place of a register; what stands above it means nothing.
+    /// One number, in the lowest lane of a register; the lanes above are ignored.
     One,
     /// 256 bits.
     Four,

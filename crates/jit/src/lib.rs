@@ -4,7 +4,7 @@
 //! - [`MachineCode`] makes x86-64 instructions, for AVX-512 or for AVX2 with FMA;
 //! - [`BlockInterpreter`] runs anywhere: it interprets, but many lanes at once.
 //!
-//! [`best`] gives the first that works here. This is the only crate with unsafe code: it runs machine code that it
+//! [`best`] returns the first that works here. This is the only crate with unsafe code: it runs machine code that it
 //! made, and it reads and writes by pointers in the inner loop of the block interpreter.
 //!
 //! | what | where |
@@ -12,12 +12,12 @@
 //! | instruction sets and their detection | `isa.rs` |
 //! | a tape as a list of steps, for one evaluation and for a loop | `steps.rs` |
 //! | the order of the steps | `schedule.rs` |
-//! | which value is in which register | `registers.rs` |
+//! | the register of each value | `registers.rs` |
 //! | instructions and operands | `emit.rs` |
 //! | their bytes | `encode.rs` |
 //! | executable memory | `memory.rs` |
 //! | the kernel and its checks | `machine.rs` |
-//! | the same of sums over pairs, diagonal by diagonal | `diagonals.rs` |
+//! | kernels for sums over pairs, diagonal by diagonal | `diagonals.rs` |
 //! | the block interpreter | `block.rs` |
 
 mod block;
@@ -39,8 +39,8 @@ pub use machine::{Assembled, assemble};
 
 use holonome_model::graph::interpret::{Backend, Refused};
 
-/// The fastest backend that works here, the number of lanes that ensembles should have with it, and why it is not
-/// machine code where it is not; the caller tells the user once.
+/// The fastest backend that works here, with the number of lanes that ensembles should have. If it is not machine code,
+/// it comes with the reason, which the caller shows the user once.
 pub fn best() -> Best {
     match MachineCode::detect() {
         Ok(machine) => Best { lanes: machine.preferred_lanes(), backend: Box::new(machine), refused: None },
@@ -51,12 +51,12 @@ pub fn best() -> Best {
     }
 }
 
-/// What [`best`] found.
+/// Result of [`best`].
 pub struct Best {
     /// The backend.
     pub backend: Box<dyn Backend>,
     /// The number of lanes for which ensembles run best.
     pub lanes: usize,
-    /// Why it is not machine code.
+    /// Reason why it is not machine code.
     pub refused: Option<Refused>,
 }

@@ -1,4 +1,4 @@
-//! The backend of machine code.
+//! Backend that compiles tapes to machine code.
 
 use crate::block::{BlockInterpreter, Program};
 use crate::diagonals::CompiledDiagonals;
@@ -13,61 +13,61 @@ use holonome_model::graph::interpret::{
 };
 use holonome_model::graph::tape::Tape;
 
-/// Compiles tapes to the instructions of the processor at hand.
+/// Compiler of tapes to the instructions of this processor.
 ///
-/// Every number of lanes is served: a multiple of a vector's width by vectors, others one by one. The processor is
-/// taken to round to nearest and to keep subnormal numbers, as everywhere in Rust.
+/// Every number of lanes is supported: a multiple of a vector's width by vectors, others one by one. The processor is
+/// assumed to round to nearest and to keep subnormal numbers, as everywhere in Rust.
 #[derive(Clone, Debug)]
 pub struct MachineCode {
     isa: Isa,
     refusal: Option<Refused>,
 }
 
-/// Longer tapes are not compiled as loops: what is carried in registers no longer counts, and the code would fill the
-/// cache for instructions twice.
+/// Operations above which a tape is not compiled as a loop: registers carried between turns no longer matter, and the
+/// code would fill the instruction cache twice.
 const LONGEST_LOOP: usize = 8192;
 
-/// Scratch for finding the start of a cache line in it.
+/// Numbers of scratch that alignment to a cache line may skip.
 const LINE: usize = LINE_NUMBERS;
 
-/// The bit of a number's sign.
+/// Sign bit of a number.
 const SIGN: u64 = 1 << 63;
 
 impl MachineCode {
-    /// For the best instruction set of this processor.
+    /// Compiler for the best instruction set of this processor.
     ///
     /// # Errors
-    /// Where machine code cannot be made or run, with the reason.
+    /// If machine code cannot be made or run, with the reason.
     pub fn detect() -> Result<MachineCode, Refused> {
         let isa = Isa::detect().map_err(|reason| Refused { reason })?;
         MachineCode::new(isa)
     }
 
-    /// For this instruction set.
+    /// Compiler for this instruction set.
     ///
     /// # Errors
-    /// As [`MachineCode::detect`].
+    /// See [`MachineCode::detect`].
     pub fn new(isa: Isa) -> Result<MachineCode, Refused> {
         let refused = |reason| Refused { reason };
         if let Some(reason) = isa.missing() {
             return Err(refused(reason));
         }
-        // Just a return: whether the system allows it at all is better known now.
+        // Just a return: finds out now if the system allows machine code at all.
         Executable::new(&[0xc3]).map_err(refused)?;
         Ok(MachineCode { isa, refusal: None })
     }
 
-    /// One that refuses every tape with `reason`, as where a system forbids machine code.
+    /// Compiler that refuses every tape with `reason`, as on a system that forbids machine code.
     pub fn refusing(reason: &str) -> MachineCode {
         MachineCode { isa: Isa::Avx2, refusal: Some(Refused { reason: reason.to_string() }) }
     }
 
-    /// What it compiles for.
+    /// Instruction set of the code.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// The number of lanes for which ensembles run best.
+    /// Number of lanes for which ensembles run best.
     pub fn preferred_lanes(&self) -> usize {
         // Two vectors: the operations of one fill the time in which those of the other wait for each other.
         2 * self.isa.widest()
@@ -104,28 +104,28 @@ impl Backend for MachineCode {
     }
 }
 
-/// The emitted code of a tape, for tests that read or simulate it.
+/// Emitted code of a tape, for tests that read or simulate it.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Assembled {
-    /// Evaluates once, or goes on from each state to the next.
+    /// Code that evaluates once, or in a chain from each state to the next.
     pub run: Vec<u8>,
-    /// Whether it does the latter.
+    /// True if `run` is such a chain.
     pub chains: bool,
-    /// Evaluates in a loop, if the tape is a map of its states to themselves.
+    /// Code that evaluates in a loop, if the tape is a map of its states to themselves.
     pub iterate: Option<Vec<u8>>,
     /// Lanes that one call computes.
     pub together: usize,
     /// Numbers of scratch that each needs.
     pub spills: [usize; 2],
-    /// Bytes by which pointers stand behind the arrays.
+    /// Bytes by which pointers are ahead of the arrays.
     pub bias: i32,
 }
 
-/// The code that [`MachineCode`] makes of a tape, whatever processor this is.
+/// Assemble the code that [`MachineCode`] makes of a tape, on any processor.
 ///
 /// # Errors
-/// When the tape's arrays are too large to be addressed.
+/// If the tape's arrays are too large to be addressed.
 #[doc(hidden)]
 pub fn assemble(tape: &Tape, isa: Isa, lanes: usize) -> Result<Assembled, Refused> {
     let parts = Parts::new(tape, isa, lanes)?;
@@ -145,7 +145,7 @@ struct Parts {
     prologue: Prologue,
     shape: Shape,
     run: Emitted,
-    /// Whether `run` goes on from each state to the next.
+    /// True if `run` goes from each state to the next.
     chains: bool,
     iterate: Option<Emitted>,
     repairs: bool,
@@ -156,16 +156,16 @@ impl Parts {
         assert!(lanes > 0, "a kernel has at least one lane");
         let prologue = Prologue::new(tape);
         let shape = Shape::new(isa, lanes, tape);
-        // No more values are spilled than there are.
+        // There are at most as many spilled values as values.
         let longest = tape.states.max(tape.outputs.len()).max(prologue.bound().len()).max(tape.instructions.len());
         if !shape.reaches(longest) {
             return Err(Refused { reason: "the formulas are too long for machine code".to_string() });
         }
         let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
-        // Single evaluations do not know when to stop.
+        // Single evaluations ignore the condition of a loop.
         let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
         let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && short;
-        // What computes needs registers too.
+        // Computing needs registers too.
         let registers = isa.registers() / 2;
         let iterate = loops.then(|| emit::iterate(&analysis.iterate(registers), shape));
         let repairs = analysis.repairs();
@@ -185,14 +185,14 @@ struct Compiled {
     /// Numbers of scratch for spilled values.
     spills: usize,
     memory: Executable,
-    /// Whether its start goes on from each state to the next.
+    /// True if the entry at the start goes from each state to the next.
     chains: bool,
-    /// Where in it the loop starts.
+    /// Start of the loop in it.
     iterate: Option<usize>,
-    /// Lanes that one call computes, and by how many bytes its pointers stand behind the arrays.
+    /// Lanes that one call computes, and bytes by which its pointers are ahead of the arrays.
     together: usize,
     bias: usize,
-    /// Repeats what the straight line could not do.
+    /// Program that repeats calls in which a repair is due.
     exact: Option<Program>,
 }
 
@@ -202,7 +202,7 @@ impl Compiled {
         let spills = run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
         let mut bytes = run.bytes;
         let iterate = iterate.map(|i| {
-            // On a cache line, as the emitter takes for granted when it aligns the loop.
+            // On a cache line, as the emitter assumes when it aligns the loop.
             bytes.resize(bytes.len().next_multiple_of(64), 0xcc);
             let start = bytes.len();
             bytes.extend(i.bytes);
@@ -225,18 +225,18 @@ impl Compiled {
         })
     }
 
-    /// Numbers of scratch that are kept over a call: x where a call may be repeated, or the outputs of one turn.
+    /// Numbers of scratch kept over a call: x if a call may be repeated, or the outputs of one turn.
     fn kept(&self) -> usize {
         let both = self.exact.is_some() || self.iterate.is_none();
         if both { self.states.max(self.outputs) * self.shape.lanes } else { 0 }
     }
 
-    /// Calls the code at `offset` for every vector of lanes; says whether a repair is due.
+    /// Call the code at `offset` for every vector of lanes; returns true if a repair is due.
     ///
     /// # Safety
     /// There is an entry at `offset`. The arrays are at least as long as the tape's states, bound values and outputs
-    /// for all lanes, t has every lane if the tape reads it, and spills fit into `scratch`; `out` may be `x` for an
-    /// entry that iterates, and then x may be written to.
+    /// for all lanes, t has every lane if the tape reads it, and spills fit into `scratch`. For an entry that iterates,
+    /// `out` may be `x`, and then x may be written to.
     unsafe fn call(
         &self,
         offset: usize,
@@ -260,11 +260,11 @@ impl Compiled {
         flag != 0
     }
 
-    /// One evaluation, with the lengths of all arrays checked.
+    /// Evaluate once, given that the lengths of all arrays are checked.
     fn run_checked(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
-        // SAFETY: the entry is at the start; the lengths are checked, and the scratch is long enough behind the less
+        // SAFETY: the entry is at the start; the lengths are checked, and the scratch is long enough after the less
         // than LINE numbers that alignment skips.
         let repair = unsafe {
             self.call(0, [x.as_ptr(), t.as_ptr(), bound.as_ptr()], out.as_mut_ptr(), scratch.as_mut_ptr(), 1)
@@ -321,7 +321,7 @@ impl Kernel for Compiled {
         let Some(entry) = self.iterate else {
             for _ in 0..count {
                 let out = &mut kept[..used];
-                // Nothing reads the time, so anything of its length will do.
+                // The time is not read, so any array of its length will do.
                 self.run_checked(bound, x, x, out, work);
                 x[..used].copy_from_slice(out);
             }
@@ -335,8 +335,8 @@ impl Kernel for Compiled {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
         let place = x.as_mut_ptr();
-        // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the tape reads no
-        // time, and the scratch is long enough as in `run`.
+        // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the tape does not read
+        // the time, and the scratch is long enough as in `run`.
         let repair = unsafe { self.call(entry, [place, place, bound.as_ptr()], place, scratch.as_mut_ptr(), count) };
         if repair && let Some(exact) = fallback {
             x[..states].copy_from_slice(&kept[..states]);
@@ -357,18 +357,19 @@ impl Kernel for Compiled {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
         let x = states.as_mut_ptr();
-        // SAFETY: the entry at the start goes on; it reads `count` states from the first one on and writes as many from the
-        // second one on, all of which exist; the tape reads no time, and the scratch is long enough as in `run`.
+        // SAFETY: the entry at the start goes from state to state; it reads `count` states from the first one on and
+        // writes as many from the second one on, all of which exist; the tape does not read the time, and the scratch
+        // is long enough as in `run`.
         unsafe { self.call(0, [x, x, bound.as_ptr()], x.add(len), scratch.as_mut_ptr(), count as u64) };
     }
 }
 
 /// Tapes as machine code that runs over rows.
 struct CompiledRows {
-    /// The prologue of each, where its values stand, and how many numbers a vector of its loop has.
+    /// Prologue of each loop, place of its values, and numbers in a vector of the loop.
     prologues: Vec<(Prologue, usize, usize)>,
     bound_len: usize,
-    /// How many numbers of the states, the table and the outputs the loops reach.
+    /// Numbers of the states, the table and the outputs that the loops reach.
     reach: [usize; 3],
     memory: Executable,
     scratch: usize,
@@ -384,7 +385,7 @@ impl CompiledRows {
             assert!(places.rows > 0, "a loop has rows");
             let of_loop = places.reach();
             reach = [0, 1, 2].map(|k| of_loop[k].max(reach[k]));
-            // No wider than there are rows.
+            // At most as wide as there are rows.
             let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape);
             let shape = Shape { lanes: shape.together(), ..shape };
             let prologue = Prologue::new(tape);
@@ -439,10 +440,11 @@ impl RowLoop for CompiledRows {
         let aligned = first_aligned(work);
         let scratch = work[aligned..].as_mut_ptr();
         let inputs = [x.wrapping_add(first), table.as_ptr().wrapping_add(first), bound.as_ptr()];
-        // SAFETY: the code is what the emitter made for these tapes and places, and its entry is at the start. For every row
-        // of a loop it reads elements `place + first + row` of the states and the table, and of what stays `place`, and
-        // writes elements `place + row` of the outputs; these exist by the lengths checked above, within one array that
-        // nobody else reads or in several. Bound values and scratch for what stays and all spills are there too.
+        // SAFETY: the code is what the emitter made for these tapes and places, and its entry is at the start. For
+        // every row of a loop it reads elements `place + first + row` of the states and the table, and elements `place`
+        // of still values, and writes elements `place + row` of the outputs. These exist by the lengths checked above,
+        // within one array that nobody else reads or in several. Bound values and scratch for still values and all
+        // spills exist too.
         unsafe { self.memory.call(0, inputs, [out, scratch], x as u64) };
     }
 }
@@ -450,14 +452,14 @@ impl RowLoop for CompiledRows {
 /// A tape as machine code that runs over segments of rows.
 struct CompiledSegments {
     prologue: Prologue,
-    /// How many numbers stay, and where the outputs go.
+    /// Number of still values, and places of the outputs.
     stays: usize,
     outputs: Vec<Option<u32>>,
-    /// Numbers of scratch in front of what is spilled.
+    /// Numbers of scratch before spilled values.
     scratch: usize,
-    /// The last places in the states, the table and the outputs, behind which the first rows stand.
+    /// The last places in the states, the table and the outputs, which the first rows follow.
     last: [Option<u32>; 3],
-    /// For whole vectors of rows, and for the last rows.
+    /// Code for whole vectors of rows, and for the last rows.
     memory: [Executable; 2],
     shape: Shape,
     spills: usize,
@@ -548,11 +550,11 @@ impl SegmentLoop for CompiledSegments {
             let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
             let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
             let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.as_mut_ptr().wrapping_byte_add(bias)];
-            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. It
-            // reads elements `place + first` to `place + first + count * SEGMENT_LANES` of x and the table for every
-            // place, which exist by the lengths checked above. The code for whole vectors reads and writes as many elements
-            // of `out`, all within `rows`; that for the last rows none. Bound values for all lanes and scratch for what
-            // stays, sums, results and spills are there too.
+            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start.
+            // It reads elements `place + first` to `place + first + count * SEGMENT_LANES` of x and the table for every
+            // place, which exist by the lengths checked above. The code for whole vectors reads and writes as many
+            // elements of `out`, all within `rows`; that for the last rows none. Bound values for all lanes and scratch
+            // for still values, sums, results and spills exist too.
             unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
         }
         let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
@@ -565,8 +567,8 @@ impl SegmentLoop for CompiledSegments {
                     out.iter_mut().zip(last).for_each(|(out, value)| *out += *value);
                 }
                 None => {
-                    // The sum of −0 and any number is that number. All lanes together, as numbers that the code has stored
-                    // in vectors and that change one by one are waited for when they are read as vectors.
+                    // The sum of −0 and any number is that number. All lanes are changed together: the code has stored
+                    // them in vectors, and reading a vector of which single numbers were changed would wait.
                     let of_row =
                         |lane: usize| f64::from_bits(last[lane].to_bits() & is_row[lane] | SIGN & !is_row[lane]);
                     sums[k] = sum_of_lanes(std::array::from_fn(|lane| lanes[lane] + of_row(lane)));

@@ -1,5 +1,5 @@
-//! Memory that code runs in. It is written first and then made executable, and is never both: systems that insist
-//! on that allow it, and no mistake elsewhere can change the code.
+//! Executable memory. It is written first and then made executable, and is never both: strict systems allow that, and
+//! no mistake elsewhere can change the code.
 
 #[cfg(all(unix, target_arch = "x86_64"))]
 pub(crate) use system::Executable;
@@ -12,23 +12,23 @@ mod system {
     use std::io;
     use std::ptr::{self, NonNull};
 
-    /// A mapping of its own with code in it.
+    /// Mapping of its own with code in it.
     #[derive(Debug)]
     pub(crate) struct Executable {
         start: NonNull<u8>,
         len: usize,
     }
 
-    // SAFETY: nothing writes to the mapping once it is made, and whoever owns it may unmap it from any thread.
+    // SAFETY: nothing writes to the mapping once it is made, and its owner may unmap it from any thread.
     unsafe impl Send for Executable {}
     // SAFETY: as above; it is only read and executed.
     unsafe impl Sync for Executable {}
 
     impl Executable {
-        /// Puts `code` into executable memory.
+        /// Put `code` into executable memory.
         ///
         /// # Errors
-        /// When the system does not allow that.
+        /// If the system does not allow that.
         pub(crate) fn new(code: &[u8]) -> Result<Executable, String> {
             let refused = |what: &str| Err(format!("this system does not {what}: {}", io::Error::last_os_error()));
             let len = code.len().max(1);
@@ -45,11 +45,11 @@ mod system {
             };
             let start = if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast::<u8>()) };
             let Some(start) = start else { return refused("give memory for machine code") };
-            // Unmaps it if what follows fails.
+            // Unmaps it if a later call fails.
             let memory = Executable { start, len };
-            // SAFETY: the mapping is writable, at least as long as the code, and nobody else knows it.
+            // SAFETY: the mapping is writable, at least as long as the code, and known here only.
             unsafe { ptr::copy_nonoverlapping(code.as_ptr(), start.as_ptr(), code.len()) };
-            // SAFETY: exactly the mapping made above; what is lost is the right to write to it.
+            // SAFETY: exactly the mapping made above; it loses the right to be written to.
             let protected = unsafe { libc::mprotect(start.as_ptr().cast(), len, libc::PROT_READ | libc::PROT_EXEC) };
             if protected != 0 {
                 return refused("let a program run machine code that it made");
@@ -57,11 +57,11 @@ mod system {
             Ok(memory)
         }
 
-        /// Calls the function at `offset` with (x, t, bound, out, scratch, count), in registers of the System V
-        /// convention whatever the system's own is.
+        /// Call the function at `offset` with (x, t, bound, out, scratch, count), in registers of the System V
+        /// convention on every system.
         ///
         /// # Safety
-        /// There is such a function at `offset`, and it may do to the arrays what it does.
+        /// There is such a function at `offset`, and it may access the arrays as it does.
         pub(crate) unsafe fn call(
             &self,
             offset: usize,
@@ -89,7 +89,7 @@ mod system {
 
 #[cfg(not(all(unix, target_arch = "x86_64")))]
 mod nowhere {
-    /// Cannot be made here.
+    /// Type without values: none can be made here.
     #[derive(Debug)]
     pub(crate) enum Executable {}
 
@@ -99,7 +99,7 @@ mod nowhere {
         }
 
         /// # Safety
-        /// Nobody has one to call.
+        /// There is no value that could be called.
         pub(crate) unsafe fn call(&self, _: usize, _: [*const f64; 3], _: [*mut f64; 2], _: u64) -> u64 {
             match *self {}
         }

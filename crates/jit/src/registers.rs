@@ -1,6 +1,6 @@
-//! Which value is in which register. The order of the steps is known, so the value to give up is the one that is
-//! read again last (L. A. Belady, IBM Systems Journal 5, 78, 1966); one that can be read from memory as it is costs
-//! less to give up than one that has to be stored first.
+//! Allocation of values to registers. The order of the steps is known, so the value to evict is the one that is read
+//! again last (L. A. Belady, IBM Systems Journal 5, 78, 1966). A value that is in memory as well costs less to evict
+//! than one that has to be stored first.
 
 use crate::encode::Vector;
 use crate::steps::{NEVER, Value};
@@ -8,22 +8,22 @@ use crate::steps::{NEVER, Value};
 /// No register.
 pub(crate) const OUTSIDE: Vector = u8::MAX;
 
-/// How much sooner a value with a home may be read again and still be given up before one without.
+/// Factor by which a value without a home must be read later than one with a home to be evicted before it.
 const STORE_COST: u32 = 2;
 
-/// The registers and what they hold.
+/// Registers and the values in them.
 pub(crate) struct Registers {
-    /// By register.
+    /// Value, by register.
     values: [Value; 32],
-    /// By register: the next step that reads the value.
+    /// Next step that reads the value, by register.
     next: [u32; 32],
-    /// By value: its register.
+    /// Register, by value.
     places: Vec<Vector>,
-    /// A bit for every register that holds nothing.
+    /// Bits of the registers that are free.
     free: u32,
-    /// A bit for every register that holds an argument of the step at hand.
+    /// Bits of the registers that hold an argument of the current step.
     pinned: u32,
-    /// Registers that are to be free at the end of a turn.
+    /// Bits of the registers that should be free at the end of a turn.
     reserved: u32,
     count: usize,
 }
@@ -41,7 +41,7 @@ impl Registers {
         }
     }
 
-    /// Asks not to give these registers to anything where there are others.
+    /// Give these registers to a value only if no others are free.
     pub(crate) fn reserve(&mut self, registers: u32) {
         self.reserved = registers;
     }
@@ -62,12 +62,12 @@ impl Registers {
         self.pinned = 0;
     }
 
-    /// Notes when the value in `register` is read again.
+    /// Set the next step that reads the value in `register`.
     pub(crate) fn read_next(&mut self, register: Vector, next: u32) {
         self.next[register as usize] = next;
     }
 
-    /// `register` now holds `value`.
+    /// Put `value` into the free `register`.
     pub(crate) fn put(&mut self, register: Vector, value: Value, next: u32) {
         debug_assert!(self.is_free(register));
         self.free &= !(1 << register);
@@ -76,7 +76,7 @@ impl Registers {
         self.places[value as usize] = register;
     }
 
-    /// The value in `register`, which now holds nothing.
+    /// Free `register` and return its value.
     pub(crate) fn take(&mut self, register: Vector) -> Value {
         debug_assert!(!self.is_free(register));
         let value = std::mem::replace(&mut self.values[register as usize], NEVER);
@@ -85,18 +85,18 @@ impl Registers {
         value
     }
 
-    /// A free register, if there is one.
+    /// A free register, preferably one that is not reserved.
     pub(crate) fn vacant(&self) -> Option<Vector> {
         let best = if self.free & !self.reserved != 0 { self.free & !self.reserved } else { self.free };
         (best != 0).then(|| best.trailing_zeros() as Vector)
     }
 
-    /// How many registers hold nothing.
+    /// Number of free registers.
     pub(crate) fn vacancies(&self) -> u32 {
         self.free.count_ones()
     }
 
-    /// The register to give up at step `now`, when none is free; `has_home` says what need not be stored.
+    /// Register to evict at step `now` when none is free; values with `has_home` need not be stored.
     pub(crate) fn victim(&self, now: u32, has_home: impl Fn(Value) -> bool) -> Vector {
         let (mut best, mut victim) = (0, OUTSIDE);
         for r in 0..self.count {

@@ -1,14 +1,14 @@
-//! The order of the steps. A tape is in the order of depth-first search, one output after the other, and a processor
-//! looks ahead only so far: a chain of waiting operations keeps it from seeing independent ones. So what heads a long
-//! chain goes first (list scheduling), within a window of the tape's order that keeps values from piling up.
+//! Scheduling of the steps. A tape is in the order of depth-first search, one output after the other, and a processor
+//! looks ahead only so far: a chain of waiting operations hides independent ones from it. So the heads of long chains
+//! go first (list scheduling), within a window of the tape's order that limits the number of live values.
 
-/// One operation to be ordered.
+/// Operation to be scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// The value that it gives, or one that nothing reads.
+    /// Value of the operation, or one that nothing reads.
     pub result: u32,
     pub arguments: [u32; 3],
-    /// How many of them there are.
+    /// Number of arguments.
     pub count: u8,
     /// Cycles until the result can be used.
     pub latency: u8,
@@ -20,27 +20,27 @@ impl Task {
     }
 }
 
-/// How far an operation may be moved forward, in operations of all vectors.
+/// Distance by which an operation may be moved forward, in operations of all vectors.
 const WINDOW: usize = 16;
 /// Operations that can start in one cycle.
 const ISSUED: u32 = 2;
-/// A time that is not known yet.
+/// Time that is not known yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// An operation that may be next.
+/// Operation that may be next.
 #[derive(Clone, Copy)]
 struct Candidate {
     task: u32,
-    /// When its arguments can be used.
+    /// Time at which its arguments can be used.
     ready: u32,
-    /// While that is not known, an argument of which it is not.
+    /// While that is [`UNKNOWN`], an argument that is not scheduled yet.
     waits_for: u32,
     /// Cycles from its start to the end of the chains that begin with it.
     height: u32,
 }
 
 impl Candidate {
-    /// Looks when its arguments can be used.
+    /// Find the time at which its arguments can be used.
     fn look(&mut self, arguments: &[u32], ready: &[u32]) {
         self.ready = 0;
         for &argument in arguments {
@@ -53,8 +53,8 @@ impl Candidate {
     }
 }
 
-/// The order in which to carry out `tasks`, which come with every argument before what reads it, when each is done for
-/// this many vectors. There are `values` values.
+/// Order in which to carry out `tasks`, each for this many vectors. In `tasks` every argument precedes what reads it;
+/// there are `values` values.
 pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
     let reach = WINDOW / vectors as usize;
     let mut height = vec![0u32; values];
@@ -64,7 +64,7 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
             height[a as usize] = height[a as usize].max(own);
         }
     }
-    // When values can be used: inputs at once.
+    // Times at which values can be used: inputs at once.
     let mut ready = vec![0u32; values];
     for task in tasks {
         ready[task.result as usize] = UNKNOWN;
@@ -95,7 +95,7 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
             }
         }
         let Some((_, place)) = best else {
-            // The first of the window waits for nothing that is not ordered yet, so this time is known.
+            // All arguments of the first of the window are scheduled, so this time is known.
             (now, started) = (soonest, 0);
             continue;
         };

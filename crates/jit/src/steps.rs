@@ -1,52 +1,52 @@
-//! A tape as the list of steps that code is emitted from: what nothing needs is gone, stores stand where they may
-//! happen, and every value knows its next use.
+//! Analysis of a tape as the list of steps that code is emitted from: without steps that nothing needs, with stores
+//! where they may happen, and with the next use of every value.
 //!
 //! Two lists come from one tape. *Run* stores an output as soon as it is known. *Iterate* is the body of a loop in
 //! which output k becomes state k: some states are *carried* in registers from one turn to the next; the others are
 //! stored once their old value has been read for the last time.
 //!
-//! A repair is the value of its fast branch here. That all its masks were true is a value of its own, the
-//! conjunction of the masks ([`Steps::flags`]).
+//! A repair is replaced by the value of its fast branch. The conjunction of the repairs' masks is a value of its own
+//! ([`Steps::flags`]): it is true if none was needed.
 //!
 //! A list may be made for several vectors of lanes side by side: a step's operations wait for each other, and another
-//! vector's fill the time. Then what belongs to vector v of n has the number n k + v instead of k.
+//! vector's fill the time. Item k of vector v of n then has the number n k + v.
 
 use crate::schedule::{self, Task};
 use holonome_model::graph::interpret::{Prologue, Refused};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 
-/// The number of a value.
+/// Number of a value.
 pub(crate) type Value = u32;
 
-/// No value, or no use any more.
+/// No value, or no later use.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Action {
     One(One),
     Two(Two),
     Three(Three),
-    /// The argument again: the old value of a state that is about to be overwritten.
+    /// Copy the argument: the old value of a state that is about to be overwritten.
     Copy,
-    /// The argument goes to output k.
+    /// Store the argument to output k.
     Store(u32),
 }
 
-/// One step.
+/// Step of the code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub action: Action,
     pub arguments: [Value; 3],
-    /// How many of them there are.
+    /// Number of arguments.
     pub count: u8,
     pub result: Value,
-    /// Which argument is one lane of a value in memory, and which lane.
+    /// Argument that is one lane of a value in memory, and that lane.
     pub lane: Option<(u8, u8)>,
-    /// The next step that reads the argument, or the number of steps where something behind the last one does.
+    /// Next step that reads each argument; the number of steps if a use follows the last one, [`NEVER`] if none.
     pub next: [u32; 3],
-    /// The first step that reads the result, likewise.
+    /// First step that reads the result, likewise.
     pub first: u32,
 }
 
@@ -70,7 +70,7 @@ impl Step {
     }
 }
 
-/// Where a value can be read when it is in no register.
+/// Place of a value when it is in no register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     Nowhere,
@@ -81,55 +81,55 @@ pub(crate) enum Home {
     Spilled(u32),
 }
 
-/// A value that one turn of a loop hands to the next.
+/// Value carried from one turn of a loop to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
-    /// What it is at the start of a turn.
+    /// Value at the start of a turn.
     pub entry: Value,
-    /// What it is at the end.
+    /// Value at the end of a turn.
     pub exit: Value,
-    /// The first step that reads it.
+    /// First step that reads `entry`.
     pub first: u32,
-    /// The state it is outside the loop; the flag is none.
+    /// The state it is outside the loop; `None` for the flag.
     pub state: Option<u32>,
 }
 
-/// What code is emitted from.
+/// Steps with all that code is emitted from.
 pub(crate) struct Steps {
     pub list: Vec<Step>,
-    /// By value.
+    /// Home of each value.
     pub homes: Vec<Home>,
-    /// In registers from turn to turn.
+    /// Values in registers from turn to turn.
     pub carried: Vec<Carried>,
-    /// True while every repair's mask was, for every vector.
+    /// Masks that are true if every repair's mask was, one per vector.
     pub flags: Vec<Value>,
-    /// The mask of going on, of all vectors together.
+    /// Condition of going on, for all vectors together.
     pub goes_on: Option<Value>,
 }
 
-/// What is common to both lists.
+/// Analysis common to both lists.
 pub(crate) struct Analysis<'a> {
     tape: &'a Tape,
-    /// By register of the tape: itself, or for a repair the value of its fast branch.
+    /// Value by register of the tape: the register itself, or for a repair the value of its fast branch.
     value: Vec<Value>,
-    /// The instructions of the body that are needed and do something, in the order in which they are done.
+    /// Instructions of the body that are needed and compute something, in the order of execution.
     order: Vec<u32>,
     homes: Vec<Home>,
     repairs: bool,
-    /// How many vectors are computed side by side.
+    /// Number of vectors computed side by side.
     vectors: u32,
-    /// How many lanes each has.
+    /// Lanes of each vector.
     width: u32,
 }
 
 impl<'a> Analysis<'a> {
-    /// That of a tape for a loop over rows.
+    /// Analysis of a tape for a loop over rows.
     ///
     /// # Errors
-    /// When the tape reads the time, or may have to be repeated by another program.
+    /// If the tape reads the time, or may have to be repeated by another program.
     ///
     /// # Panics
-    /// As [`Analysis::new`].
+    /// See [`Analysis::new`].
     pub(crate) fn of_rows(tape: &'a Tape, prologue: &Prologue, together: (u32, u32)) -> Result<Analysis<'a>, Refused> {
         let refused = |reason: &str| Err(Refused { reason: reason.to_string() });
         if tape.reads_time() {
@@ -140,8 +140,8 @@ impl<'a> Analysis<'a> {
     }
 
     /// # Panics
-    /// If the tape is not in order: an instruction reads a later one, a state that is none, or numbers and
-    /// parameters stand behind the prologue. What the emitted code reads depends on it.
+    /// If the tape is out of order: an instruction reads a later one or a state that does not exist, or numbers and
+    /// parameters follow the prologue. What the emitted code reads depends on it.
     pub(crate) fn new(tape: &'a Tape, prologue: &Prologue, (vectors, width): (u32, u32)) -> Analysis<'a> {
         let n = tape.instructions.len();
         let mut value: Vec<Value> = (0..n as Value).collect();
@@ -175,7 +175,7 @@ impl<'a> Analysis<'a> {
         for (i, instruction) in tape.instructions.iter().enumerate().rev() {
             if needed[i] {
                 match *instruction {
-                    // Its arguments are for those that can branch.
+                    // Its other arguments are for programs that can branch.
                     Instruction::Repair(_, [_, _, fast, valid]) if i >= tape.prologue => {
                         needed[fast as usize] = true;
                         needed[valid as usize] = true;
@@ -189,7 +189,7 @@ impl<'a> Analysis<'a> {
         Analysis { tape, value, order, homes, repairs, vectors, width }
     }
 
-    /// Whether anything may have to be repeated by something that can branch.
+    /// True if a call may have to be repeated by a program that can branch.
     pub(crate) fn repairs(&self) -> bool {
         self.repairs
     }
@@ -198,7 +198,7 @@ impl<'a> Analysis<'a> {
         self.value[self.tape.outputs[k] as usize]
     }
 
-    /// The computing steps, and the conjunction of the repairs' masks, beginning with `flag`.
+    /// Computing steps, and the conjunction of the repairs' masks with `flag`.
     fn computing(&self, mut flag: Option<Value>, homes: &mut Vec<Home>) -> (Vec<Step>, Option<Value>) {
         let mut list = Vec::with_capacity(self.tape.instructions.len() - self.tape.prologue + self.tape.outputs.len());
         let at = |r: u32| self.value[r as usize];
@@ -222,7 +222,7 @@ impl<'a> Analysis<'a> {
                 }
             }
         }
-        // Where all lanes are one vector of the widest kind, arithmetic takes a lane from memory by itself.
+        // If all lanes are one vector of the widest kind, arithmetic can broadcast a lane from memory.
         if self.width == EIGHT && self.vectors == 1 {
             let kept = self.tape.outputs.iter().chain(&self.tape.goes_on).map(|&register| at(register));
             take_lanes(&mut list, &kept.chain(flag).collect::<Vec<Value>>());
@@ -230,7 +230,7 @@ impl<'a> Analysis<'a> {
         (list, flag)
     }
 
-    /// The steps of one evaluation.
+    /// Steps of one evaluation.
     pub(crate) fn run(&self) -> Steps {
         let mut homes = self.homes.clone();
         let (computing, flag) = self.computing(None, &mut homes);
@@ -243,7 +243,7 @@ impl<'a> Analysis<'a> {
         ))
     }
 
-    /// The steps of one turn of the loop; at most `registers` states are carried in registers.
+    /// Steps of one turn of the loop; at most `registers` states are carried in registers.
     pub(crate) fn iterate(&self, registers: usize) -> Steps {
         let registers = registers / self.vectors as usize;
         let mut homes = self.homes.clone();
@@ -252,7 +252,7 @@ impl<'a> Analysis<'a> {
         let entry_flag = self.repairs.then(|| fresh(&mut homes));
         let (mut list, flag) = self.computing(entry_flag, &mut homes);
 
-        // A state may be read by several instructions of a tape made by hand; one of them stands for all.
+        // Several instructions of a handmade tape may read one state; the first stands for all.
         let mut state = vec![NEVER; self.tape.states];
         let mut same: Vec<Value> = (0..homes.len() as Value).collect();
         for value in 0..self.homes.len() {
@@ -271,7 +271,7 @@ impl<'a> Analysis<'a> {
         }
         let at = |v: Value| same[v as usize];
 
-        // How long a carried value would occupy a register while its state is not needed, or already known.
+        // Steps during which a carried value would occupy a register while its state is not needed or already known.
         let end = list.len() as u32;
         let (mut first_read, mut last_read) = (vec![end; homes.len()], vec![0; homes.len()]);
         let mut known = vec![0; homes.len()];
@@ -299,7 +299,7 @@ impl<'a> Analysis<'a> {
             carried.push(Carried { entry: state[k], exit, first: NEVER, state: Some(k as u32) });
         }
 
-        // What is put into memory must not be a state that is overwritten there itself.
+        // A value to be stored must not be a state that is itself overwritten in memory.
         let mut copies: Vec<Step> = Vec::new();
         let mut copy_of = vec![NEVER; outputs];
         let mut preserved = |value: Value, homes: &mut Vec<Home>| match homes[value as usize] {
@@ -322,7 +322,7 @@ impl<'a> Analysis<'a> {
             let read = if state[k] == NEVER { 0 } else { last_read[state[k] as usize] };
             stores.push((read, k as u32, value));
         }
-        // Copies come first, and move everything back.
+        // Copies come first and shift all other steps.
         if !copies.is_empty() {
             let shift = copies.len() as u32;
             stores.iter_mut().for_each(|(after, ..)| *after += shift);
@@ -339,10 +339,10 @@ impl<'a> Analysis<'a> {
 /// Lanes of the widest vectors.
 const EIGHT: u32 = 8;
 
-/// A lane that is read more often is better loaded once.
+/// Largest number of reads of a lane that are made from memory; otherwise it is loaded once.
 const FEW_USES: usize = 2;
 
-/// Lets steps that can do so read one lane of a value in place of its spread; spreads that are `kept` stay.
+/// Let steps that can do so read one lane of a value instead of its spread; spreads that are `kept` stay.
 fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
     let values = list.iter().map(|step| step.result as usize + 1).max().unwrap_or(0);
     let (mut spreads, mut uses) = (vec![None; values], vec![0; values]);
@@ -379,7 +379,7 @@ fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
     list.retain(|step| !matches!(step.action, Action::One(One::Spread(_))) || uses[step.result as usize] > 0);
 }
 
-/// The order in which what is needed of the body is done.
+/// Order of execution of the needed instructions of the body.
 fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u32> {
     let mut tasks = Vec::with_capacity(tape.instructions.len() - tape.prologue);
     for i in tape.prologue..tape.instructions.len() {
@@ -416,13 +416,13 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
     order.into_iter().map(|task| tasks[task as usize].result).collect()
 }
 
-/// A value of no instruction.
+/// A new value that no instruction has.
 fn fresh(homes: &mut Vec<Home>) -> Value {
     homes.push(Home::Nowhere);
     homes.len() as Value - 1
 }
 
-/// Puts stores (allowed from which step on, to where, what) behind the steps that make them possible.
+/// Insert stores (first step they may follow, output, value) after the steps that make them possible.
 fn with_stores(computing: Vec<Step>, mut stores: Vec<(u32, u32, Value)>, values: usize) -> Vec<Step> {
     let mut known = vec![0; values];
     for (p, step) in computing.iter().enumerate() {
@@ -443,7 +443,7 @@ fn with_stores(computing: Vec<Step>, mut stores: Vec<(u32, u32, Value)>, values:
     list
 }
 
-/// The same steps for several vectors of so many lanes, in turn.
+/// Repeat the steps for several vectors of `width` lanes, in turn.
 fn side_by_side(steps: Steps, vectors: u32, width: u32) -> Steps {
     let mut list = Vec::with_capacity(steps.list.len() * vectors as usize);
     for step in &steps.list {
@@ -497,7 +497,7 @@ fn side_by_side(steps: Steps, vectors: u32, width: u32) -> Steps {
     }
 }
 
-/// Finds the next uses.
+/// Fill in the next uses.
 fn finish(mut steps: Steps) -> Steps {
     let end = steps.list.len() as u32;
     let mut upcoming = vec![NEVER; steps.homes.len()];

@@ -1,4 +1,4 @@
-//! Kernels at the edges: nothing to compute, nothing to do, very much of it, and several threads at once.
+//! Tests of kernels at the edges: nothing to compute, no turns, very long tapes, and several threads at once.
 
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
 use holonome_model::graph::Graph;
@@ -57,7 +57,7 @@ fn nothing_to_compute() {
             silent.iterate(&silent.bind(&[]), &mut x, 7, &mut work);
             assert_eq!(x, before);
 
-            // A number and a parameter, of no state.
+            // A number and a parameter as outputs, without states.
             let code = vec![Instruction::Constant(2.5f64.to_bits()), Instruction::Parameter(0)];
             let constant = backend.compile(&tape(code, 2, vec![0, 1, 0], 0, 1), lanes).unwrap();
             let values: Vec<f64> = (0..lanes).map(|l| l as f64 - 0.5).collect();
@@ -92,7 +92,7 @@ fn no_turns_change_nothing() {
 #[test]
 fn a_repair_repeats_the_whole_call() {
     use Instruction::*;
-    // x ↦ −3, but exp x where x > −1; y counts the turns.
+    // x ↦ −3, but exp x if x > −1; y counts the turns.
     let code = vec![
         Constant((-1.0f64).to_bits()),
         Constant((-3.0f64).to_bits()),
@@ -119,7 +119,7 @@ fn a_repair_repeats_the_whole_call() {
                     [x, out].concat()
                 })
                 .collect();
-            // It has been repaired, and the others did not need it.
+            // That lane has been repaired, and the others did not need it.
             assert_eq!(results[0].iter().filter(|&&x| x == -3.0).count(), 2 * lanes - 2, "{:?}", results[0]);
             for result in &results {
                 assert_eq!(result, &results[0]);
@@ -128,7 +128,7 @@ fn a_repair_repeats_the_whole_call() {
     }
 }
 
-/// Counts x₀ up to the limit x₁ and stops there; x₂ counts the turns.
+/// Loop that counts x₀ up to the limit x₁ and stops there; x₂ counts the turns.
 fn counting() -> Tape {
     let mut g = Graph::new();
     let [x, limit, turns] = [0, 1, 2].map(|k| g.state(k));
@@ -165,7 +165,7 @@ fn loops_stop_where_the_tape_says() {
                     assert!(turns == 4.0 || met, "backend {who}: stopped after {turns} turns for nothing");
                 }
             }
-            // At once where one does not wait for another.
+            // At once if no lane waits for another.
             assert!(lanes > 1 || (calls, x[2]) == (2, 5.0), "{calls} calls, {x:?}");
         }
     }
@@ -211,7 +211,7 @@ fn long(operations: u32) -> Tape {
             3 => Three(self::Three::Fnma, back(4), 0, back(2)),
             _ => One(self::One::Sqrt, first + i / 2),
         });
-        // Roots of what may be negative would be NaN for ever after.
+        // Roots of negative numbers would be NaN for ever after.
         if i % 5 == 4 {
             let n = code.len() as u32 - 1;
             let root = code.pop().unwrap();
@@ -224,8 +224,7 @@ fn long(operations: u32) -> Tape {
     tape(code, 2, (0..STATES).map(|k| n - 1 - 3 * k).collect(), STATES as usize, 0)
 }
 
-/// Time that this thread has had a processor, which others on the machine do not lengthen; where the system does not
-/// tell, 0.
+/// Processor time of this thread, which does not depend on other programs; 0 if the system does not tell it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default())
@@ -241,7 +240,7 @@ fn long_tapes() {
             .map(|backend| {
                 let start = processor_time();
                 let kernel = backend.compile(&tape, 1).unwrap();
-                // Far above what it takes; a pass that is not linear would take minutes.
+                // Far above the time needed; a pass that is not linear would take minutes.
                 let took = processor_time() - start;
                 assert!(took < Duration::from_secs(20), "{operations} operations took {took:?}");
                 let (mut out, mut work) = (vec![0.0; tape.outputs.len()], vec![0.0; kernel.work_len()]);
@@ -249,7 +248,7 @@ fn long_tapes() {
                 kernel.run(&bound, &[0.0], &x, &mut out, &mut work);
                 let mut iterated = x.clone();
                 kernel.iterate(&bound, &mut iterated, 2, &mut work);
-                // NaNs are equal to each other here.
+                // All NaNs count as equal here.
                 [out, iterated].concat().iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
             })
             .collect();

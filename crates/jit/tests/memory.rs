@@ -1,5 +1,5 @@
-//! Executable memory: never writable, given back, and done without where the system forbids it. One test, because all
-//! of it is about the process as a whole.
+//! Test of executable memory: never writable, freed, and not required if the system forbids it. A single test, because
+//! all of it concerns the process as a whole.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use holonome_jit::{Isa, MachineCode, best};
@@ -51,7 +51,7 @@ fn executable_memory() {
     // From here on the system refuses, for the rest of this process.
     const SET_MEMORY_DENY_WRITE_EXECUTE: i32 = 65;
     const REFUSE_EXECUTABLE: u64 = 1;
-    // SAFETY: takes numbers only; what it forbids, nothing else in this process does.
+    // SAFETY: takes numbers only; nothing else in this process does what it forbids.
     let set = unsafe { libc::prctl(SET_MEMORY_DENY_WRITE_EXECUTE, REFUSE_EXECUTABLE, 0u64, 0u64, 0u64) };
     if set != 0 {
         println!("refusal not tried: Linux before 6.3 has no such setting");

@@ -1,13 +1,13 @@
-//! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n² numbers. Only the
-//! lower triangle is read.
+//! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n² numbers. They read
+//! the lower triangle only.
 
-/// Overwrites the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored) and D of A = L D Lᵀ.
+/// Overwrite the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored) and D of A = L D Lᵀ.
 ///
-/// A pivot of at most `tolerance` belongs to a row that depends on those before: it becomes infinite, which makes that
+/// A pivot of at most `tolerance` means that its row depends on the rows before. It becomes infinite, which makes that
 /// row's part of a solution 0.
 pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
     for i in 0..n {
-        // The zeros with which a row begins stay: of a band nothing else is looked at.
+        // The leading zeros of a row stay zero: of a band only the entries within it are read.
         let first = a[i * n..i * n + i].iter().take_while(|entry| **entry == 0.0).count();
         for j in first..=i {
             let mut sum = a[i * n + j];
@@ -25,14 +25,14 @@ pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
     }
 }
 
-/// Solves A x = b in place with the factors of [`ldl_factor`].
+/// Solve A x = b in place with the factors of [`ldl_factor`].
 pub fn ldl_solve(factors: &[f64], n: usize, b: &mut [f64]) {
     ldl_solve_limited(factors, n, b, (n, 0), f64::INFINITY);
 }
 
-/// [`ldl_solve`] where the part of the right-hand side that rows from `first` on add to what the rows before explain is
-/// scaled down to the size `limit`, measured as ν² = Σ (L⁻¹b)_i²/D_i over the `count` of them that count. Gives ν² before
-/// that, 0 where there are no such rows.
+/// Solve like [`ldl_solve`], but scale (L⁻¹b)_i of the rows i ≥ `first` down so that ν ≤ `limit`. Here ν² is the sum of
+/// (L⁻¹b)_i²/D_i over these rows, divided by `count`, the number of them that count. Returns ν² before scaling, 0
+/// without such rows.
 pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], (first, count): (usize, usize), limit: f64) -> f64 {
     for i in 0..n {
         for k in 0..i {
@@ -68,24 +68,24 @@ pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], (first, count
 pub struct PivotedCholesky {
     n: usize,
     rank: usize,
-    /// Row i holds the factor's row of the original row `pivot[i]`.
+    /// Row i is the factor's row of the original row `pivot[i]`.
     l: Vec<f64>,
     pivot: Vec<usize>,
     permuted: Vec<f64>,
 }
 
 impl PivotedCholesky {
-    /// Room for n × n.
+    /// Create room for an n × n matrix.
     pub fn new(n: usize) -> PivotedCholesky {
         PivotedCholesky { n, rank: 0, l: vec![0.0; n * n], pivot: (0..n).collect(), permuted: vec![0.0; n] }
     }
 
-    /// The numerical rank of the last matrix factored.
+    /// Numerical rank of the last matrix factored.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Factors `a`; a remaining diagonal of at most `tolerance` counts as zero. NaN ends the factorisation too.
+    /// Factor `a`; a remaining diagonal of at most `tolerance` counts as zero. NaN ends the factorisation too.
     pub fn factor(&mut self, a: &[f64], tolerance: f64) {
         let n = self.n;
         for i in 0..n {
@@ -131,12 +131,12 @@ impl PivotedCholesky {
         }
     }
 
-    /// The rows beyond the rank.
+    /// Rows beyond the rank.
     pub fn left_out(&self) -> &[usize] {
         &self.pivot[self.rank..]
     }
 
-    /// Solves A x = b in place on the rows within the rank; the others become zero.
+    /// Solve A x = b in place on the rows within the rank; the other components become zero.
     pub fn solve(&mut self, b: &mut [f64]) {
         let (n, rank) = (self.n, self.rank);
         for i in 0..rank {
@@ -199,9 +199,9 @@ mod tests {
             let mut solution = right.clone();
             cholesky.solve(&mut solution);
             prop_assert!(solution.iter().filter(|x| **x != 0.0).count() <= 3);
-            // The solution reproduces a right-hand side in the range. A pivot p leaves an error ε‖A‖/p with p > 1e-12
-            // in the worst case; with the pivots of random matrices, usually above 1e-4, 1e-9 has room. A dropped
-            // pivot leaves √1e-12·√‖A‖ = 4e-6 of a neglected row.
+            // The solution reproduces a right-hand side in the range. A pivot p leaves an error ε‖A‖/p, with p > 1e-12
+            // in the worst case. The pivots of random matrices are usually above 1e-4, which leaves less than 1e-9. A
+            // dropped pivot leaves √1e-12·√‖A‖ = 4e-6 of a neglected row.
             for (found, right) in product(&a, &solution).iter().zip(&right) {
                 prop_assert!((found - right).abs() < 2e-5);
             }

@@ -1,9 +1,9 @@
-//! The largest eigenvalue of a symmetric matrix.
+//! Eigenvalues of symmetric matrices: all of a small one, the largest of an operator.
 
-/// The eigenvalues of the symmetric n × n matrix `a`, left on its diagonal in no particular order: cyclic Jacobi
-/// rotations (Golub, Van Loan, Matrix Computations, 8.5). Meant for n up to about twenty.
+/// Compute the eigenvalues of the symmetric n × n matrix `a`, left on its diagonal in no particular order, by cyclic
+/// Jacobi rotations (Golub, Van Loan, Matrix Computations, 8.5). Meant for n up to about twenty.
 pub fn jacobi(a: &mut [f64], n: usize) {
-    // Convergence is quadratic; ten sweeps are more than any matrix of this size takes.
+    // Convergence is quadratic: no matrix of this size takes more than ten sweeps.
     for _sweep in 0..16 {
         let mut off_diagonal = 0.0;
         let mut diagonal = 0.0;
@@ -22,7 +22,7 @@ pub fn jacobi(a: &mut [f64], n: usize) {
     }
 }
 
-/// Annihilates the entry (p, q).
+/// Annihilate the entry (p, q).
 fn rotate(a: &mut [f64], n: usize, p: usize, q: usize) {
     let apq = a[p * n + q];
     if apq == 0.0 {
@@ -44,8 +44,8 @@ fn rotate(a: &mut [f64], n: usize, p: usize, q: usize) {
     }
 }
 
-/// Largest eigenvalue of a positive semidefinite operator by power iteration from `direction`, which is left where the
-/// iteration ended, to start the next one from. `apply(v, out)` computes out = A v.
+/// Largest eigenvalue of a positive semidefinite operator by power iteration from `direction`, which afterwards holds
+/// the last iterate, a start for the next iteration. `apply(v, out)` computes out = A v.
 ///
 /// Stops when the Rayleigh quotient moves by less than `tolerance` relatively, or after `limit` products.
 pub fn power_iteration(
@@ -82,7 +82,7 @@ pub fn power_iteration(
 mod tests {
     use super::*;
 
-    /// The second-difference matrix, with eigenvalues 2 − 2cos(kπ/(n + 1)).
+    /// Second-difference matrix, with eigenvalues 2 − 2cos(kπ/(n + 1)).
     fn chain(n: usize) -> Vec<f64> {
         let entry = |i: usize, j: usize| match i.abs_diff(j) {
             0 => 2.0,

@@ -1,25 +1,25 @@
-//! The elimination tree of a sparse symmetric pattern, and with it the pattern of its factor (Liu, SIAM J. Matrix Anal.
-//! Appl. 11 (1990) 134; Davis, Direct Methods for Sparse Linear Systems, 2006, ch. 4).
+//! Elimination tree of a sparse symmetric pattern and the pattern of its factor (Liu, SIAM J. Matrix Anal. Appl. 11
+//! (1990) 134; Davis, Direct Methods for Sparse Linear Systems, 2006, ch. 4).
 
 use crate::lists::Lists;
 
 /// Parent of a root, and mark of a node that no row has reached.
 pub const NONE: u32 = u32::MAX;
 
-/// The pattern of L below its diagonal.
+/// Pattern of L below its diagonal.
 #[derive(Clone, Debug)]
 pub struct FactorPattern {
-    /// The parent of each node in the elimination tree, [`NONE`] for a root.
+    /// Parent of each node in the elimination tree, [`NONE`] for a root.
     pub parent: Vec<u32>,
-    /// For each column the first of its places in `row`, and the number of places. Length n + 1.
+    /// Start of each column in `row`, then the length of `row`; length n + 1.
     pub start: Vec<usize>,
-    /// The rows of each column, increasing.
+    /// Rows of each column, increasing.
     pub row: Vec<u32>,
 }
 
 impl FactorPattern {
-    /// The factor of a matrix of size `n`; `row(k)` gives the columns of its entries in row k, in the order of
-    /// elimination. Those that do not stand left of the diagonal are passed over.
+    /// Pattern of the factor of a matrix of size `n`; `row(k)` yields the columns of its entries in row k, in the order
+    /// of elimination. Entries on or right of the diagonal are ignored.
     pub fn new<R: IntoIterator<Item = u32>>(n: usize, row: impl Fn(u32) -> R) -> FactorPattern {
         let (mut parent, mut mark) = (vec![NONE; n], vec![NONE; n]);
         let mut start = vec![0; n + 1];
@@ -39,7 +39,7 @@ impl FactorPattern {
         for k in 0..n {
             start[k + 1] += start[k];
         }
-        // The same way again, now that it is known how long the columns are.
+        // The same walk again, now that the lengths of the columns are known.
         let mut next = start[..n].to_vec();
         let mut rows = vec![0; start[n]];
         mark.fill(NONE);
@@ -56,7 +56,7 @@ impl FactorPattern {
         FactorPattern { parent, start, row: rows }
     }
 
-    /// The columns of each row, increasing.
+    /// Columns of each row, increasing.
     pub fn rows(&self) -> Lists {
         let column = |k: usize| self.row[self.start[k]..self.start[k + 1]].iter().map(move |&row| (row, k as u32));
         Lists::collect(self.parent.len(), || (0..self.parent.len()).flat_map(column))
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_pattern_is_that_of_an_elimination() {
-        // An arrow that points the wrong way, a ring, and a node of its own: elimination of a full matrix of flags.
+        // An arrow the wrong way, a ring, an isolated node; the reference is elimination of a full matrix of flags.
         let n = 12;
         let mut entries: Vec<(u32, u32)> = (1..4).map(|i| (i, 0)).collect();
         entries.extend((4..11).map(|i| (i, if i == 4 { 10 } else { i - 1 })));

@@ -4,10 +4,10 @@ use crate::elimination_tree::FactorPattern;
 use crate::lists::Lists;
 use crate::ordering::minimum_degree;
 
-/// A sparse row: (column, value), columns increasing.
+/// Sparse row: (column, value), columns increasing.
 pub type Row = Vec<(u32, f64)>;
 
-/// Σ aᵢ bᵢ of two sparse rows.
+/// Product Σ aᵢ bᵢ of two sparse rows.
 pub fn dot(a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
     let (mut i, mut j, mut sum) = (0, 0, 0.0);
     while i < a.len() && j < b.len() {
@@ -24,35 +24,35 @@ pub fn dot(a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
     sum
 }
 
-/// LDLᵀ of the Gram matrix of unit-scaled sparse rows without pivoting: each pivot is the squared sine of
-/// the angle between a row and the span of the rows eliminated before it.
+/// LDLᵀ of the Gram matrix of unit-scaled sparse rows without pivoting. Each pivot is the squared sine of the angle
+/// between a row and the span of the rows eliminated before it.
 pub struct Gram {
     scale: Vec<f64>,
-    /// Which row is eliminated at each place.
+    /// Row eliminated at each place.
     order: Vec<u32>,
-    /// The columns of the rows of L by place, and their entries one behind the other.
+    /// Columns of the rows of L by place, and their entries in one array.
     pattern: Lists,
     lower: Vec<f64>,
     pivots: Vec<f64>,
 }
 
-/// A row whose pivot is below this is dependent: its angle to the span of the others is below 1e-6, and
-/// the Gram matrix, which squares it, cannot resolve much less.
+/// Pivot below which a row counts as dependent: its angle to the span of the others is below 1e-6. The Gram matrix
+/// squares the angle and cannot resolve much less.
 pub const DEPENDENT: f64 = 1e-12;
 
 impl Gram {
-    /// Factors the Gram matrix of `rows` in their own order, so that of dependent rows the later is found.
+    /// Factor the Gram matrix of `rows` in their own order: of dependent rows the later is found.
     pub fn in_order<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Gram {
         Gram::factor((rows, rows), (0..rows.len() as u32).collect(), &neighbours(rows), 0.0)
     }
 
-    /// Factors the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
+    /// Factor the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
     pub fn new<R: AsRef<[(u32, f64)]>>(rows: &[R], shift: f64) -> Gram {
         let neighbours = neighbours(rows);
         Gram::factor((rows, rows), minimum_degree(&neighbours), &neighbours, shift)
     }
 
-    /// Factors the symmetric positive definite matrix of the products leftᵢ · rightⱼ.
+    /// Factor the symmetric positive definite matrix of the products leftᵢ · rightⱼ.
     pub fn of_products(left: &[Row], right: &[Row]) -> Gram {
         let both = |(a, b): (&Row, &Row)| -> Row {
             let mut columns: Row = a.iter().chain(b).map(|&(c, _)| (c, 1.0)).collect();
@@ -83,10 +83,10 @@ impl Gram {
         }
         let around = |i: u32| neighbours.of(order[i as usize] as usize).iter();
         let pattern = FactorPattern::new(n, |i| around(i).map(|&other| place[other as usize])).rows();
-        // Entries of the rows of L, one behind the other, and where each row starts.
+        // Entries of the rows of L in one array, and the start of each row.
         let (mut lower, mut start): (Vec<f64>, Vec<usize>) = (Vec::new(), vec![0]);
         let mut pivots: Vec<f64> = Vec::with_capacity(n);
-        // Row i of the matrix by places; 0 between the rows.
+        // Row i of the matrix by places; all 0 between two rows.
         let mut products = vec![0.0; n];
         for (i, &row) in order.iter().enumerate() {
             let row = row as usize;
@@ -117,7 +117,7 @@ impl Gram {
         Gram { scale, order, pattern, lower, pivots }
     }
 
-    /// The first `count` rows of L by place: their entries with their columns.
+    /// First `count` rows of L by place: their entries with their columns.
     fn rows(&self, count: usize) -> impl DoubleEndedIterator<Item = (usize, impl Iterator<Item = (usize, f64)>)> {
         let starts = self.pattern.starts();
         let row = move |i: usize| {
@@ -132,7 +132,8 @@ impl Gram {
         (0..self.pivots.len()).filter(|&i| self.pivots[i] <= DEPENDENT).map(|i| self.order[i] as usize).collect()
     }
 
-    /// y with x = Σ yᵢ rowᵢ the least change that alters the rows' products by `right`.
+    /// Coefficients y of the least-norm change x = Σ yᵢ rowᵢ whose products with the rows are `right`; 0 for dependent
+    /// rows.
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let n = right.len();
         let mut y: Vec<f64> = self.order.iter().map(|&row| right[row as usize] * self.scale[row as usize]).collect();
@@ -156,8 +157,8 @@ impl Gram {
         solution
     }
 
-    /// The coefficients by which the dependent row `row` is a combination of the rows before it:
-    /// (row, coefficient of unit rows).
+    /// Coefficients by which the dependent row `row` is a combination of the rows before it: (row, coefficient of unit
+    /// rows).
     pub fn combination(&self, row: usize) -> Vec<(usize, f64)> {
         let i = self.order.iter().position(|&r| r as usize == row).expect("a row of this matrix");
         let mut c = vec![0.0; i];
@@ -170,8 +171,7 @@ impl Gram {
     }
 }
 
-/// For each row, the rows that share a column with it: the Gram matrix's entries that are not zero by
-/// structure.
+/// For each row, the rows that share a column with it: the structural nonzeros of the Gram matrix.
 fn neighbours<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Lists {
     let columns = || rows.iter().flat_map(|row| row.as_ref()).map(|&(column, _)| column as usize + 1);
     let entries = || (0..).zip(rows).flat_map(|(i, row)| row.as_ref().iter().map(move |&(column, _)| (column, i)));
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Gaussian elimination with partial pivoting: the oracle.
+    /// Gaussian elimination with partial pivoting, as the oracle.
     fn solve(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
         let n = b.len();
         let mut m: Vec<Vec<f64>> = a.iter().zip(b).map(|(r, &b)| r.iter().copied().chain([b]).collect()).collect();
@@ -212,14 +212,14 @@ mod tests {
         x
     }
 
-    /// Sparse rows over `columns` columns, each entry there with probability `density`.
+    /// Sparse rows over `columns` columns, each entry present with probability `density`.
     fn random_rows(rows: usize, columns: usize, density: f64, random: &mut Random) -> Vec<Row> {
         (0..rows)
             .map(|i| {
                 let mut row: Row = Vec::new();
                 for j in 0..columns {
                     let v = random.draw();
-                    // At least one entry of its own, so that rows are independent more often than not.
+                    // At least one entry of its own, so that rows are mostly independent.
                     if j == i || (random.draw() + 1.0) / 2.0 < density {
                         row.push((j as u32, if j == i { 2.0 + v } else { v }));
                     }
@@ -259,7 +259,7 @@ mod tests {
             for ((a, b), c) in got.iter().zip(&exact).zip(in_order.solve(&right)) {
                 assert!((a - b).abs() <= 1e-8 * largest && (c - b).abs() <= 1e-8 * largest, "{rows}: {a} {b} {c}");
             }
-            // The residual does not feel the condition: y reproduces the right side to n roundings of its terms.
+            // The residual does not depend on the condition: y reproduces the right side to n roundings of its terms.
             for (row, r) in matrix.iter().zip(&right) {
                 let (sum, size) =
                     row.iter().zip(&got).fold((0.0, 0.0), |(s, z), (a, y)| (s + a * y, z + (a * y).abs()));
@@ -272,7 +272,7 @@ mod tests {
     fn dependent_rows_are_found_with_their_combination() {
         let mut random = Random::new(2);
         let mut list = random_rows(6, 9, 0.4, &mut random);
-        // Row 6 = 2·row 1 − row 4; row 7 is independent; row 8 = row 7 again; row 9 is 0.
+        // Row 6 = 2·row 1 − row 4; row 7 is independent; row 8 = 3·row 7; row 9 is 0.
         let combine = |a: &Row, x: f64, b: &Row, y: f64| -> Row {
             let (a, b) = (dense(a, 9), dense(b, 9));
             (0..9).map(|j| (j as u32, x * a[j] + y * b[j])).filter(|e| e.1 != 0.0).collect()
@@ -295,10 +295,10 @@ mod tests {
         let twice = gram.combination(8);
         assert!(twice.len() == 1 && twice[0].0 == 7 && (twice[0].1 - 1.0).abs() < 1e-12, "{twice:?}");
         assert!(gram.combination(9).is_empty());
-        // Dependent rows are asked for nothing.
+        // Dependent rows have coefficient 0.
         let y = gram.solve(&[1.0; 10]);
         assert_eq!([y[6], y[8], y[9]], [0.0; 3]);
-        // Dependent is what is closer than an angle of 1e-6 to the span of the rows before.
+        // A row is dependent if its angle to the span of the rows before is below 1e-6.
         for (angle, found) in [(1e-5f64, vec![]), (1e-7, vec![1])] {
             let pair = Gram::in_order(&[vec![(0, 1.0)], vec![(0, 5.0 * angle.cos()), (1, 5.0 * angle.sin())]]);
             assert_eq!(pair.dependent(), found, "{angle}");

@@ -1,33 +1,33 @@
-//! Whether all eigenvalues of a matrix exceed a number s, and the smallest one where they do not: by the signs of the
-//! pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric Eigenvalue Problem, 1998, 3.3).
+//! Test of whether all eigenvalues of a matrix exceed a number s, and search for the smallest if not, by the signs of
+//! the pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric Eigenvalue Problem, 1998, 3.3).
 //!
-//! A need not be symmetric, but has to be M + K times M⁻¹ with symmetric matrices and a positive definite M, so that its
-//! eigenvalues are real. For a diagonal M the pivots of A − s are those of a symmetric matrix with the same eigenvalues,
-//! and the answer is exact. For another M only the sign of the determinant is sure: an even number of eigenvalues below
-//! s is not seen.
+//! A need not be symmetric, but must be M + K times M⁻¹ with symmetric matrices and a positive definite M, so that its
+//! eigenvalues are real. For a diagonal M the pivots of A − s are those of a symmetric matrix with the same
+//! eigenvalues, and the answer is exact. For another M only the sign of the determinant is reliable: an even number of
+//! eigenvalues below s is not detected.
 
 use crate::unpivoted::Unpivoted;
 
-/// A pattern of entries whose eigenvalues are watched; it holds no numbers.
+/// Pattern of entries whose eigenvalues are tested; it holds no numbers.
 #[derive(Clone, Debug)]
 pub struct LeastEigenvalue {
     n: usize,
     entries: Vec<(u32, u32)>,
-    /// Whether the pivots are those of a symmetric matrix.
+    /// True if the pivots are those of a symmetric matrix.
     symmetric: bool,
     solver: Unpivoted,
 }
 
-/// To how many parts of max(1, |λ|) an eigenvalue is found.
+/// Accuracy of a found eigenvalue λ, relative to max(1, |λ|).
 const ACCURACY: f64 = 1e-4;
 
 impl LeastEigenvalue {
-    /// For a matrix of size `n` with these (row, column) entries; `symmetric` says that M is diagonal.
+    /// Tester for matrices of size `n` with these (row, column) entries; `symmetric` means that M is diagonal.
     pub fn new(n: usize, entries: &[(u32, u32)], symmetric: bool) -> LeastEigenvalue {
         LeastEigenvalue { n, entries: entries.to_vec(), symmetric, solver: Unpivoted::new(n, entries) }
     }
 
-    /// Whether every number of eigenvalues below s is seen.
+    /// True if any number of eigenvalues below s is detected.
     pub fn is_exact(&self) -> bool {
         self.symmetric
     }
@@ -37,7 +37,7 @@ impl LeastEigenvalue {
         self.n + self.solver.values() + self.solver.work_len()
     }
 
-    /// Whether all eigenvalues of the matrix with these values of its entries exceed `s`.
+    /// True if all eigenvalues of the matrix with these values of its entries exceed `s`.
     pub fn exceeds(&self, values: &[f64], s: f64, work: &mut [f64]) -> bool {
         let (right, work) = work.split_at_mut(self.n);
         let (a, work) = work.split_at_mut(self.solver.values());
@@ -53,10 +53,10 @@ impl LeastEigenvalue {
         if self.symmetric { pivots.positive } else { !pivots.negative }
     }
 
-    /// An eigenvalue below `s`, the smallest one where the answers are exact; only where [`LeastEigenvalue::exceeds`]
-    /// denies `s`.
+    /// Eigenvalue below `s`, the smallest one if the answers are exact. Call it only if [`LeastEigenvalue::exceeds`] is
+    /// false for `s`.
     pub fn find(&self, values: &[f64], s: f64, work: &mut [f64]) -> f64 {
-        // No eigenvalue is below the discs of Gershgorin.
+        // No eigenvalue is below the Gershgorin discs.
         let discs = &mut work[..self.n];
         discs.fill(0.0);
         for (&(i, j), &value) in self.entries.iter().zip(values) {
@@ -118,7 +118,7 @@ mod tests {
             assert!(least.exceeds(&values, 0.499, &mut work) && !least.exceeds(&values, 0.501, &mut work));
             assert!((least.find(&values, 0.9, &mut work) - 0.5).abs() <= ACCURACY);
         }
-        // Two eigenvalues below s hide from the determinant, one does not.
+        // Two eigenvalues below s are invisible to the determinant, one is not.
         let least = LeastEigenvalue::new(2, &entries, false);
         assert!(least.exceeds(&values, 2.6, &mut vec![0.0; least.work_len()]));
     }

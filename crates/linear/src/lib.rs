@@ -1,5 +1,5 @@
 //! Linear algebra of numbers, for both halves of `holonome`: dense and sparse symmetric factorisations, elimination for
-//! Newton matrices, Gram matrices, ranks, and extreme eigenvalues. It knows arrays and patterns, nothing of models or
+//! Newton matrices, Gram matrices, ranks and extreme eigenvalues. It depends on arrays and patterns, not on models or
 //! methods. Elimination on formulas is `holonome_model::graph::linear`.
 
 pub mod dense;

@@ -1,12 +1,11 @@
-//! Many short lists, one behind the other: patterns of sparse matrices by rows, the rows that belong to members of a
-//! family.
+//! Many short lists in one array: patterns of sparse matrices by rows, or the rows that belong to members of a family.
 
 use std::ops::Index;
 
-/// Lists of numbers, or of what else is short.
+/// Lists of numbers, or of other small values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lists<T = u32> {
-    /// Where each list starts, and the end of the last. Length n + 1.
+    /// Start of each list, then the end of the last; length n + 1.
     start: Vec<usize>,
     all: Vec<T>,
 }
@@ -18,12 +17,12 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T> Lists<T> {
-    /// How many lists there are.
+    /// Number of lists.
     pub fn len(&self) -> usize {
         self.start.len() - 1
     }
 
-    /// Whether there is no list.
+    /// True if there is no list.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -33,22 +32,22 @@ impl<T> Lists<T> {
         &self.all[self.start[i]..self.start[i + 1]]
     }
 
-    /// All lists, one after the other.
+    /// All lists, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[T]> + ExactSizeIterator {
         (0..self.len()).map(|i| self.of(i))
     }
 
-    /// What stands in all of them.
+    /// Elements of all lists.
     pub fn flat(&self) -> &[T] {
         &self.all
     }
 
-    /// What stands in all of them, to be changed.
+    /// Elements of all lists, mutable.
     pub fn flat_mut(&mut self) -> &mut [T] {
         &mut self.all
     }
 
-    /// Where each list starts among all, and the end of the last.
+    /// Start of each list in [`Lists::flat`], then the end of the last.
     pub fn starts(&self) -> &[usize] {
         &self.start
     }
@@ -74,8 +73,8 @@ impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
 }
 
 impl Lists {
-    /// The second numbers of `pairs` by the first, which are below `n`; each list in the order of the pairs, which are
-    /// gone through twice.
+    /// Group the second numbers of `pairs` by the first, which are below `n`. Each list is in the order of the pairs;
+    /// `pairs` is called twice.
     pub fn collect<I: Iterator<Item = (u32, u32)>>(n: usize, pairs: impl Fn() -> I) -> Lists {
         let mut start = vec![0; n + 1];
         for (i, _) in pairs() {
@@ -94,7 +93,7 @@ impl Lists {
         Lists { start, all }
     }
 
-    /// Sorts every list, and keeps of equal numbers one.
+    /// Sort every list and remove duplicates.
     pub fn sort(&mut self) {
         let mut kept = 0;
         for i in 0..self.len() {

@@ -1,43 +1,42 @@
-//! Gaussian elimination with scaled partial pivoting, for the Newton matrices of a step: dense for a few unknowns, within
-//! the band for many that are coupled to near ones only.
+//! Gaussian elimination with scaled partial pivoting, for the Newton matrices of a step: dense for a few unknowns,
+//! within the band for many unknowns coupled to near ones only.
 //!
-//! A pivot is the entry of its column that is largest relative to the size of its row, which is what cancels in the
-//! equation: the unit of an equation has no say.
+//! A pivot is the entry of its column that is largest relative to the scale of its row. That scale is the size of the
+//! terms that cancel in the equation, so the unit of an equation has no influence.
 
 use crate::halves::by_halves;
 use crate::ordering::{neighbours, reverse_cuthill_mckee};
 
-/// What the pivots tell about a matrix.
+/// Summary of the pivots of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pivots {
-    /// The smallest |pivot|; 0 of a singular matrix, NaN of one that holds NaN.
+    /// Smallest |pivot|; 0 for a singular matrix, NaN for one that holds NaN.
     pub smallest: f64,
-    /// The largest.
+    /// Largest |pivot|.
     pub largest: f64,
-    /// Whether the determinant is negative.
+    /// True if the determinant is negative.
     pub negative: bool,
-    /// Whether every pivot is positive.
+    /// True if every pivot is positive.
     pub positive: bool,
-    /// Which rows were exchanged: pivots of two matrices compare where that is the same.
+    /// Hash of the row exchanges: pivots of two matrices are comparable if it is equal.
     pub exchanges: u64,
 }
 
-/// A pattern of entries with a way to solve systems of that pattern. It holds no numbers, so one serves any number of
-/// threads.
+/// Pattern of entries with a way to solve systems of that pattern. It holds no numbers, so threads can share it.
 #[derive(Clone, Debug)]
 pub struct Elimination {
     n: usize,
-    /// Place of the entries in the band, or in the full matrix.
+    /// Place of each entry in the band, or in the full matrix.
     place: Vec<u32>,
-    /// Of a banded one: position of every unknown in the order in which they are eliminated, and the band's half width.
+    /// For a band: position of every unknown in the order of elimination, and half the bandwidth.
     band: Option<(Vec<u32>, usize)>,
 }
 
-/// Up to this many unknowns a full matrix is the faster one.
+/// Largest number of unknowns for which a full matrix is faster.
 const FEW: usize = 8;
 
 impl Elimination {
-    /// For a square matrix of size `n` with these (row, column) entries.
+    /// Elimination for square matrices of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Elimination {
         if n > FEW {
             let order = reverse_cuthill_mckee(&neighbours(n, entries));
@@ -58,7 +57,7 @@ impl Elimination {
         Elimination { n, place, band: None }
     }
 
-    /// Multiply-adds of an elimination, about.
+    /// Approximate number of multiply-adds of an elimination.
     pub fn operations(&self) -> usize {
         match &self.band {
             None => self.n * self.n * self.n / 3,
@@ -74,7 +73,7 @@ impl Elimination {
         }
     }
 
-    /// Solves A u = b in place of `b`, A given by the values of its entries; `sizes` are those of its rows.
+    /// Solve A u = b in place of `b`. `values` are those of A's entries, `sizes` the scales of its rows.
     pub fn solve(&self, values: &[f64], sizes: &[f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.band {
             None => {
@@ -108,23 +107,23 @@ impl Elimination {
 }
 
 impl Pivots {
-    /// Before the first pivot.
+    /// Pivots before the first one.
     pub const NONE_YET: Pivots =
         Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false, positive: true, exchanges: 0 };
 
-    /// Takes note of a pivot.
+    /// Record a pivot.
     pub fn take(&mut self, pivot: f64) {
         let size = pivot.abs();
-        // Once NaN it stays so.
+        // NaN is kept.
         self.smallest = if size >= self.smallest || self.smallest.is_nan() { self.smallest } else { size };
         self.largest = self.largest.max(size);
         self.negative ^= pivot < 0.0;
         self.positive &= pivot > 0.0;
     }
 
-    /// From the inverses of all pivots: an elimination that takes note of each pivot waits for the one before.
+    /// Summary from the inverses of all pivots: an elimination that records each pivot would wait for the one before.
     pub fn of_inverses(inverses: &[f64]) -> Pivots {
-        // Several of each side by side, as one alone would wait for itself.
+        // Several of each side by side: a single one would wait for its own result.
         const SIDE: usize = 8;
         let (mut least, mut most, mut odd) = ([f64::INFINITY; SIDE], [f64::NEG_INFINITY; SIDE], [0.0; SIDE]);
         let mut take = |k: usize, inverse: f64| {
@@ -141,7 +140,7 @@ impl Pivots {
         }
         let least = by_halves(least, |a, b| if b < a { b } else { a });
         let most = by_halves(most, |a, b| if b > a { b } else { a });
-        // The comparisons lose NaN; 0·∞ is NaN, too.
+        // The comparisons lose NaN, and 0·∞ is NaN as well.
         let finite = by_halves(odd, |a, b| a + b) == 0.0;
         if finite && (least > 0.0 || most < 0.0) {
             let negative = most < 0.0;
@@ -159,21 +158,21 @@ impl Pivots {
         pivots
     }
 
-    /// Takes note that rows `k` and `best` were exchanged.
+    /// Record the exchange of rows `k` and `best`.
     fn exchange(&mut self, k: usize, best: usize) {
         self.negative = !self.negative;
-        // An odd factor loses nothing of what was there before.
+        // An odd factor loses none of the earlier exchanges.
         self.exchanges =
             self.exchanges.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((k as u64) << 32 | best as u64);
     }
 }
 
-/// How large an entry is for a row of this size. In a row in which nothing cancels any entry is large.
+/// Size of an entry relative to its row's scale. In a row of scale 0, where nothing cancels, any entry is large.
 fn weight(entry: f64, size: f64) -> f64 {
     if entry == 0.0 { 0.0 } else { entry.abs() / size }
 }
 
-/// Solves a dense system in place; `a` and the `sizes` of its rows are lost.
+/// Solve a dense system in place; `a` and the `sizes` of its rows are overwritten.
 fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let mut pivots = Pivots::NONE_YET;
     for k in 0..n {
@@ -210,7 +209,7 @@ fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivot
     pivots
 }
 
-/// The same within a band: entry (i, j) stands at i·(3w + 1) + (j − i) + w, where w is the half width.
+/// Solve a system within a band: entry (i, j) is at i·(3w + 1) + (j − i) + w, where w is half the bandwidth.
 fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let n = b.len();
     let at = |i: usize, j: usize| i * (3 * w + 1) + j + w - i;
@@ -258,8 +257,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// A random matrix of half width `w` whose rows and columns are shuffled, and whose diagonal is 0 in places: without
-    /// pivoting it could not be solved.
+    /// Check a random matrix of half bandwidth `w` with shuffled rows and columns. Some diagonal entries are 0, so that
+    /// it cannot be solved without pivoting.
     fn check(n: usize, w: usize) {
         let mut random = Random::new(7);
         let shuffled = |i: usize| (i * 7 + 3) % n;

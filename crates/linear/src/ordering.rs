@@ -4,7 +4,7 @@ use crate::lists::Lists;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The nodes joined to each of `n` nodes by these pairs, in either direction: increasing, each once and never itself.
+/// Nodes joined to each of `n` nodes by these pairs, in either direction: increasing, without duplicates or the node.
 pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Lists {
     let apart = || pairs.iter().copied().filter(|(i, j)| i != j);
     let mut neighbours = Lists::collect(n, || apart().flat_map(|(i, j)| [(i, j), (j, i)]));
@@ -12,18 +12,18 @@ pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Lists {
     neighbours
 }
 
-/// A minimum-degree ordering: repeatedly eliminates a node of least degree and joins its neighbours.
+/// Minimum-degree ordering: eliminates a node of least degree repeatedly and joins its neighbours.
 ///
-/// `neighbours` lists for each node those joined to it, increasing, without itself. Nodes of more than about 10√n
-/// neighbours come last, because eliminating one early joins everything. Returns the nodes in their new order; ties go to
-/// the lower number, so the result is reproducible.
+/// `neighbours` lists for each node the nodes joined to it, increasing, without itself. Nodes of more than about 10√n
+/// neighbours come last, because eliminating one early joins everything. Returns the nodes in their new order. Ties go
+/// to the lower number, so the result is reproducible.
 pub fn minimum_degree(neighbours: &Lists) -> Vec<u32> {
     minimum_degree_after(neighbours, |_| false)
 }
 
-/// The lists of neighbours while nodes are eliminated: a list that grows moves behind the others.
+/// Lists of neighbours during the elimination; a list that grows moves to the end.
 struct Graph {
-    /// Where the list of each node starts, and how long it is.
+    /// Start and length of each node's list.
     place: Vec<(usize, u32)>,
     all: Vec<u32>,
 }
@@ -46,7 +46,7 @@ impl Graph {
     }
 }
 
-/// Both increasing lists as one, without two of their nodes.
+/// Merge both increasing lists, without the nodes `without`.
 fn join(mut a: &[u32], mut b: &[u32], without: [u32; 2], joined: &mut Vec<u32>) {
     joined.clear();
     loop {
@@ -74,8 +74,8 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
         graph.all.extend(list.iter().filter(|&&j| !is_dense[i] && !is_dense[j as usize] && j as usize != i));
         graph.place.push((first, (graph.all.len() - first) as u32));
     }
-    // A node is queued again whenever its degree changes; what is queued with another degree than it has is passed over.
-    // In one number: whether it is late, its degree, the node.
+    // A node is queued again whenever its degree changes; entries with an outdated degree are skipped. A key holds in
+    // one number: the late flag, the degree, the node.
     let key = |node: u32, degree: usize| Reverse(u64::from(late(node)) << 63 | (degree as u64) << 32 | u64::from(node));
     let nodes = (0..n as u32).filter(|&i| !is_dense[i as usize]);
     let mut queue: BinaryHeap<_> = nodes.map(|i| key(i, graph.of(i).len())).collect();
@@ -103,8 +103,8 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
     order
 }
 
-/// The reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near nodes of low degree
-/// first, and all of that backwards. Nodes that are joined end up near each other. `neighbours` as above.
+/// Reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near nodes of low degree
+/// first, and the whole reversed. Joined nodes end up near each other. `neighbours` as for [`minimum_degree`].
 pub fn reverse_cuthill_mckee(neighbours: &Lists) -> Vec<u32> {
     let n = neighbours.len();
     let mut order = Vec::with_capacity(n);
@@ -113,7 +113,7 @@ pub fn reverse_cuthill_mckee(neighbours: &Lists) -> Vec<u32> {
         if seen[start] {
             continue;
         }
-        // The node seen last from one end is at the other end.
+        // The node reached last from one end is at the other end.
         let mut edge = start as u32;
         for _ in 0..2 {
             edge = *breadth_first(neighbours, edge, &mut vec![false; n]).last().unwrap_or(&edge);
@@ -124,7 +124,7 @@ pub fn reverse_cuthill_mckee(neighbours: &Lists) -> Vec<u32> {
     order
 }
 
-/// The component of `start`, nearest first; marks it as seen.
+/// Component of `start`, nearest first; marks it as seen.
 fn breadth_first(neighbours: &Lists, start: u32, seen: &mut [bool]) -> Vec<u32> {
     let mut queue = VecDeque::from([start]);
     let mut order = Vec::new();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_shuffled_chain_becomes_a_chain() {
-        // 0 − 5 − 1 − 6 − …: neighbours in the chain are far apart in number.
+        // 0 − 5 − 1 − 6 − …: neighbours in the chain have distant numbers.
         let n = 11;
         let chain: Vec<u32> = (0..n).map(|k| (k * 5) % n).collect();
         let mut neighbours = vec![Vec::new(); n as usize];
@@ -155,7 +155,7 @@ mod tests {
             neighbours[pair[0] as usize].push(pair[1]);
             neighbours[pair[1] as usize].push(pair[0]);
         }
-        // And a node of its own.
+        // An isolated node.
         neighbours.push(Vec::new());
         let order = reverse_cuthill_mckee(&neighbours.into_iter().collect());
         let place = |node: u32| order.iter().position(|&j| j == node).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         let mut neighbours = vec![vec![0u32]; 6];
         neighbours[0] = (1..6).collect();
         let order = minimum_degree(&neighbours.into_iter().collect());
-        // The centre has the largest degree until one leaf is left; then either may go.
+        // The centre has the largest degree until one leaf is left; then either may be next.
         assert!(order.iter().position(|&node| node == 0).unwrap() >= 4);
     }
 

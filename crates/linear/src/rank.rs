@@ -1,6 +1,6 @@
 //! Ranks and definiteness of small dense matrices.
 
-/// Whether a dense symmetric matrix (row-major) is positive definite.
+/// True if a dense symmetric matrix (row-major) is positive definite.
 pub fn positive_definite(a: &[f64], n: usize) -> bool {
     let mut l = a.to_vec();
     for k in 0..n {
@@ -21,8 +21,8 @@ pub fn positive_definite(a: &[f64], n: usize) -> bool {
     true
 }
 
-/// Rank of a dense matrix by elimination with complete pivoting; entries below `tolerance` times the
-/// largest count as zero.
+/// Rank of a dense matrix by elimination with complete pivoting; entries below `tolerance` times the largest count as
+/// zero.
 pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     let mut m = a.to_vec();
     let scale = m.iter().fold(0.0f64, |s, v| s.max(v.abs()));
@@ -33,7 +33,7 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
             .filter(|&(_, j)| !used[j])
             .max_by(|&(a, b), &(c, d)| m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs()));
         let Some((i, j)) = best else { return k };
-        // Written so that NaN counts as zero rank left.
+        // NaN counts as a remaining rank of zero.
         if m[i * columns + j].abs() <= tolerance * scale || m[i * columns + j].is_nan() {
             return k;
         }
@@ -51,7 +51,8 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     rows.min(columns)
 }
 
-/// Sets the entries of an n × n matrix to 0 that are rounding: below `tolerance` times the size of what cancels in them.
+/// Zero the entries of an n × n matrix that are rounding: below `tolerance` times the scale `size` of what cancels in
+/// them.
 pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize, tolerance: f64) {
     for (k, v) in a.iter_mut().enumerate().filter(|(_, v)| **v != 0.0) {
         if v.abs() <= tolerance * size(k / n, k % n) {
@@ -60,8 +61,8 @@ pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize
     }
 }
 
-/// An n × n matrix with rows and columns scaled so that the largest entry of each tends to 1 (Ruiz 2001): whatever the
-/// units of rows and columns, the same matrix but for rounding.
+/// Copy of an n × n matrix with rows and columns scaled so that the largest entry of each tends to 1 (Ruiz 2001). But
+/// for rounding it does not depend on the units of rows and columns.
 pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
     let mut m = a.to_vec();
     // Converges like 2^-k in the logarithms of the scales.
@@ -80,7 +81,7 @@ pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
     m
 }
 
-/// [`rank`] of an n × n matrix in which the units of rows and columns change nothing; rounding has to be dropped before.
+/// [`rank`] of an n × n matrix, independent of the units of rows and columns. Drop the rounding before.
 pub fn rank_in_any_units(a: &[f64], n: usize, tolerance: f64) -> usize {
     rank(&equilibrated(a, n), n, n, tolerance)
 }

@@ -7,7 +7,7 @@ use crate::ordering::{minimum_degree, neighbours};
 /// Factors of a sparse symmetric matrix of fixed pattern.
 #[derive(Clone, Debug)]
 pub struct SparseLdl {
-    /// The old number of each new row.
+    /// Old number of each new row.
     order: Vec<u32>,
     /// Upper triangle of the reordered matrix by columns: offsets, new rows, and the index of the value.
     a_start: Vec<usize>,
@@ -16,7 +16,7 @@ pub struct SparseLdl {
     /// L by columns, without its unit diagonal.
     l: FactorPattern,
     l_value: Vec<f64>,
-    /// The inverse of D; 0 where a pivot was dropped.
+    /// Inverse of D; 0 for a dropped pivot.
     d_inverse: Vec<f64>,
     // Scratch of factoring and solving.
     filled: Vec<usize>,
@@ -26,13 +26,13 @@ pub struct SparseLdl {
 }
 
 impl SparseLdl {
-    /// Analyses the pattern: `entries` are the (row, column) of the stored values, one of each symmetric pair, in the
-    /// order in which [`SparseLdl::factor`] will get them.
+    /// Analyse the pattern: `entries` are the (row, column) of the stored values, one of each symmetric pair, in the
+    /// order in which [`SparseLdl::factor`] receives them.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> SparseLdl {
         SparseLdl::with_order(minimum_degree(&neighbours(n, entries)), entries)
     }
 
-    /// The same with a given order: `order[new]` is the old number of a row.
+    /// Analyse the pattern like [`SparseLdl::new`] with a given order: `order[new]` is the old number of a row.
     pub fn with_order(order: Vec<u32>, entries: &[(u32, u32)]) -> SparseLdl {
         let n = order.len();
         let mut new_number = vec![0u32; n];
@@ -75,7 +75,7 @@ impl SparseLdl {
         self.l.row.len()
     }
 
-    /// Factors the matrix of these values. A pivot of at most `tolerance` is dropped: its row depends on the others, and
+    /// Factor the matrix of these values. A pivot of at most `tolerance` is dropped: its row depends on the others, and
     /// its part of a solution is zero. Returns the number of dropped pivots.
     pub fn factor(&mut self, values: &[f64], tolerance: f64) -> usize {
         let n = self.order.len();
@@ -94,8 +94,8 @@ impl SparseLdl {
                     continue;
                 }
                 self.y[row] += value;
-                // The path from `row` to a marked node, put before what is already on the stack: ascending on a path
-                // and complete below, which is the order of elimination.
+                // The path from `row` to a marked node is put before what is already on the stack. It ascends and is
+                // complete below, which is the order of elimination.
                 let mut length = 0;
                 let mut i = row;
                 while self.mark[i] != k as u32 {
@@ -133,7 +133,7 @@ impl SparseLdl {
         dropped
     }
 
-    /// Solves A x = b in place.
+    /// Solve A x = b in place.
     pub fn solve(&mut self, b: &mut [f64]) {
         let n = self.order.len();
         for k in 0..n {
@@ -155,7 +155,7 @@ impl SparseLdl {
         for k in 0..n {
             b[self.order[k] as usize] = self.y[k];
         }
-        // Factoring expects its accumulator empty.
+        // Factoring expects its accumulator to be empty.
         self.y.fill(0.0);
     }
 }
@@ -197,7 +197,7 @@ mod tests {
             let mut ldl = SparseLdl::new(n, &entries);
             prop_assert_eq!(ldl.factor(&values, 1e-14), 0);
             ldl.solve(&mut found);
-            // Twice, so that scratch left behind would show.
+            // Twice, so that stale scratch would show.
             ldl.factor(&values, 1e-14);
             let mut again = x.clone();
             ldl.solve(&mut again);

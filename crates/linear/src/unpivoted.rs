@@ -1,10 +1,10 @@
-//! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h² times
-//! G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal one is eliminated
-//! in four chains at once; others are factored as L U in an order of little fill, on the symmetric closure of their pattern,
-//! which is analysed once. Where a matrix falls into many of one pattern, as that of the rods of molecules does, these are
-//! factored side by side.
+//! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h²
+//! times G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal
+//! matrix is eliminated in four chains at once. Others are factored as L U in an order of little fill, on the symmetric
+//! closure of their pattern, which is analysed once. If a matrix consists of many of one pattern, as for the rods of
+//! molecules, these are factored side by side.
 //!
-//! Nothing here holds numbers: values, right-hand side and scratch come from the caller, and nothing is allocated.
+//! Nothing here holds numbers or allocates: values, right-hand side and scratch come from the caller.
 
 use crate::elimination_tree::FactorPattern;
 use crate::lu::Pivots;
@@ -12,7 +12,7 @@ use crate::ordering::{minimum_degree_after, neighbours};
 use crate::widest::widest;
 use std::sync::Arc;
 
-/// How a matrix of a fixed pattern is solved.
+/// Solver of matrices of a fixed pattern.
 #[derive(Clone, Debug)]
 pub struct Unpivoted {
     n: usize,
@@ -21,7 +21,7 @@ pub struct Unpivoted {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Sub-, main and superdiagonal are the values, one behind the other; whether all of them are stored to.
+    /// Values: sub-, main and superdiagonal, in this order. `complete` if entries are stored to all of them.
     Tridiagonal {
         complete: bool,
     },
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Unpivoted {
-    /// For a matrix of size `n` with these (row, column) entries.
+    /// Solver for matrices of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
         let tridiagonal =
             entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1) && entries.iter().filter(|(i, j)| i == j).count() == n;
@@ -47,7 +47,7 @@ impl Unpivoted {
         self.n
     }
 
-    /// Multiply-adds of a solution, about.
+    /// Approximate number of multiply-adds of a solution.
     pub fn operations(&self) -> usize {
         match &self.kind {
             Kind::Tridiagonal { .. } => 5 * self.n,
@@ -57,7 +57,8 @@ impl Unpivoted {
         }
     }
 
-    /// The rows in an order in which elimination takes that many, with more than one chain of divisions where that is free.
+    /// Rows in an order in which elimination takes [`Unpivoted::operations`], with more than one chain of divisions if
+    /// that is free.
     pub fn order(&self) -> Vec<u32> {
         match &self.kind {
             Kind::Tridiagonal { .. } => {
@@ -72,8 +73,8 @@ impl Unpivoted {
         }
     }
 
-    /// Into how many matrices of one pattern it falls, with the entries of that: row r of number m of these is row
-    /// r·count + m.
+    /// Number of matrices of one pattern that the matrix consists of, with the entries of one: row r of matrix m is row
+    /// r·count + m. `None` without such a division.
     pub fn alike(&self) -> Option<(usize, &[(u32, u32)])> {
         match &self.kind {
             Kind::Alike(alike) => Some((alike.count, &alike.of_one)),
@@ -81,7 +82,7 @@ impl Unpivoted {
         }
     }
 
-    /// Whether values that no entry is stored to have to be 0.
+    /// True if the caller has to set values without an entry to 0.
     pub fn fills(&self) -> bool {
         match &self.kind {
             Kind::Tridiagonal { complete } => !complete,
@@ -90,7 +91,7 @@ impl Unpivoted {
         }
     }
 
-    /// How many values a matrix has.
+    /// Number of values of a matrix.
     pub fn values(&self) -> usize {
         match &self.kind {
             Kind::Tridiagonal { .. } => 3 * self.n,
@@ -99,7 +100,7 @@ impl Unpivoted {
         }
     }
 
-    /// Where among the values an entry stands.
+    /// Index of an entry among the values.
     pub fn place(&self, row: u32, column: u32) -> u32 {
         match &self.kind {
             Kind::Tridiagonal { .. } => (1 + column - row) * self.n as u32 + row,
@@ -117,7 +118,7 @@ impl Unpivoted {
         }
     }
 
-    /// Solves A u = b in place of b; the values are lost.
+    /// Solve A u = b in place of `b`; the values are overwritten.
     pub fn solve(&self, values: &mut [f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.kind {
             Kind::Tridiagonal { .. } => {
@@ -131,21 +132,22 @@ impl Unpivoted {
     }
 }
 
-/// Solves a tridiagonal system, row i of which reads a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i: from both ends and from a row
-/// in the middle towards both at once, so that four chains of divisions overlap. a and c are lost.
+/// Solve a tridiagonal system with rows a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i. Elimination runs from both ends and
+/// from a middle row towards both at once, so that four chains of divisions overlap. a and c are overwritten.
 fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
     let n = b.len();
     let (a, d, c, inverse) = (&mut a[..n], &d[..n], &mut c[..n], &mut inverse[..n]);
     if n < FEWEST_IN_CHAINS {
         return in_one_chain(a, d, c, b, inverse);
     }
-    // Rows 0 to `left`, downwards from the first and upwards from the one before `middle`; rows behind that likewise.
+    // Rows 0 to `left` downwards from the first, upwards from the one before `middle`; the rows after `middle`
+    // likewise.
     let middle = n / 2;
     let (left, right) = (middle / 2, middle + (n - middle) / 2);
     let [mut outer_left, mut outer_right] = [Chain::<false>::default(); 2];
     let mut inner_left = Chain::<true>::from_middle(c[middle - 1], a[middle]);
     let mut inner_right = Chain::<true>::from_middle(a[middle + 1], c[middle]);
-    // The chains differ by a row or two.
+    // The chains differ in length by a row or two.
     for k in 0..(n - 1 - right).max(left).max(right - middle - 1) {
         let i = k;
         if i < left {
@@ -166,7 +168,7 @@ fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], invers
             a[i] = inner_right.far;
         }
     }
-    // The rows where two chains meet are only coupled to the middle one then.
+    // The rows where two chains meet are now coupled to the middle row only.
     let mut meet = |i: usize, outer: Chain<false>, before: f64, inner: &mut Chain<true>, after: f64| {
         let factor = before * outer.inverse;
         let (diagonal, right) = (d[i] - factor * outer.coupling, b[i] - factor * outer.right);
@@ -206,10 +208,10 @@ fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], invers
     Pivots::of_inverses(inverse)
 }
 
-/// Rows from which on a tridiagonal system is long enough for four chains.
+/// Fewest rows for which a tridiagonal system is solved in four chains.
 const FEWEST_IN_CHAINS: usize = 12;
 
-/// The same from the first row to the last, for a few rows.
+/// Solve a tridiagonal system like [`in_four_chains`], from the first row to the last, for a few rows.
 fn in_one_chain(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
     let mut chain = Chain::<false>::default();
     for i in 0..b.len() {
@@ -223,29 +225,29 @@ fn in_one_chain(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f
     Pivots::of_inverses(inverse)
 }
 
-/// Where a chain of eliminations stands: the inverse of the last pivot, that row's right-hand side, and its coupling to the
-/// next. One that comes from the `MIDDLE` row couples all of its rows to that.
+/// State of a chain of eliminations: the inverse of the last pivot, that row's right-hand side, and its coupling to the
+/// next row. A chain that starts at the `MIDDLE` row couples all of its rows to that.
 #[derive(Clone, Copy, Default)]
 struct Chain<const MIDDLE: bool> {
     inverse: f64,
     right: f64,
     coupling: f64,
-    /// The last row's coupling to the middle one, and that one's to the next row.
+    /// Coupling of the last row to the middle one, and of the middle row to the next.
     far: f64,
     back: f64,
-    /// What all rows take from the middle one's diagonal and right-hand side.
+    /// Sums that all rows subtract from the middle row's diagonal and right-hand side.
     taken: f64,
     taken_right: f64,
 }
 
 impl<const MIDDLE: bool> Chain<MIDDLE> {
-    /// Before its first row, which is coupled to the middle one by `far`, and that one to it by `back`. The coupling of that
-    /// row to the one before is to be given as 1: then `far` stays as it is.
+    /// Chain before its first row, which is coupled to the middle row by `far`, and the middle row to it by `back`.
+    /// Give the coupling of that row to the one before as 1: then `far` stays as it is.
     fn from_middle(far: f64, back: f64) -> Chain<MIDDLE> {
         Chain { inverse: -1.0, coupling: 0.0, far, back, ..Chain::default() }
     }
 
-    /// The next row; gives the inverse of its pivot and its right-hand side.
+    /// Eliminate the next row; returns the inverse of its pivot and its right-hand side.
     #[inline(always)]
     fn row(&mut self, before: f64, diagonal: f64, right: f64, after: f64) -> (f64, f64) {
         let factor = before * self.inverse;
@@ -263,14 +265,14 @@ impl<const MIDDLE: bool> Chain<MIDDLE> {
     }
 }
 
-/// The analysed pattern of a sparse matrix. Its values: the diagonal in the order of elimination, then L below it by
+/// Analysed pattern of a sparse matrix. Its values are the diagonal in the order of elimination, then L below it by
 /// columns, then U right of it by rows, with the same pattern.
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// The old number of each new row, and the new number of each old one.
+    /// Old number of each new row, and new number of each old one.
     order: Vec<u32>,
     position: Vec<u32>,
-    /// The rows of L by columns, increasing.
+    /// Rows of L by columns, increasing.
     start: Vec<u32>,
     row: Vec<u32>,
 }
@@ -278,7 +280,7 @@ struct Pattern {
 impl Pattern {
     fn new(n: usize, entries: &[(u32, u32)]) -> Pattern {
         let neighbours = neighbours(n, entries);
-        // An unknown that its own equation does not hold gets a pivot by the elimination of others.
+        // An unknown missing from its own equation gets a pivot by the elimination of others.
         let mut held = vec![false; n];
         for &(i, _) in entries.iter().filter(|(i, j)| i == j) {
             held[i as usize] = true;
@@ -306,7 +308,7 @@ impl Pattern {
         if i > j { lower + at } else { lower + self.row.len() as u32 + at }
     }
 
-    /// How many values a matrix has.
+    /// Number of values of a matrix.
     fn values(&self) -> usize {
         self.order.len() + 2 * self.row.len()
     }
@@ -328,8 +330,8 @@ impl Pattern {
         Pivots::of_inverses(inverse)
     }
 
-    /// Solves as many systems side by side, y and the inverses of the pivots in the order of elimination. Column by column:
-    /// column k of L is divided, and what it and row k of U change further on is changed.
+    /// Solve `SIDE` systems side by side, with y and the inverses of the pivots in the order of elimination. Column by
+    /// column, column k of L is divided; then column k of L and row k of U change the entries further on.
     #[inline(always)]
     fn eliminate<const SIDE: usize>(
         &self,
@@ -383,22 +385,22 @@ fn less<const SIDE: usize>(a: &[f64; SIDE], b: &[f64; SIDE], c: &[f64; SIDE]) ->
     std::array::from_fn(|k| a[k] - b[k] * c[k])
 }
 
-/// Many matrices of one pattern: row r of number m is row r·count + m of the whole. Its values and right-hand sides are those
-/// of all matrices one behind the other, for one entry after the other.
+/// Many matrices of one pattern: row r of matrix m is row r·count + m of the whole. For each entry in turn, values and
+/// right-hand sides hold the numbers of all matrices contiguously.
 #[derive(Clone, Debug)]
 struct Alike {
     count: usize,
-    /// The entries of one.
+    /// Entries of one matrix.
     of_one: Vec<(u32, u32)>,
     pattern: Pattern,
-    /// Whether all values are stored to.
+    /// True if entries are stored to all values.
     complete: bool,
 }
 
-/// How many matrices are factored side by side: two of the widest vectors, whose divisions overlap.
+/// Number of matrices factored side by side: two of the widest vectors, whose divisions overlap.
 const SIDE: usize = 8;
 
-/// Components from this number on are eliminated side by side.
+/// Fewest matrices of one pattern that are factored side by side.
 const FEWEST_ALIKE: usize = SIDE / 2;
 
 impl Alike {
@@ -459,7 +461,7 @@ impl Alike {
     }
 }
 
-/// Fills up with copies of the last number, which make no trouble of their own.
+/// Copy the numbers and pad with the last one, which causes no exceptional values of its own.
 #[inline(always)]
 fn fill(side: &mut [f64; SIDE], numbers: &[f64]) {
     match <&[f64; SIDE]>::try_from(numbers) {
@@ -480,11 +482,11 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// A random diagonally dominant matrix whose graph has these edges.
+    /// Check a random diagonally dominant matrix whose graph has these edges.
     fn check(n: usize, edges: &[(u32, u32)]) {
         let mut random = Random::new(n as u64);
         let mut entries: Vec<(u32, u32)> = (0..n as u32).map(|i| (i, i)).collect();
-        // Some entries have no twin on the other side.
+        // Some entries have no counterpart across the diagonal.
         entries.extend(edges.iter().enumerate().flat_map(|(k, &(i, j))| match k % 5 {
             0 => vec![(i, j)],
             _ => vec![(i, j), (j, i)],
@@ -526,7 +528,7 @@ mod tests {
         check(49, &grid);
     }
 
-    /// Triangles and squares with a diagonal, as many of each as vectors hold and more or fewer, in columns.
+    /// Triangles and squares with a diagonal, in columns; their numbers are below, at and above the width of vectors.
     #[test]
     fn solves_many_of_one_pattern_as_it_solves_each() {
         for count in [3, 4, 7, 8, 9, 16, 17, 100] {

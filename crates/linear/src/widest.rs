@@ -1,9 +1,9 @@
-//! Loops compiled for several processors.
+//! Loops compiled for several instruction sets.
 
 use pulp::Arch;
 use std::sync::OnceLock;
 
-/// Runs what is inlined into it with the widest instructions that this processor has; the bits are the same with all.
+/// Run `f`, inlined, with the widest instructions that this processor has; the bits are the same with all.
 #[inline(always)]
 pub fn widest<R>(f: impl FnOnce() -> R) -> R {
     static ARCH: OnceLock<Arch> = OnceLock::new();

@@ -1,8 +1,8 @@
-//! How messages name options.
+//! Spelling of options in messages.
 //!
-//! A message tells its reader what to change, and every reader knows an option by another spelling: a program that calls
-//! the library writes `max_step`, whoever types a command line `--max-step`. The halves and the library therefore name an
-//! option by [`option`], and the process says once, before anything is computed, which spelling its reader knows.
+//! A message tells its reader what to change, and readers know an option by different spellings: a program that calls
+//! the library writes `max_step`, a user of the command line `--max-step`. The halves and the library therefore name an
+//! option by [`option`], and the process chooses the spelling once, before anything is computed.
 
 use std::fmt::{Display, Formatter, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,15 +16,15 @@ pub enum Spelling {
     Flags,
 }
 
-/// The spelling of this process: 0 for names, 1 for flags.
+/// Spelling of this process: 0 for names, 1 for flags.
 static SPELLING: AtomicU8 = AtomicU8::new(Spelling::Names as u8);
 
-/// Chooses the spelling of options in the messages of this process.
+/// Choose the spelling of options in the messages of this process.
 pub fn spell_options(spelling: Spelling) {
     SPELLING.store(spelling as u8, Ordering::Relaxed);
 }
 
-/// An option's name, as the fields of the library's options are called: `option("max_step")`.
+/// Option named like its field in the library's options: `option("max_step")`.
 pub const fn option(name: &'static str) -> OptionName {
     OptionName { name, value: None }
 }
@@ -37,12 +37,12 @@ pub struct OptionName {
 }
 
 impl OptionName {
-    /// The option with a value, as a reader would write both.
+    /// Option with a value, both as a reader would write them.
     pub const fn of(self, value: &'static str) -> OptionName {
         OptionName { value: Some(value), ..self }
     }
 
-    /// The option with a value that is known only now, as a reader would write both.
+    /// Option with a value known only at run time, both as a reader would write them.
     pub fn with(self, value: impl Display) -> String {
         self.written(spelling(), Some(&value))
     }

@@ -8,7 +8,7 @@ mod tapes;
 
 use proptest::prelude::ProptestConfig;
 
-/// To try this many cases, or a multiple.
+/// Configuration with this many cases, or a multiple.
 fn cases(count: u32) -> ProptestConfig {
     let times: u32 = std::env::var("HOLONOME_FUZZ_CASES").map_or(1, |v| v.parse().expect("a number"));
     ProptestConfig { cases: count * times, failure_persistence: None, ..ProptestConfig::default() }

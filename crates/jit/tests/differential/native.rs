@@ -1,5 +1,5 @@
-//! Every backend against what random tapes have to give, bit for bit: the interpreter, the block interpreter, and
-//! machine code for every instruction set of this processor. The others are simulated (`simulated.rs`).
+//! Every backend against the exact results of random tapes, bit for bit: the interpreter, the block interpreter, and
+//! machine code for every instruction set of this processor. The other sets are simulated (`simulated.rs`).
 
 use crate::{cases, tapes};
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, assemble};
@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// A reproducible sequence (Steele, Lea, Flood 2014).
+/// Reproducible sequence (Steele, Lea, Flood 2014).
 fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -64,7 +64,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// The cases are no better than what they reach.
+/// Check that the random cases reach every kind of operation and result.
 #[test]
 fn the_cases_reach_everything() {
     const CASES: u64 = 1000;

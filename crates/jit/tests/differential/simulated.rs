@@ -1,5 +1,5 @@
-//! The emitted code of every instruction set, run by a processor in software: what this machine's processor lacks is
-//! tested too, and every encoding is read by a decoder that is not ours.
+//! Emitted code of every instruction set, run by a simulated processor. This tests sets that this machine lacks, and an
+//! independent decoder reads every encoding.
 
 use crate::cases;
 use crate::simulator::{Processor, Region};
@@ -11,7 +11,7 @@ use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use proptest::prelude::*;
 
-/// Where the arrays are, with gaps that nothing belongs to.
+/// Addresses of the arrays, with gaps that belong to none.
 const STARTS: [u64; 5] = [0x1000_0000, 0x1800_0008, 0x2000_0040, 0x2800_0018, 0x3000_0000];
 
 fn check(case: &Case, isa: Isa) {
@@ -85,7 +85,7 @@ fn check(case: &Case, isa: Isa) {
     }
 }
 
-/// x ↦ x + 1 while that is below a limit: a loop that ends before its count.
+/// Loop x ↦ x + 1 while that is below a limit, which ends before its count.
 #[test]
 fn loops_stop_early() {
     let mut g = Graph::new();

@@ -1,17 +1,17 @@
-//! A processor in software: decodes what the emitter made, with a decoder that is not ours, and carries it out. It
-//! knows the instructions that the emitter uses and fails on any other; it fails on any access outside the arrays
-//! it was given; registers start with garbage in them.
+//! Simulated processor: decodes what the emitter made, with an independent decoder, and executes it. It fails on any
+//! instruction that the emitter does not use and on any access outside the arrays it was given. Registers start with
+//! garbage in them.
 
 use holonome_jit::Isa;
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
-/// An array in memory.
+/// Array in memory.
 pub struct Region {
-    /// Its address.
+    /// Address of the array.
     pub start: u64,
-    /// What it holds.
+    /// Contents of the array.
     pub numbers: Vec<u64>,
-    /// Whether code may write to it.
+    /// True if code may write to it.
     pub writable: bool,
 }
 
@@ -27,17 +27,17 @@ pub struct Processor {
     isa: Isa,
 }
 
-/// Registers that a function has to leave as they are: rbx, rsp, rbp, r12 to r15.
+/// Registers that a function has to preserve: rbx, rsp, rbp, r12 to r15.
 const KEPT: [usize; 7] = [3, 4, 5, 12, 13, 14, 15];
 /// rdi, rsi, rdx, rcx, r8, r9.
 const ARGUMENTS: [usize; 6] = [7, 6, 2, 1, 8, 9];
-/// Where the code is.
+/// Address of the code.
 const CODE: u64 = 0x5000_0000;
 /// More instructions than any test runs.
 const LONGEST: u64 = 10_000_000;
 
 impl Processor {
-    /// One with this memory.
+    /// Processor with this memory.
     pub fn new(isa: Isa, memory: Vec<Region>) -> Processor {
         let garbage = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0001;
         Processor {
@@ -51,7 +51,7 @@ impl Processor {
         }
     }
 
-    /// Calls the code; returns what it returns.
+    /// Call the code; returns what it returns.
     pub fn call(&mut self, code: &[u8], arguments: [u64; 6]) -> u64 {
         for (r, argument) in ARGUMENTS.into_iter().zip(arguments) {
             self.general[r] = argument;
@@ -91,7 +91,7 @@ impl Processor {
         panic!("the code does not end");
     }
 
-    /// The instruction is one that the instruction set has, in its plain form.
+    /// Check that the instruction set has the instruction, in its plain form.
     fn check(&self, i: &Instruction) {
         let evex = i.encoding() == EncodingKind::EVEX;
         assert!(!evex || self.isa == Isa::Avx512, "{i} is AVX-512");
@@ -127,7 +127,7 @@ impl Processor {
         base.wrapping_add(i.memory_displacement64())
     }
 
-    /// How many numbers the vector operands have.
+    /// Length of the vector operands, in numbers.
     fn length(&self, i: &Instruction) -> usize {
         let lengths: Vec<usize> = (0..i.op_count())
             .filter(|&k| i.op_kind(k) == OpKind::Register && i.op_register(k).is_vector_register())
@@ -137,7 +137,7 @@ impl Processor {
         lengths[0]
     }
 
-    /// A vector operand; in memory it has `count` numbers, unless it is one for all places.
+    /// Value of a vector operand; in memory it has `count` numbers, unless it is one for all lanes.
     fn read(&self, i: &Instruction, operand: u32, count: usize) -> [u64; 8] {
         match i.op_kind(operand) {
             OpKind::Register => self.vectors[i.op_register(operand).number()],
@@ -155,7 +155,7 @@ impl Processor {
         }
     }
 
-    /// Writes a vector register, and clears what is above.
+    /// Write a vector register, and clear the lanes above.
     fn write(&mut self, i: &Instruction, value: [u64; 8], count: usize) {
         let register = &mut self.vectors[i.op_register(0).number()];
         *register = [0; 8];
@@ -171,7 +171,7 @@ impl Processor {
         }
     }
 
-    /// An operation on places, for all places or just the lowest.
+    /// Apply an operation lane by lane, to all lanes or just the lowest.
     fn places(&mut self, i: &Instruction, sources: &[u32], scalar: bool, f: impl Fn([u64; 3]) -> u64) {
         let length = self.length(i);
         let count = if scalar { 1 } else { length };
@@ -179,7 +179,7 @@ impl Processor {
         for (argument, &source) in arguments.iter_mut().zip(sources) {
             *argument = self.read(i, source, count);
         }
-        // Above the lowest place, scalar results have what the first source has.
+        // Above the lowest lane, scalar results copy the first source.
         let first = if i.op_count() >= 3 && sources.len() < 3 { 1 } else { 0 };
         let mut value = if scalar { self.read(i, first, count) } else { [0; 8] };
         for l in 0..count {
@@ -236,7 +236,7 @@ impl Processor {
             Vdivsd => self.arithmetic(i, true, |a, b| a / b),
             Vsqrtpd => self.places(i, &[1], false, |[a, ..]| f64::from_bits(a).sqrt().to_bits()),
             Vsqrtsd => self.places(i, &[2], true, |[a, ..]| f64::from_bits(a).sqrt().to_bits()),
-            // The digits say which operands are multiplied, and which is added.
+            // The digits encode which operands are multiplied, and which is added.
             Vfmadd132pd => self.fused(i, false, [0, 2, 1], |a, b, c| a.mul_add(b, c)),
             Vfmadd213pd => self.fused(i, false, [1, 0, 2], |a, b, c| a.mul_add(b, c)),
             Vfmadd231pd => self.fused(i, false, [1, 2, 0], |a, b, c| a.mul_add(b, c)),
@@ -281,7 +281,7 @@ impl Processor {
             }
             Vpsllq => self.places(i, &[1], false, |[a, ..]| a << i.immediate(2)),
             Vpsrlq => self.places(i, &[1], false, |[a, ..]| a >> i.immediate(2)),
-            // The sign of the last operand takes the third instead of the second.
+            // The sign of the last operand selects the third operand instead of the second.
             Vblendvpd => self.places(i, &[1, 2, 3], false, |[c, b, mask]| if mask >> 63 == 1 { b } else { c }),
             Vpternlogq => {
                 let table = i.immediate(3);
@@ -295,7 +295,7 @@ impl Processor {
             }
             Vmovsd if i.op0_kind() == OpKind::Memory => self.store(i, 1),
             Vmovupd => self.places(i, &[1], false, |[a, ..]| a),
-            // From memory the upper half is cleared; between registers it would be kept, which the emitter avoids.
+            // From memory the upper half is cleared. Between registers it would be kept, which the emitter avoids.
             Vmovsd => {
                 assert_eq!(i.op1_kind(), OpKind::Memory, "{i}");
                 let value = self.read(i, 1, 1);

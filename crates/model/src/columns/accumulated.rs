@@ -1,4 +1,4 @@
-//! Columns that are made by adding up the rows of templates: the forces of a sum over pairs.
+//! Columns that are accumulated over the rows of templates, such as the forces of a sum over pairs.
 
 use super::function::Contribution;
 use super::{Call, Column, Columns, Definition, Function, Stored};
@@ -7,8 +7,8 @@ use crate::graph::{Expression, Graph, Input, Node};
 use crate::rows::{Near, Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Row programs that add up some columns, which are outputs of one call, one behind the other in the order of these; and where
-/// each of them stands. What the call reads is stored.
+/// Row programs that accumulate the columns `outputs` of one call, stored one after the other in the order of the
+/// call's outputs, and the place of each of them. All that the call reads is stored.
 pub fn accumulated(columns: &Columns, outputs: &[Column]) -> (Vec<Piece>, Vec<Stored>) {
     let mut places = vec![Stored { first: 0, stride: 1 }; outputs.len()];
     let called = outputs.first().map(|&column| columns.definition(column));
@@ -41,14 +41,14 @@ pub fn accumulated(columns: &Columns, outputs: &[Column]) -> (Vec<Piece>, Vec<St
     (pieces, places)
 }
 
-/// Where a formula adds to in rows behind each other.
+/// Output to which a formula adds in consecutive rows.
 #[derive(Clone, Copy)]
 struct Target {
-    /// That of the first row.
+    /// Contribution of the first row.
     contribution: Contribution,
     rows: u32,
     place: u32,
-    /// By how much the place moves on from row to row.
+    /// Step of the place from row to row.
     step: u32,
 }
 
@@ -58,12 +58,12 @@ impl Target {
     }
 }
 
-/// Rows of which the same formulas are wanted.
+/// Rows in which the same formulas are wanted.
 struct Group {
     formulas: Vec<u32>,
-    /// Whether they read each slot. Only of what is read it is known where it is stored.
+    /// True for each slot that the formulas read. The places of other slots are unknown.
     reads: Vec<bool>,
-    /// What the slots read, and where the formulas are added.
+    /// Places that the slots read, and to which the formulas add.
     rows: Stretches,
 }
 
@@ -76,7 +76,7 @@ struct CallPart<'a> {
 }
 
 impl CallPart<'_> {
-    /// The pieces of the part: one for the rows of which the same formulas are wanted.
+    /// Pieces of the part, one per group of rows in which the same formulas are wanted.
     fn pieces(&self, targets: Vec<Target>) -> Vec<Piece> {
         let (function, part) = (self.function, self.part);
         // The time is stored, like all that varies.
@@ -107,7 +107,7 @@ impl CallPart<'_> {
         targets.sort_unstable_by_key(|target| (of(target), target.contribution.formula));
         let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<u32>, usize>) = (Vec::new(), FxHashMap::default());
         for stretch in targets.chunk_by(|a, b| a.contribution.stretch == b.contribution.stretch) {
-            // From each row at which a target starts or ends to the next one the same formulas are wanted.
+            // The wanted formulas change only at rows at which a target starts or ends.
             let mut ends: Vec<u32> = stretch.iter().flat_map(|t| [t.contribution.row, t.end()]).collect();
             ends.sort_unstable();
             ends.dedup();
@@ -133,7 +133,7 @@ impl CallPart<'_> {
         groups
     }
 
-    /// Which slots some formulas read; the last one is the time.
+    /// Flags of the slots that some formulas read; the last one is the time.
     fn reads(&self, formulas: &[u32]) -> Vec<bool> {
         let (function, count) = (self.function, self.function.slots(self.part).len());
         let mut reads = vec![false; count + 1];
@@ -152,7 +152,7 @@ impl CallPart<'_> {
         reads
     }
 
-    /// Adds so many rows from a first one on, in which formulas are wanted.
+    /// Append `count` rows from `first` on to the group of the formulas `wanted`.
     fn put(&self, (first, count): (Contribution, u32), slots: &[Source], wanted: &[Target], group: &mut Group) {
         let Group { reads, rows, .. } = group;
         let step = |slot: usize| if reads[slot] { self.step(first, slot, slots, count) } else { Some(0) };
@@ -178,7 +178,7 @@ impl CallPart<'_> {
         at.first + member * at.stride
     }
 
-    /// What a slot reads in a row.
+    /// Place that a slot reads in a row.
     fn entry(&self, row: Contribution, slot: usize, slots: &[Source]) -> u32 {
         if slot + 1 == slots.len() {
             return self.place(self.call.time, 0);
@@ -192,7 +192,7 @@ impl CallPart<'_> {
         }
     }
 
-    /// By how much that moves on in each of `count` rows behind each other, where it moves evenly.
+    /// Step of that place over `count` consecutive rows; `None` if it is uneven.
     fn step(&self, row: Contribution, slot: usize, slots: &[Source], count: u32) -> Option<u32> {
         if slot + 1 == slots.len() || count == 1 {
             return Some(0);

@@ -1,25 +1,25 @@
-//! Linear systems of one pattern as a row program: each of them is a row.
+//! Elimination of many linear systems of one pattern as a row program: each system is a row.
 
 use crate::functional::{Source, Stretches};
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Input, Node};
 use crate::rows::{Piece, RowTable};
 
-/// Linear systems with the same pattern of entries. Number k of what belongs to all of them stands k behind the first.
+/// Linear systems with the same pattern of entries. All numbers of system k are k places after those of the first.
 pub struct Alike<'a> {
-    /// How many there are.
+    /// Number of systems.
     pub count: usize,
-    /// (row, column) of the entries of one, with the places of the first one's values.
+    /// (row, column) of the entries of one system, with the places of the first system's values.
     pub entries: &'a [((u32, u32), u32)],
-    /// Where the right-hand sides of the first one stand, in the order of its rows.
+    /// Places of the first system's right-hand sides, in the order of its rows.
     pub right: &'a [u32],
-    /// An order of elimination in which no pivot vanishes.
+    /// Order of elimination in which no pivot vanishes.
     pub order: &'a [u32],
 }
 
 impl Alike<'_> {
-    /// What solves them without pivoting. The solutions are outputs like the right-hand sides, row after row; behind all of
-    /// them stand the inverses of the pivots.
+    /// Piece that solves them without pivoting. The solutions are outputs in the order of the right-hand sides, row
+    /// after row; the inverses of the pivots follow all of them.
     pub fn elimination(&self) -> Option<Piece> {
         let (n, read) = (self.order.len(), self.entries.len());
         let mut g = Graph::new();

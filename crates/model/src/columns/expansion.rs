@@ -1,11 +1,11 @@
-//! The formula of one member, put together out of what is stored.
+//! Expansion of the formula of one member out of stored numbers.
 //!
-//! It is made twice. First only its form is looked at: a hash of the formula in which the stored numbers are called by the
-//! order in which they are met, which is the same for all members that can share a template. Then the formula of one
-//! member of each form is made as a graph.
+//! Formulas are expanded twice. First only their form is found: a hash of the formula in which the stored numbers are
+//! numbered in the order of their first use. All members that can share a template have the same form. Then the formula
+//! of one member of each form is built as a graph.
 //!
-//! Members in a row are mostly alike, so not each of them is looked at: with the form of a member it is found for how
-//! many of those behind it the form is the same and what they read moves on evenly ([`Expansion::alike`]).
+//! Consecutive members are mostly alike, so not every member is expanded: the form of a member comes with the number of
+//! members that follow with the same form and with evenly moving reads ([`Expansion::alike`]).
 
 use super::function::{Contribution, Members};
 use super::{Call, Column, Columns, Definition};
@@ -14,20 +14,20 @@ use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
-/// Something that is read: a stored number, a parameter, a number of a table.
+/// Stored number, parameter or number of a table that is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Leaf {
     pub source: Source,
-    /// A place among the stored numbers or the parameters; of a number its bits count.
+    /// Place among the stored numbers or the parameters; ignored for a number, which is compared by its bits.
     pub entry: u32,
     pub number: f64,
-    /// By how much the place moves on from member to member.
+    /// Step of the place from member to member.
     pub step: u32,
 }
 
-/// What formulas are made of.
+/// Builder of formulas.
 pub(super) trait Builder {
-    /// A formula.
+    /// Formula that is built.
     type Formula: Copy;
 
     fn leaf(&mut self, number: u32) -> Self::Formula;
@@ -36,7 +36,7 @@ pub(super) trait Builder {
     fn parameter(&mut self, number: u32) -> Self::Formula;
     fn unary(&mut self, op: Unary, a: Self::Formula) -> Self::Formula;
     fn binary(&mut self, op: Binary, a: Self::Formula, b: Self::Formula) -> Self::Formula;
-    /// A formula of a template, which is number `identity`; `slots` stand for what it reads, in order, and the last for
+    /// Formula number `identity` of a template. `slots` are the formulas for what it reads, in order, the last one for
     /// the time.
     fn template(
         &mut self,
@@ -46,7 +46,7 @@ pub(super) trait Builder {
     ) -> Self::Formula;
 }
 
-/// Only the form of formulas.
+/// Builder of the form of formulas only.
 #[derive(Default)]
 pub(super) struct Forms;
 
@@ -89,7 +89,7 @@ impl Builder for Forms {
     }
 }
 
-/// Formulas as nodes of a graph over `Input::Slot`.
+/// Builder of formulas as nodes of a graph over `Input::Slot`.
 #[derive(Default)]
 pub(super) struct Graphs {
     pub graph: Graph,
@@ -134,8 +134,7 @@ impl Builder for Graphs {
     }
 }
 
-/// For how many members, at most `run`, no number that stays is one that another comes to as it moves on, and none that
-/// moves catches up with another.
+/// Length of the run, at most `run`, in which no moving entry meets a fixed one and no two moving entries coincide.
 fn met(places: impl Iterator<Item = (u32, u32)> + Clone, mut run: u32) -> u32 {
     for (place, step) in places.clone() {
         for (other, other_step) in places.clone() {
@@ -147,19 +146,19 @@ fn met(places: impl Iterator<Item = (u32, u32)> + Clone, mut run: u32) -> u32 {
     run
 }
 
-/// A derivative of a member's formula.
+/// Derivative of a member's formula.
 #[derive(Clone, Copy)]
 pub(super) struct Derivative<F> {
-    /// The place of the stored number.
+    /// Place of the stored number.
     pub unknown: u32,
-    /// By how much it moves on from member to member.
+    /// Step of that place from member to member.
     pub step: u32,
     pub formula: F,
 }
 
 type Derivatives<F> = Vec<Derivative<F>>;
 
-/// A member of a column. As the formula moves on to the next member, it does so too, or stays.
+/// Member of a column. If `moves`, it moves on with the member whose formula is expanded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Element {
     column: Column,
@@ -167,23 +166,23 @@ struct Element {
     moves: bool,
 }
 
-/// Puts formulas of members together.
+/// Expander of members' formulas.
 pub(super) struct Expansion<'a, B: Builder> {
     columns: &'a Columns,
     pub builder: B,
-    /// What the formulas read, in the order in which it is met.
+    /// Numbers that the formulas read, in the order of their first use.
     pub leaves: Vec<Leaf>,
-    /// For how many members from this one on the formulas are alike, so far.
+    /// Number of members from this one on for which the formulas found so far are alike.
     run: u32,
     values: FxHashMap<Element, B::Formula>,
     derivatives: FxHashMap<Element, Derivatives<B::Formula>>,
-    /// The columns that are differentiated with respect to; for each column whether it depends on them.
+    /// For each column, true if it depends on the unknowns, and true if it is one of them.
     varying: Vec<bool>,
     unknown: Vec<bool>,
 }
 
 impl<'a, B: Builder> Expansion<'a, B> {
-    /// Of formulas that are differentiated with respect to `unknowns`, which are stored inputs.
+    /// Expander of formulas that are differentiated with respect to `unknowns`, which are stored inputs.
     pub fn new(columns: &'a Columns, unknowns: &[Column], builder: B) -> Expansion<'a, B> {
         let count = columns.list.len();
         let mut unknown = vec![false; count];
@@ -191,7 +190,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
             unknown[column.0 as usize] = true;
         }
         let mut varying = unknown.clone();
-        // Arguments come before what uses them.
+        // Arguments precede the columns that use them.
         for k in 0..count {
             varying[k] |= columns.list[k].arguments.iter().any(|argument| varying[argument.0 as usize]);
         }
@@ -207,7 +206,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         }
     }
 
-    /// Forgets the member before.
+    /// Forget the previous member.
     pub fn clear(&mut self) {
         self.leaves.clear();
         self.values.clear();
@@ -215,8 +214,8 @@ impl<'a, B: Builder> Expansion<'a, B> {
         self.run = u32::MAX;
     }
 
-    /// For how many members, this one included, the formulas since [`Expansion::clear`] are the same but for the places of
-    /// what they read, which move on by their steps; `unknowns` are the places and steps of derivatives.
+    /// Number of members, this one included, for which the formulas since [`Expansion::clear`] are the same but for the
+    /// places that they read, which move on by their steps. `unknowns` are the places and steps of derivatives.
     pub fn alike(&self, unknowns: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
         let of = |source: Source| {
             let leaves = self.leaves.iter().filter(move |leaf| leaf.source == source);
@@ -242,7 +241,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         self.builder.leaf(number as u32)
     }
 
-    /// The value of a member by its definition, wherever it is stored.
+    /// Value of a member by its definition, even if it is stored.
     pub fn defined(&mut self, column: Column, member: u32) -> B::Formula {
         self.define(Element { column, member, moves: true })
     }
@@ -258,7 +257,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         }
     }
 
-    /// What is the same for all members has one number.
+    /// The element whose number represents this one: member 0 of a column that is the same for all members.
     fn only(&self, element: Element) -> Element {
         match self.columns.facts(element.column).length {
             1 => Element { member: 0, moves: false, ..element },
@@ -275,7 +274,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         let facts = self.columns.facts(element.column);
         let value = match facts.definition {
             Definition::Input(_) => return self.value(element),
-            // The formula of one member would hold all rows.
+            // The formula of one member would contain all rows.
             Definition::Call { .. } if facts.stored.is_some() && self.columns.is_accumulated(element.column) => {
                 return self.value(element);
             }
@@ -306,7 +305,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         value
     }
 
-    /// The call that an element is of, with what adds to its members.
+    /// The call that an element belongs to, with the contributions to its members.
     fn called(&self, element: Element) -> (&'a Call, &'a Members) {
         let facts = self.columns.facts(element.column);
         match (facts.definition, &facts.members) {
@@ -315,7 +314,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         }
     }
 
-    /// What adds to an element of a call. Only as long as that is alike the formulas are.
+    /// Contributions to an element of a call. The run ends with that of equal contributions.
     fn contributions(&mut self, element: Element) -> impl Iterator<Item = Contribution> + use<'a, B> {
         let (_, members) = self.called(element);
         if element.moves {
@@ -324,7 +323,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         members.contributions(element.member)
     }
 
-    /// How far a slot of a contribution to an element moves on with the next member.
+    /// Step of a slot of a contribution to an element from member to member.
     fn step(&self, element: Element, contribution: Contribution, slot: u32) -> u32 {
         let (call, members) = self.called(element);
         match element.moves && members.run(element.member) > 1 {
@@ -333,7 +332,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         }
     }
 
-    /// The element that an input of a contribution stands for.
+    /// Element that an input of a contribution represents.
     fn argument(&mut self, element: Element, contribution: Contribution, slot: u32) -> Element {
         let (call, _) = self.called(element);
         let step = self.step(element, contribution, slot);
@@ -345,7 +344,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         Element { column, member, moves: step != 0 }
     }
 
-    /// A formula of a template in the row of a contribution.
+    /// Formula of a template in the row of a contribution.
     fn formula(&mut self, element: Element, contribution: Contribution, formula: u32) -> B::Formula {
         let (called, _) = self.called(element);
         let function = &self.columns.functions[called.function];
@@ -376,7 +375,7 @@ impl<'a, B: Builder> Expansion<'a, B> {
         self.builder.template(identity, (function.graph(contribution.part), what.node), &slots)
     }
 
-    /// The derivatives of a member with respect to the unknowns.
+    /// Derivatives of a member with respect to the unknowns.
     pub fn derivatives(&mut self, column: Column, member: u32) -> Derivatives<B::Formula> {
         self.differentiated(Element { column, member, moves: true })
     }

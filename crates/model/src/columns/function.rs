@@ -1,4 +1,4 @@
-//! Functions of a model that are evaluated member by member: for every output, which templates of which rows add to it.
+//! Functions of a model that are evaluated member by member, with the contributions of templates to every output.
 
 use crate::functional::{Functional, Pairs, Side, Source, Stretch, Term};
 use crate::graph::{Expression, Graph, Input, Node};
@@ -7,58 +7,58 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A vector-valued function of a model.
+/// Vector-valued function of a model.
 #[derive(Debug)]
 pub struct Function {
     parts: Vec<Part>,
     strands: Vec<Strand>,
     outputs: usize,
-    /// What adds to families of outputs that have been asked for: first output, distance, number of outputs.
+    /// Contributions to families of outputs asked for so far, by first output, distance and number of outputs.
     known: Mutex<FxHashMap<[u32; 3], Arc<Members>>>,
 }
 
-/// What a formula adds to outputs in the rows of a stretch: to `output` in the first, to `output + step` in the next.
+/// Contributions of a formula in the rows of a stretch: to `output` in the first, to `output + step` in the next.
 #[derive(Clone, Copy, Debug)]
 struct Strand {
     output: u32,
     step: i64,
     rows: u32,
-    /// That of the first row.
+    /// Contribution of the first row.
     contribution: Contribution,
 }
 
-/// What a row of a template adds to an output. In the order of these sums are made.
+/// Contribution of a row of a template to an output. Sums are formed in the order of contributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Contribution {
-    /// Which part of the function.
+    /// Part of the function.
     pub part: u32,
-    /// Which stretch of its rows.
+    /// Stretch of the part's rows.
     pub stretch: u32,
-    /// Which row of that.
+    /// Row of the stretch.
     pub row: u32,
-    /// Which of its formulas.
+    /// Formula of the part.
     pub formula: u32,
 }
 
 impl Contribution {
-    /// The same formula so many rows on.
+    /// Contribution of the same formula `rows` rows later.
     pub fn moved(self, rows: u32) -> Contribution {
         Contribution { row: self.row + rows, ..self }
     }
 }
 
-/// What a formula adds to members of a family in rows behind each other: to `member` in the first, to `member + step` in the
-/// next.
+/// Contributions of a formula to members of a family in consecutive rows: to `member` in the first, to `member + step`
+/// in the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub member: u32,
     pub step: i32,
     pub rows: u32,
-    /// That of the first row.
+    /// Contribution of the first row.
     pub contribution: Contribution,
 }
 
-/// What adds to the members of a family of outputs.
+/// Contributions to the members of a family of outputs.
 #[derive(Debug)]
 pub(super) struct Members {
     shares: Vec<Share>,
@@ -67,18 +67,18 @@ pub(super) struct Members {
     listed: OnceLock<Listed>,
 }
 
-/// What adds to each member of a family. It is listed for the first of members in a row that are alike: what adds to them
-/// is the same but for the rows, which move on by one from member to member.
+/// Contributions to each member of a family. They are listed for the first of each run of alike members only: for the
+/// others they are the same but for the rows, which move on by one from member to member.
 #[derive(Debug)]
 struct Listed {
-    /// The first of each such members, and the number of all.
+    /// First member of each run, then the number of all members.
     starts: Vec<u32>,
-    /// What adds to the first of run i is `list[first[i]..first[i + 1]]`.
+    /// Bounds in `list`: the contributions to the first member of run i are `list[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     list: Vec<Contribution>,
 }
 
-/// What the members of a family read, each input once if it is read by itself.
+/// Inputs that the members of a family read, each once if it is read by a single row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads {
     pub time: bool,
@@ -88,7 +88,7 @@ pub(super) struct Reads {
 
 impl Listed {
     fn new(shares: &[Share], length: u32) -> Listed {
-        // Strands that lie in so many members from a first one on; those of one row may lie anywhere.
+        // Strands with the consecutive members that they add to; a strand of one row may add to any member.
         let mut strands: Vec<(Range<u32>, Contribution)> = Vec::new();
         for &Share { member, step, rows, contribution } in shares {
             if step == 1 {
@@ -135,12 +135,12 @@ impl Members {
         Members { shares, reads, length, listed: OnceLock::new() }
     }
 
-    /// What they read of the function's inputs.
+    /// Inputs of the function that they read.
     pub fn reads(&self) -> &Reads {
         &self.reads
     }
 
-    /// What adds to them, formula by formula and stretch by stretch.
+    /// Contributions to them, formula by formula and stretch by stretch.
     pub fn shares(&self) -> &[Share] {
         &self.shares
     }
@@ -149,13 +149,13 @@ impl Members {
         self.listed.get_or_init(|| Listed::new(&self.shares, self.length))
     }
 
-    /// For how many members from this one on what adds to them is alike.
+    /// Number of members from this one on to which the contributions are alike.
     pub fn run(&self, member: u32) -> u32 {
         let listed = self.listed();
         listed.starts[listed.at(member) + 1] - member
     }
 
-    /// What adds to a member.
+    /// Contributions to a member.
     pub fn contributions(&self, member: u32) -> impl Iterator<Item = Contribution> {
         let listed = self.listed();
         let run = listed.at(member);
@@ -163,9 +163,9 @@ impl Members {
         listed.of_first(run).iter().map(move |contribution| contribution.moved(moved))
     }
 
-    /// Whether one formula adds so often to a member that writing it out for each member is too long.
+    /// True if one formula contributes to a member so often that unrolling it for each member is too long.
     fn piles_up(&self) -> bool {
-        // The rows of a body of a sum over pairs, of which nobody needs a list.
+        // The rows of a body of a sum over pairs need no list.
         if self.shares.iter().any(|share| share.step == 0 && share.rows as usize >= PILE) {
             return true;
         }
@@ -181,13 +181,13 @@ impl Members {
         kinds.iter().map(most).max() >= Some(if are_alike { PILE } else { OWN_PILE })
     }
 
-    /// Whether nothing adds to any.
+    /// True if there are no contributions.
     pub fn is_zero(&self) -> bool {
         self.shares.is_empty()
     }
 }
 
-/// [`Reads`] in the making.
+/// Builder of [`Reads`].
 #[derive(Default)]
 struct Reading {
     time: bool,
@@ -197,7 +197,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Adds what a contribution and those behind it read, in so many rows.
+    /// Add the reads of a contribution in `rows` consecutive rows.
     fn add(&mut self, function: &Function, contribution: Contribution, rows: u32) {
         let formula = function.formula(contribution.part, contribution.formula);
         self.time |= formula.reads_time;
@@ -227,25 +227,25 @@ impl Reading {
     }
 }
 
-/// The formulas of one template, with its rows.
+/// Formulas of one template, with its rows.
 #[derive(Clone, Debug)]
 struct Part {
     graph: Graph,
-    /// Those that are values, then their derivatives.
+    /// Formulas that are values, then their derivatives.
     formulas: Vec<Formula>,
-    /// Whose they are, of a sum over pairs.
+    /// Side of each formula, in a sum over pairs.
     sides: Vec<Side>,
     term: Arc<Term>,
 }
 
-/// A formula over the slots of a template.
+/// Formula over the slots of a template.
 #[derive(Clone, Debug)]
 pub(super) struct Formula {
     pub node: Node,
-    /// What it reads.
+    /// Slots that it reads.
     pub slots: Vec<u32>,
     pub reads_time: bool,
-    /// Its derivatives: slot, and the number of the formula. Formulas that are derivatives themselves have none.
+    /// Derivatives: slot and number of the formula. Formulas that are derivatives themselves have none.
     pub partials: Vec<(u32, u32)>,
 }
 
@@ -265,7 +265,7 @@ impl Formula {
 }
 
 impl Part {
-    /// With formulas for `nodes`, and then for the derivatives of the first `smooth` of them.
+    /// Part with formulas for `nodes`, and then for the derivatives of the first `smooth` of them.
     fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, term: Arc<Term>, smooth: usize) -> Part {
         let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         for k in 0..smooth {
@@ -288,12 +288,12 @@ impl Function {
         Function { parts: Vec::new(), strands: Vec::new(), outputs, known: Mutex::default() }
     }
 
-    /// The values of an [evened](Functional::evened) functional.
+    /// Values of an [evened](Functional::evened) functional.
     pub fn value(functional: &Functional) -> Function {
         Function::values(functional, true)
     }
 
-    /// The values of a functional that nobody differentiates.
+    /// Values of a functional, without their derivatives.
     pub fn size(functional: &Functional) -> Function {
         Function::values(functional, false)
     }
@@ -312,12 +312,12 @@ impl Function {
         function
     }
 
-    /// The gradient of an evened functional with one output with respect to its first `inputs` inputs.
+    /// Gradient of an evened functional with one output with respect to its first `inputs` inputs.
     pub fn gradient(functional: &Functional, inputs: usize) -> Function {
         Function::with_gradient(functional, inputs, false)
     }
 
-    /// The gradient with respect to all of its `inputs`, and behind that the value of each term.
+    /// Gradient with respect to all of its `inputs` inputs, followed by the value of each term.
     pub fn gradient_and_terms(functional: &Functional, inputs: usize) -> Function {
         Function::with_gradient(functional, inputs, true)
     }
@@ -343,8 +343,8 @@ impl Function {
         function
     }
 
-    /// Adds what a formula of the next part, which is made of a term, adds to the outputs `behind` those in a column of its
-    /// table.
+    /// Add the contributions of a formula of the next part, which is made of `term`. The outputs are `behind` places
+    /// after those in a column of its table.
     fn add(&mut self, formula: usize, term: &Term, column: usize, behind: u32) {
         let part = self.parts.len() as u32;
         for (stretch, rows) in (0..).zip(term.table.iter()) {
@@ -359,9 +359,9 @@ impl Function {
         self.outputs
     }
 
-    /// What adds to outputs `first + i * stride` for i below `length`.
+    /// Contributions to outputs `first + i * stride` for i below `length`.
     pub(super) fn members(&self, first: u32, stride: u32, length: u32) -> Arc<Members> {
-        // What is put there is put whole, also by a thread that panics later.
+        // Entries are inserted whole, even by a thread that panics later.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry([first, stride, length]).or_insert_with(|| Arc::new(self.found(first, stride, length))))
     }
@@ -409,12 +409,12 @@ impl Function {
         &self.parts[part as usize].graph
     }
 
-    /// What a slot of a contribution is bound to.
+    /// Source of a slot of a contribution.
     pub(super) fn source(&self, contribution: Contribution, slot: u32) -> Source {
         self.parts[contribution.part as usize].term.slots[slot as usize]
     }
 
-    /// The input that a slot reads, if it reads one.
+    /// Input that a slot reads; `None` if it reads none.
     pub(super) fn input(&self, contribution: Contribution, slot: u32) -> Option<u32> {
         (self.source(contribution, slot) == Source::State).then(|| self.entry(contribution, slot))
     }
@@ -424,28 +424,28 @@ impl Function {
         self.parts.len()
     }
 
-    /// The pairs of a part that sums over them.
+    /// Pairs of a part; `None` if it is not a sum over pairs.
     pub(super) fn pairs(&self, part: u32) -> Option<&Pairs> {
         self.parts[part as usize].term.pairs.as_deref()
     }
 
-    /// Whose a formula of such a part is.
+    /// Side of a formula of such a part.
     pub(super) fn side(&self, part: u32, formula: u32) -> Side {
         self.parts[part as usize].sides[formula as usize]
     }
 
-    /// Whether what adds to some members has to be added up over rows: it would be too long written out for each.
+    /// True if the contributions to members have to be accumulated over rows: unrolled they would be too long.
     pub(super) fn piles_up(&self, members: &Members) -> bool {
         let over_pairs = || members.shares().iter().any(|share| self.pairs(share.contribution.part).is_some());
         over_pairs() || members.piles_up()
     }
 
-    /// What the slots of a part are bound to.
+    /// Sources of the slots of a part.
     pub(super) fn slots(&self, part: u32) -> &[Source] {
         &self.parts[part as usize].term.slots
     }
 
-    /// The numbers of a part.
+    /// Numbers of a part.
     pub(super) fn numbers(&self, part: u32) -> &[f64] {
         &self.parts[part as usize].term.numbers
     }
@@ -454,24 +454,24 @@ impl Function {
         self.parts[contribution.part as usize].term.table.get(contribution.stretch as usize)
     }
 
-    /// The place that a slot reads: an input or a parameter.
+    /// Place that a slot reads: an input or a parameter.
     pub(super) fn entry(&self, contribution: Contribution, slot: u32) -> u32 {
         self.stretch(contribution).row(contribution.row as usize).at(slot as usize)
     }
 
-    /// By how much that place moves on from row to row.
+    /// Step of that place from row to row.
     pub(super) fn step(&self, contribution: Contribution, slot: u32) -> u32 {
         self.stretch(contribution).step[slot as usize]
     }
 
-    /// The number that a slot for numbers reads, the same in all rows of a stretch.
+    /// Number that a slot for numbers reads, the same in all rows of a stretch.
     pub(super) fn number(&self, contribution: Contribution, slot: u32) -> f64 {
         let first = self.stretch(contribution).first[slot as usize];
         self.parts[contribution.part as usize].term.numbers[first as usize]
     }
 }
 
-/// Of so many members, the first at `start` and each `step` behind the one before, which are below `length`.
+/// Range of k below `count` for which start + k step is in 0..`length`.
 fn inside(start: i64, step: i64, count: i64, length: i64) -> (i64, i64) {
     let up_to = |distance: i64, step: i64| (distance.max(0) as u64).div_ceil(step as u64) as i64;
     match step {

@@ -1,17 +1,17 @@
 //! Formulas of large models composed member by member: what a step of a method computes, for all members of a family at
 //! once.
 //!
-//! A [`Column`] is a quantity with one number for every member of a family: the x-components of all positions of a chain,
-//! the multipliers of its links. Columns are combined member by member, and functions of the model are called with columns
-//! for their variables: the constraints, the gradient of H. Nothing is computed here and nothing is written out. To compute
-//! some columns, the formula of one member is put together out of what is stored, and members whose formulas are the same
-//! but for where their inputs stand share one template, which becomes a [`Piece`](crate::rows::Piece) over their rows.
-//! Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are sums of templates
-//! too: a chain of a million links has those of one link, and of its ends.
+//! A [`Column`] is a quantity with one number for every member of a family: the x-components of all positions of a
+//! chain, the multipliers of its links. Columns are combined member by member, and functions of the model are called
+//! with columns for their variables: the constraints, the gradient of H. Nothing is computed here and nothing is
+//! unrolled. To compute some columns, the formula of one member is composed out of stored numbers. Members whose
+//! formulas differ only in the places of their inputs share one template, which becomes a [`Piece`](crate::rows::Piece)
+//! over their rows. Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are
+//! sums of templates too: a chain of a million links has the templates of one link and of its ends.
 //!
-//! A sum over pairs is the exception: the formula of one body would hold all others. Outputs of a function to which one
-//! template adds many times are *accumulated* ([`Columns::is_accumulated`]): the template is evaluated over its rows, each
-//! of which adds to the members that it is about.
+//! A sum over pairs is the exception: the formula of one body would contain all others. Outputs of a function to which
+//! one template contributes many times are *accumulated* ([`Columns::is_accumulated`]): the template is evaluated over
+//! its rows, and each row adds to its members.
 
 mod accumulated;
 mod elimination;
@@ -29,25 +29,25 @@ use crate::graph::op::{Binary, Unary};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// A quantity for every member of a family. One that is the same for all members has length 1.
+/// A quantity for every member of a family. If it is the same for all members, its length is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Column(pub u32);
 
-/// Where a stored column stands: member i at `first + i * stride`.
+/// Places of a stored column: member i is at `first + i * stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stored {
-    /// The place of member 0.
+    /// Place of member 0.
     pub first: u32,
-    /// The distance of the next member; 0 where there is one number for all.
+    /// Distance of the next member; 0 if there is one number for all.
     pub stride: u32,
 }
 
-/// What a column is.
+/// Definition of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Definition {
-    /// An input: something that is stored, by a number of its own.
+    /// An input, by a number of its own; it is stored.
     Input(u32),
-    /// The time, where it is not stored.
+    /// The time, if it is not stored.
     Time,
     /// A number, by its bits.
     Constant(u64),
@@ -59,21 +59,21 @@ pub enum Definition {
     Binary(Binary, Column, Column),
     /// Outputs `first + i * stride` of a function of the model.
     Call {
-        /// Which call: function and arguments.
+        /// Call: function and arguments.
         call: u32,
-        /// Its output for member 0.
+        /// Output for member 0.
         first: u32,
-        /// The distance of the next member's.
+        /// Distance of the next member's output.
         stride: u32,
     },
 }
 
-/// Some consecutive inputs of a function: component c of member i is input `first + i * columns.len() + c`.
+/// Consecutive inputs of a function: component c of member i is input `first + i * columns.len() + c`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The first input.
+    /// First input.
     pub first: u32,
-    /// What stands for every component.
+    /// Column for every component.
     pub columns: Vec<Column>,
 }
 
@@ -81,13 +81,13 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq)]
 struct Call {
     function: usize,
-    /// Increasing; they cover what the function reads.
+    /// Increasing; they cover the inputs that the function reads.
     arguments: Vec<Segment>,
     time: Column,
 }
 
 impl Call {
-    /// The same call with other columns.
+    /// The call with other columns.
     fn mapped(&self, image: impl Fn(&Column) -> Column) -> Call {
         let segment = |s: &Segment| Segment { first: s.first, columns: s.columns.iter().map(&image).collect() };
         Call {
@@ -97,7 +97,7 @@ impl Call {
         }
     }
 
-    /// Whether one column stands for `length` inputs, each by `step` from the one before.
+    /// True if one column represents `length` inputs, each by `step` from the one before.
     fn reads_one(&self, input: u32, step: u32, length: u32) -> bool {
         let last = input.wrapping_add((length - 1).wrapping_mul(step));
         let segment = |input: u32| self.arguments.partition_point(|s| s.first <= input) - 1;
@@ -106,7 +106,7 @@ impl Call {
         segment(input) == segment(last) && (step.is_multiple_of(width) || step.wrapping_neg().is_multiple_of(width))
     }
 
-    /// The columns that stand for `count` inputs, each by `step` from the one before; some of them more than once.
+    /// Columns that represent `count` inputs, each by `step` from the one before; some of them more than once.
     fn read(&self, first: u32, step: u32, count: u32) -> Vec<Column> {
         let (mut columns, mut row) = (Vec::new(), 0);
         // The step may be one back, modulo 2³².
@@ -119,7 +119,7 @@ impl Call {
             let room = if back { input - segment.first } else { last - input };
             let inside = room.checked_div(distance).map_or(count - row, |more| more.saturating_add(1).min(count - row));
             let (offset, width) = (input - segment.first, segment.columns.len() as u32);
-            // They repeat themselves after so many at the latest.
+            // The columns recur after `width` inputs at the latest.
             let column = |k: u32| segment.columns[(offset.wrapping_add(k.wrapping_mul(step)) % width) as usize];
             columns.extend((0..inside.min(width)).map(column));
             row += inside;
@@ -127,7 +127,7 @@ impl Call {
         columns
     }
 
-    /// The column and its member that stand for an input.
+    /// Column and member that represent an input.
     fn argument(&self, input: u32) -> (Column, u32) {
         let segment = &self.arguments[self.arguments.partition_point(|s| s.first <= input) - 1];
         let (offset, width) = (input - segment.first, segment.columns.len() as u32);
@@ -135,19 +135,19 @@ impl Call {
     }
 }
 
-/// What is known of a column.
+/// Known facts of a column.
 #[derive(Clone, Debug)]
 struct Facts {
     definition: Definition,
     /// Number of members.
     length: u32,
-    /// The columns that it is computed from.
+    /// Columns that it is computed from.
     arguments: Vec<Column>,
-    /// Where it is found by those that use it.
+    /// Place from which its users read it.
     stored: Option<Stored>,
-    /// Of a call what adds to its members.
+    /// Contributions to its members, if it is a call.
     members: Option<Arc<Members>>,
-    /// Whether it is a call that is accumulated.
+    /// True if it is a call that is accumulated.
     accumulated: bool,
 }
 
@@ -161,12 +161,12 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Without any.
+    /// Create a collection without columns.
     pub fn new() -> Columns {
         Columns::default()
     }
 
-    /// Makes a function callable; gives its number.
+    /// Make a function callable; returns its number.
     pub fn function(&mut self, function: Function) -> usize {
         self.functions.push(Arc::new(function));
         self.functions.len() - 1
@@ -183,7 +183,7 @@ impl Columns {
         &self.list[column.0 as usize]
     }
 
-    /// What a column is.
+    /// Definition of a column.
     pub fn definition(&self, column: Column) -> Definition {
         self.facts(column).definition
     }
@@ -193,28 +193,28 @@ impl Columns {
         self.facts(column).length
     }
 
-    /// The columns that this one is computed from.
+    /// Columns that this one is computed from.
     pub fn arguments(&self, column: Column) -> &[Column] {
         &self.facts(column).arguments
     }
 
-    /// Where a column is stored, if it is.
+    /// Place of a stored column.
     pub fn stored(&self, column: Column) -> Option<Stored> {
         self.facts(column).stored
     }
 
-    /// From now on those who use the column read it there.
+    /// Set the place from which users of the column read it from now on.
     pub fn store(&mut self, column: Column, at: Stored) {
         self.list[column.0 as usize].stored = Some(at);
     }
 
-    /// A new input of this length; [`Columns::store`] says where it stands.
+    /// New input of this length; [`Columns::store`] sets its place.
     pub fn input(&mut self, length: u32) -> Column {
         let number = self.list.len() as u32;
         self.put(Definition::Input(number), length, Vec::new(), None)
     }
 
-    /// The time as a program is told it.
+    /// The time that a program receives.
     pub fn time(&mut self) -> Column {
         self.put(Definition::Time, 1, Vec::new(), None)
     }
@@ -229,7 +229,7 @@ impl Columns {
         self.put(Definition::Constant(value.to_bits()), 1, Vec::new(), None)
     }
 
-    /// The value of a constant.
+    /// Value of a constant; `None` for other columns.
     pub fn value(&self, column: Column) -> Option<f64> {
         match self.definition(column) {
             Definition::Constant(bits) => Some(f64::from_bits(bits)),
@@ -259,7 +259,7 @@ impl Columns {
         self.put(Definition::Binary(op, a, b), length, vec![a, b], None)
     }
 
-    /// Calls a function with these arguments, in ascending order; gives columns for the outputs of each of `outputs`: first, distance, length.
+    /// Call a function with `arguments`, ascending. Returns a column per entry of `outputs`: first, distance, length.
     pub fn call(
         &mut self,
         function: usize,
@@ -274,13 +274,13 @@ impl Columns {
         outputs.iter().zip(used).map(|(&family, used)| self.output(&call, family, used)).collect()
     }
 
-    /// What adds to a family of outputs: first, distance, length.
+    /// Contributions to a family of outputs: first, distance, length.
     fn members(&self, function: usize, (first, stride, length): (u32, u32, u32)) -> Arc<Members> {
         self.functions[function].members(first, stride, length)
     }
 
-    /// One family of outputs of a call that reads only `used`. What is read decides which calls are the same: H_q of a
-    /// separable Hamiltonian does not ask for p.
+    /// Column for a family of outputs of a call that reads only `used`. Calls are equal if they read the same: H_q of a
+    /// separable Hamiltonian does not read p.
     fn output(&mut self, call: &Call, family: (u32, u32, u32), used: Vec<Column>) -> Column {
         if self.members(call.function, family).is_zero() {
             return self.constant(0.0);
@@ -308,13 +308,13 @@ impl Columns {
         column
     }
 
-    /// Whether a column is made by adding up the rows of templates, not member by member. It has to be stored to be used,
-    /// and so have the columns that it is computed from; see [`accumulated`].
+    /// True if a column is made by accumulating the rows of templates, not member by member. To be used it has to be
+    /// stored, and so have the columns that it is computed from; see [`accumulated`].
     pub fn is_accumulated(&self, column: Column) -> bool {
         self.facts(column).accumulated
     }
 
-    /// The parts of a function whose rows an accumulated column is made of.
+    /// Parts of a function whose rows an accumulated column is made of.
     pub fn parts(&self, column: Column) -> Vec<u32> {
         let shares = self.facts(column).members.iter().flat_map(|members| members.shares());
         let mut parts: Vec<u32> = shares.map(|share| share.contribution.part).collect();
@@ -323,7 +323,7 @@ impl Columns {
         parts
     }
 
-    /// Whether columns are outputs of one call.
+    /// True if both columns are outputs of one call.
     pub fn share_call(&self, a: Column, b: Column) -> bool {
         match (self.definition(a), self.definition(b)) {
             (Definition::Call { call: a, .. }, Definition::Call { call: b, .. }) => a == b,
@@ -331,9 +331,10 @@ impl Columns {
         }
     }
 
-    /// A column of one number for another output of the call of an accumulated column, added up over the rows of templates
-    /// too; `None` if that output reads what the call does not. Every slot reads one column, so the rows fall into the same
-    /// blocks wherever columns are stored, and the bits of the sum do not depend on that.
+    /// Column of one number for another output of the call of an accumulated column, also accumulated. `None` if that
+    /// output reads a column that the call does not, if a slot reads several columns, or if it need not be accumulated.
+    /// With one column per slot the rows fall into the same blocks wherever columns are stored: the bits of the sum are
+    /// the same.
     pub fn beside(&mut self, column: Column, output: u32) -> Option<Column> {
         let Definition::Call { call, .. } = self.definition(column) else { return None };
         let call = self.calls[call as usize].clone();
@@ -355,7 +356,7 @@ impl Columns {
         (is_known && is_even && function.piles_up(&members)).then(|| self.put_call(call, family, used))
     }
 
-    /// A column with others in place of some that it depends on; `replaced` is added to.
+    /// The column with others in place of some that it depends on; new replacements are added to `replaced`.
     pub fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
         if let Some(&known) = replaced.get(&column) {
             return known;
@@ -380,7 +381,7 @@ impl Columns {
         substituted
     }
 
-    /// The columns that a family of outputs reads, increasing.
+    /// Columns that a family of outputs reads, increasing.
     fn used(&self, call: &Call, members: &Members) -> Vec<Column> {
         let reads = members.reads();
         let inputs = reads.inputs.iter().flat_map(|&(first, step, count)| call.read(first, step, count));
@@ -390,7 +391,7 @@ impl Columns {
         used
     }
 
-    /// All that these are computed from, they included; `stored` columns are looked through.
+    /// All columns that these are computed from, and these; the search continues past `stored` columns.
     pub fn reached(&self, roots: &[Column]) -> FxHashSet<Column> {
         let (mut seen, mut stack) = (FxHashSet::default(), roots.to_vec());
         while let Some(column) = stack.pop() {
@@ -401,7 +402,7 @@ impl Columns {
         seen
     }
 
-    /// Whether a column depends on any of `others`, itself included; `stored` columns are looked through.
+    /// True if a column depends on any of `others` or is one; the search continues past `stored` columns.
     pub fn depends(&self, column: Column, others: &[Column]) -> bool {
         let mut seen = vec![false; self.list.len()];
         let mut stack = vec![column];
@@ -416,7 +417,7 @@ impl Columns {
         false
     }
 
-    /// Whether a column is linear in the `unknowns`.
+    /// True if a column is linear in the `unknowns`.
     pub fn is_linear(&self, column: Column, unknowns: &[Column]) -> bool {
         let mut varying: FxHashMap<Column, bool> = FxHashMap::default();
         for k in 0..self.list.len() {
@@ -452,10 +453,10 @@ impl Columns {
         true
     }
 
-    /// Whether no derivative of these outputs with respect to a varying column reads a varying column.
+    /// True if no derivative of these outputs with respect to a varying column reads a varying column.
     fn is_call_linear(&self, call: &Call, members: &Members, varying: &FxHashMap<Column, bool>) -> bool {
         let function = &self.functions[call.function];
-        // What varies of what a formula reads decides; most members are alike in that.
+        // Only the varying reads of a formula matter; they are the same for most members.
         let mut known: FxHashMap<(u32, u32), Vec<Vec<bool>>> = FxHashMap::default();
         let mut is_linear = |contribution: Contribution| {
             let formula = function.formula(contribution.part, contribution.formula);

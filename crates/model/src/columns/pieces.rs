@@ -7,27 +7,27 @@ use crate::graph::Node;
 use crate::rows::{Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Members with formulas of one form: runs of members in a row, of which only the first is kept, with the steps by which
-/// the others move on.
+/// Members with formulas of one form: runs of consecutive members, of which only the first is kept, with the steps of
+/// the others.
 #[derive(Default)]
 struct Group {
     runs: Vec<Run>,
-    /// What they read, run after run.
+    /// Reads, run after run.
     leaves: Vec<Leaf>,
-    /// What their formulas are, run after run.
+    /// Meaning of the formulas, run after run.
     results: Vec<Outcome>,
     /// Number of members.
     count: usize,
 }
 
-/// The members from `member` on, which are rows of the group from `row` on.
+/// Run of members from `member` on, which are rows of the group from `row` on.
 #[derive(Clone, Copy)]
 struct Run {
     row: u32,
     member: u32,
 }
 
-/// A result of a member: of which column, with respect to which stored number, and by how much that moves on.
+/// Result of a member: its column, the stored number of a derivative, and the step of that from member to member.
 #[derive(Clone, Copy)]
 struct Outcome {
     column: u32,
@@ -35,12 +35,12 @@ struct Outcome {
     step: u32,
 }
 
-/// What is computed of a member.
+/// Quantities computed for a member.
 #[derive(Clone, Copy)]
 enum What<'a> {
-    /// The values of some columns, by their definitions.
+    /// Values of some columns, by their definitions.
     Values(&'a [Column]),
-    /// The derivatives of some columns with respect to stored inputs.
+    /// Derivatives of some columns with respect to stored inputs.
     Derivatives(&'a [Column], &'a [Column]),
 }
 
@@ -52,7 +52,7 @@ impl What<'_> {
         }
     }
 
-    /// The formulas of a member; `results` takes what they are.
+    /// Formulas of a member; their meanings are appended to `results`.
     fn of<B: Builder>(&self, expansion: &mut Expansion<B>, member: u32, results: &mut Vec<Outcome>) -> Vec<B::Formula> {
         let mut formulas = Vec::new();
         match *self {
@@ -75,15 +75,15 @@ impl What<'_> {
     }
 }
 
-/// Row programs for members 0 to `length` of some columns, which are computed by their definitions; `place` says where
-/// member i of output k goes.
+/// Row programs for members 0 to `length` of some columns, which are computed by their definitions. `place` is the
+/// place of member i of output k.
 pub fn pieces(columns: &Columns, outputs: &[Column], length: u32, place: &dyn Fn(usize, u32) -> u32) -> Vec<Piece> {
     let what = What::Values(outputs);
     let groups = groups(columns, what, length);
     groups.iter().filter_map(|group| group.piece(columns, what, &|k, member, _| place(k, member))).collect()
 }
 
-/// The derivatives of members of some columns with respect to stored inputs.
+/// Derivatives of members of some columns with respect to stored inputs.
 pub struct Jacobian<'a> {
     columns: &'a Columns,
     what: What<'a>,
@@ -91,13 +91,13 @@ pub struct Jacobian<'a> {
 }
 
 impl<'a> Jacobian<'a> {
-    /// Those of members 0 to `length` of `outputs` with respect to the `unknowns`.
+    /// Derivatives of members 0 to `length` of `outputs` with respect to the `unknowns`.
     pub fn new(columns: &'a Columns, outputs: &'a [Column], unknowns: &'a [Column], length: u32) -> Jacobian<'a> {
         let what = What::Derivatives(outputs, unknowns);
         Jacobian { columns, what, groups: groups(columns, what, length) }
     }
 
-    /// Which there are: output, member, the place of what it is differentiated with respect to.
+    /// Entries: output, member, and place of the number with respect to which it is differentiated.
     pub fn entries(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         self.groups.iter().flat_map(|group| {
             let results = group.results.len() / group.runs.len();
@@ -108,7 +108,7 @@ impl<'a> Jacobian<'a> {
         })
     }
 
-    /// Row programs for them; `place` says where each goes.
+    /// Row programs for the derivatives; `place` is the place of each.
     pub fn pieces(&self, place: &dyn Fn(usize, u32, u32) -> u32) -> Vec<Piece> {
         self.groups.iter().filter_map(|group| group.piece(self.columns, self.what, place)).collect()
     }
@@ -143,7 +143,7 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
 }
 
 impl Group {
-    /// For every row its run, its number there, and its member.
+    /// Run, number in the run, and member of every row.
     fn rows(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         self.runs.iter().enumerate().flat_map(move |(k, run)| {
             let end = self.runs.get(k + 1).map_or(self.count as u32, |next| next.row);
@@ -165,7 +165,7 @@ impl Group {
         Piece::new(&RowTable { slots: &slots, rows, numbers: &numbers }, &expansion.builder.graph, roots, None)
     }
 
-    /// The rows of a template with these slots and so many outputs, with the numbers that they read.
+    /// Rows of a template with these slots and `outputs` outputs, with the numbers that they read.
     fn rows_of(
         &self,
         slots: &[Source],
@@ -174,7 +174,7 @@ impl Group {
         place: &dyn Fn(usize, u32, u32) -> u32,
     ) -> (Stretches, Vec<f64>) {
         debug_assert_eq!(slots.len() * self.runs.len(), self.leaves.len());
-        // Numbers slot by slot, once where they are the same in all rows: the place of the first, and the step.
+        // Numbers slot by slot, one if they are equal in all rows: place of the first, and step.
         let mut numbers = Vec::new();
         let mut number = |slot: usize| {
             let of_runs = || self.leaves.iter().skip(slot).step_by(slots.len()).map(|leaf| leaf.number);
@@ -200,7 +200,7 @@ impl Group {
             let target = |result: &Outcome, offset: u32| {
                 place(result.column as usize, run.member + offset, result.unknown + offset * result.step)
             };
-            // Values stand evenly; where derivatives stand is not known.
+            // The places of values are even; those of derivatives need not be.
             if matches!(what, What::Values(_)) && length > 1 {
                 let targets = results.iter().map(|result| {
                     let [first, second] = [0, 1].map(|offset| target(result, offset));

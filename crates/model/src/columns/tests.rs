@@ -1,4 +1,4 @@
-//! Columns against functionals that are evaluated row by row.
+//! Tests of columns against functionals that are evaluated row by row.
 
 use super::*;
 use crate::functional::{Functional, Source, Stretches, Term};
@@ -7,8 +7,8 @@ use crate::rows::RowProgram;
 use holonome_linear::unpivoted::Unpivoted;
 use proptest::prelude::*;
 
-/// Σ over rows of (a − b)² c, one output for each row and one for all; the rows' slots are the first three components of
-/// a table.
+/// Sums of (a − b)² c over rows, each of which adds to output `outputs(row)`; `rows` are the places of a, b and the
+/// parameter c.
 fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     let mut graph = Graph::new();
     let [a, b, c] = [0, 1, 2].map(|k| graph.input(Input::Slot(k)));
@@ -29,8 +29,8 @@ fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     Functional { outputs: count, terms: vec![term] }
 }
 
-/// For every i of a family (x_i − x_m)² for m in `fixed`, and (x_i − x_{n−1−i})²: places that move, that stay, and that come
-/// towards each other.
+/// For every i of a family (x_i − x_m)² for m in `fixed`, and (x_i − x_{n−1−i})²: places that move, that stay, and that
+/// approach each other.
 fn meeting(n: u32, fixed: &[u32]) -> Functional {
     let pairs = |i: u32| fixed.iter().map(move |&m| [i, m, 0]).chain([[i, n - 1 - i, 1]]);
     let rows: Vec<[u32; 3]> = (0..n).flat_map(pairs).collect();
@@ -38,7 +38,7 @@ fn meeting(n: u32, fixed: &[u32]) -> Functional {
     functional(&rows, |row| row / width)
 }
 
-/// The outputs of a function of the state, and their derivatives, through columns.
+/// Outputs of a function of the state, and their derivatives, through columns.
 fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let outputs = function.outputs();
     let mut columns = Columns::new();
@@ -51,7 +51,7 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
     let values = RowProgram::new(n, outputs, values).evaluate(0.0, x, parameters);
     let unknowns = [state];
     let jacobian = Jacobian::new(&columns, std::slice::from_ref(&column), &unknowns, outputs as u32);
-    // Each of them once: programs that write in place do not add up.
+    // Each entry once: programs that write in place do not accumulate.
     let mut entries: Vec<(usize, u32, u32)> = jacobian.entries().collect();
     entries.sort_unstable();
     assert!(entries.windows(2).all(|pair| pair[0] != pair[1]), "{entries:?}");
@@ -61,7 +61,7 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
 }
 
 proptest! {
-    /// Tables that are even in stretches, with places where they are not and numbers that several rows share.
+    /// Tables that are even in stretches, with uneven places and numbers that several rows share.
     #[test]
     fn values_and_derivatives_are_those_of_the_rows(
         stretches in prop::collection::vec((0u32..12, 0u32..12, 0u32..4, 0u32..2, 0u32..2, 1u32..6), 1..7),
@@ -146,7 +146,7 @@ fn calls_are_told_apart_by_what_they_read() {
     assert!(columns.depends(moved, &[other]) && !columns.depends(moved, &[q]));
 }
 
-/// A u = b for nine matrices of one pattern, one of whose equations does not hold its own unknown.
+/// A u = b for nine matrices of one pattern, one of whose equations lacks its own unknown.
 #[test]
 fn alike_systems_are_rows() {
     let (n, count) = (4, 9usize);
@@ -157,7 +157,7 @@ fn alike_systems_are_rows() {
     let right: Vec<u32> = (0..n).map(|row| (read + row * count) as u32).collect();
     let alike = Alike { count, entries: &placed, right: &right, order: &order };
     let program = RowProgram::new(read + n * count, 2 * n * count, alike.elimination().into_iter().collect());
-    // Well conditioned: what stands in the diagonal is 3, of row 3 the product over row 0's.
+    // Well conditioned: the diagonal is 3, of row 3 the product over row 0's.
     let value = |k: usize, m: usize| match entries[k] {
         (i, j) if i == j => 3.0,
         _ => 1.0 + 0.1 * ((k * 7 + m * 5) % 11) as f64,

@@ -1,4 +1,4 @@
-//! Memory for vector registers.
+//! Arrays aligned for vector registers.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,10 +10,10 @@ pub struct Aligned {
     len: usize,
 }
 
-/// A cache line, which is also the widest vector register.
+/// Bytes of a cache line, which is also the widest vector register.
 const LINE: usize = 64;
 
-/// Numbers on it: [`first_aligned`] skips fewer.
+/// Numbers in a cache line: [`first_aligned`] skips fewer.
 pub const LINE_NUMBERS: usize = LINE / size_of::<f64>();
 
 impl Aligned {
@@ -25,10 +25,10 @@ impl Aligned {
     }
 }
 
-/// The first place in `data` that starts a cache line.
+/// Index of the first number in `data` that starts a cache line.
 ///
 /// # Panics
-/// If `data` is shorter than a line and holds none.
+/// If `data` is shorter than a line and has no start of one.
 pub fn first_aligned(data: &[f64]) -> usize {
     let first = data.as_ptr().align_offset(LINE);
     assert!(first <= data.len(), "too short to hold the start of a cache line");
@@ -36,7 +36,7 @@ pub fn first_aligned(data: &[f64]) -> usize {
 }
 
 impl Clone for Aligned {
-    // A copy lies elsewhere, and its lines start elsewhere.
+    // A copy has another address, so its lines start elsewhere.
     fn clone(&self) -> Aligned {
         let mut copy = Aligned::zeros(self.len);
         copy.copy_from_slice(self);

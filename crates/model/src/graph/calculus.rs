@@ -1,5 +1,5 @@
-//! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional derivatives, and
-//! what mechanics makes of them. Every pass visits a node once.
+//! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional derivatives, and the
+//! operations of mechanics on them. Every pass visits a node once.
 
 use super::op::{Binary, Unary};
 use super::{Expression, Fused, Graph, Input, Node};
@@ -22,8 +22,8 @@ impl Graph {
             active.insert(node, is_active);
         }
         let mut adjoints: FxHashMap<Node, Node> = FxHashMap::default();
-        // Where a node counts: only in the branches of selects that use it (`None`: everywhere). Elsewhere it
-        // may have no derivative, and 0 · NaN must not reach the sum: if(x > 0, sqrt(x), 0).
+        // Masks of the values for which a node counts: only the branches of selects that use it (`None`: always).
+        // Elsewhere it may have no derivative, and 0 · NaN must not reach the sum: if(x > 0, sqrt(x), 0).
         let mut masks: FxHashMap<Node, Option<Node>> = FxHashMap::default();
         let one = self.one();
         adjoints.insert(y, one);
@@ -58,7 +58,7 @@ impl Graph {
                     }
                 }
                 Expression::Binary(op, a, b) => {
-                    // Only the partials that are needed: d(x^k)/dk would bring in log(x).
+                    // Only the partials that are needed: d(x^k)/dk would introduce log(x).
                     let [da, db] = self.partials_where(op, a, b, node, active[&a], active[&b]);
                     for (argument, d) in [(a, da), (b, db)] {
                         if let Some(d) = d {
@@ -93,7 +93,7 @@ impl Graph {
         result
     }
 
-    /// bar·d, and 0 where the mask is false, whatever d is there.
+    /// bar·d, or 0 where the mask is false, whatever the value of d is there.
     fn masked_product(&mut self, mask: Option<Node>, bar: Node, d: Node) -> Node {
         let product = self.mul(bar, d);
         match mask {
@@ -151,9 +151,8 @@ impl Graph {
         gradient.into_iter().map(|(i, d)| (i, self.gradient(d))).collect()
     }
 
-    /// The directional derivatives of `roots` along the direction that `seed` gives to each input
-    /// (`None` for zero). Applied twice or three times it gives the second and third directional
-    /// derivatives.
+    /// The directional derivatives of `roots` along the direction in which `seed` returns the component of each input
+    /// (`None` for zero). Applied twice or three times, second and third directional derivatives.
     pub fn tangent(&mut self, roots: &[Node], mut seed: impl FnMut(&mut Graph, Input) -> Option<Node>) -> Vec<Node> {
         let order = self.reachable(roots);
         let mut dot: FxHashMap<Node, Node> = FxHashMap::default();

@@ -1,12 +1,12 @@
-//! Forms fused multiply-adds in a graph. It happens here and nowhere else, so every backend rounds alike.
+//! Fusion of multiply-adds in a graph. All of them are formed here, so every backend rounds alike.
 
 use super::op::Binary;
 use super::{Expression, Fused, Graph, Input, Node};
 
-/// The same formulas with every product that only one sum or difference uses fused into it.
+/// Fuse every product that only one sum or difference uses into it; otherwise the formulas stay the same.
 pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     let plan = Plan::new(graph, outputs);
-    // Copied as it stands: nothing is folded any more.
+    // Copied as it is: nothing is folded any more.
     let mut result = Graph::with_capacity(plan.order.len());
     let mut image: Vec<Node> = Vec::with_capacity(plan.order.len());
     for i in 0..plan.order.len() {
@@ -27,30 +27,30 @@ pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     (result, outputs)
 }
 
-/// How many operations [fuse] leaves to be made at every evaluation, those that depend on the state or the time, and
-/// how many of them are quotients.
+/// Number of operations that [fuse] leaves for every evaluation, those that depend on the state or the time, and the
+/// number of quotients among them.
 pub(super) fn count(graph: &Graph, outputs: &[Node]) -> (usize, usize) {
     let plan = Plan::new(graph, outputs);
     let (mut operations, mut quotients) = (0, 0);
     for (i, &node) in plan.order.iter().enumerate().filter(|&(i, _)| !plan.uniform[i]) {
         let expression = graph.expression(node);
         quotients += usize::from(matches!(expression, Expression::Binary(Binary::Div, ..)));
-        // The product in a fused one stands elsewhere in the order, but is no operation any more.
+        // The product in a fused operation is an entry of its own in the order, but no longer an operation.
         operations += usize::from(expression.arguments().next().is_some()) - usize::from(plan.fused[i].is_some());
     }
     (operations, quotients)
 }
 
-/// What becomes of the nodes that some outputs need.
+/// Plan for the nodes that some outputs need.
 struct Plan<'g> {
     graph: &'g Graph,
-    /// These nodes.
+    /// Nodes that the outputs need.
     order: Vec<Node>,
-    /// Where each of them stands in the order.
+    /// Place of each of them in the order.
     places: Vec<u32>,
-    /// Whether it depends on parameters and numbers only.
+    /// True if it depends on parameters and numbers only.
     uniform: Vec<bool>,
-    /// What it is fused to, if it is.
+    /// The fused operation that replaces it, if any.
     fused: Vec<Option<Expression>>,
 }
 
@@ -79,7 +79,7 @@ impl<'g> Plan<'g> {
         }
         let mut fused = vec![None; order.len()];
         for (i, &node) in order.iter().enumerate() {
-            // A product of parameters is computed once for the run; fusing it would bring it into the loop.
+            // A product of parameters is computed once for the run; fusion would move it into the loop.
             let product = |n: Node| match graph.expression(n) {
                 Expression::Binary(Binary::Mul, a, b) if uses[place(n)] == 1 && uniform[place(n)] == uniform[i] => {
                     Some((a, b))

@@ -1,8 +1,8 @@
-//! Backends turn a [`Tape`] into a [`Kernel`]. The scalar interpreter is the truth that others must equal
+//! Backends that turn a [`Tape`] into a [`Kernel`], and the scalar interpreter, the reference that others must equal
 //! bit for bit.
 //!
-//! A kernel works on a fixed number of *lanes*, independent evaluations side by side. All its arrays are ordered
-//! by variable, then by lane: number k of lane l stands at `k * lanes + l`. With one lane they are plain vectors.
+//! A kernel works on a fixed number of *lanes*, independent evaluations side by side. All its arrays are ordered by
+//! variable, then by lane: number k of lane l is at `k * lanes + l`. With one lane they are plain vectors.
 
 use super::aligned::Aligned;
 use super::elementary::Elementary;
@@ -12,89 +12,89 @@ use holonome_linear::halves::by_halves;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// Something that can run tapes: the interpreter here, machine code elsewhere.
+/// Backend that runs tapes: the interpreter here, machine code elsewhere.
 pub trait Backend: Send + Sync {
-    /// Compiles `tape` for this many lanes.
+    /// Compile `tape` for this many lanes.
     ///
     /// # Errors
-    /// When this machine or system cannot run what the backend makes; the caller falls back to the
-    /// [`Interpreter`], which never refuses.
+    /// If this machine or system cannot run the compiled code; the caller falls back to the [`Interpreter`], which
+    /// never refuses.
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
 
-    /// Compiles tapes to be run over rows, in place, one behind the other: for what does not gather its states first.
+    /// Compile tapes to be run over rows in place, one after the other, without gathering states first.
     ///
     /// # Errors
-    /// When the backend does not do that, at all or for one of these tapes; the caller gathers then.
+    /// If the backend does not support this, at all or for one of these tapes; then the caller gathers.
     fn compile_rows(&self, _loops: &[(Tape, RowPlaces)]) -> Result<Box<dyn RowLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 
-    /// Compiles `tape` to be run over segments of rows.
+    /// Compile `tape` to be run over segments of rows.
     ///
     /// # Errors
-    /// As [`Backend::compile_rows`].
+    /// See [`Backend::compile_rows`].
     fn compile_segments(&self, _tape: &Tape, _places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 
-    /// Compiles `tape` to be run over diagonals of pairs.
+    /// Compile `tape` to be run over diagonals of pairs.
     ///
     /// # Errors
-    /// As [`Backend::compile_rows`].
+    /// See [`Backend::compile_rows`].
     fn compile_diagonals(&self, _tape: &Tape, _places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 }
 
-/// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, whatever the backend.
+/// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, in every backend.
 pub const SEGMENT_LANES: usize = 8;
 
-/// Where the rows of a segment read and add: for one body of a sum over pairs, those of its partners. A segment begins at
-/// places of its own in the arrays; the places here are those behind them.
+/// Places at which the rows of a segment read and add. For one body of a sum over pairs the rows are its partners. The
+/// places are relative to the start of the segment in the arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentPlaces {
     /// One place for every state.
     pub states: Vec<SegmentPlace>,
-    /// For every output where the first row adds it, and the next behind it; none of an output that is summed up.
+    /// Place at which the first row adds each output, later rows one further on each; `None` for a summed output.
     pub outputs: Vec<Option<u32>>,
 }
 
-/// Where the first row of a segment reads a state.
+/// Place at which the first row of a segment reads a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
-    /// In the array of states; the next row reads behind it.
+    /// In the array of states; each later row reads one further on.
     State(u32),
-    /// In the table; the next row reads behind it.
+    /// In the table; each later row reads one further on.
     Table(u32),
-    /// The same number in all rows: which of those that are given with the segment.
+    /// The same number for all rows, given with the segment: its index in [`Segment::still`].
     Still(u32),
 }
 
-/// A tape compiled to be run over segments of rows.
+/// A tape compiled for loops over segments of rows.
 pub trait SegmentLoop: Send + Sync {
     /// Scratch needed by [`SegmentLoop::run`], in numbers.
     fn work_len(&self) -> usize;
 
-    /// Runs the prologue for these parameters.
+    /// Run the prologue for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Adds what a segment of so many rows contributes to `out`, and puts the sums over its rows into `sums`, which has a
-    /// number for every output. Up to [`SEGMENT_LANES`] − 1 numbers behind the last row's are read as well, and ignored.
+    /// Add the contributions of `rows` rows of a segment to `out`, and put the sums over them into `sums`, which has a
+    /// number for every output. Up to [`SEGMENT_LANES`] − 1 numbers after the last row's are read and ignored.
     fn run(&self, rows: usize, bound: &[f64], arrays: Segment, out: &mut [f64], sums: &mut [f64], work: &mut [f64]);
 }
 
-/// What the rows of a segment read: the arrays from where the segment begins in them, and what is the same for all rows.
+/// Inputs of the rows of a segment: the arrays from the segment's start on, and values that are the same for all rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// The states.
     pub x: &'a [f64],
     /// The table, an array that no run changes.
     pub table: &'a [f64],
-    /// What stays.
+    /// Values that are the same for all rows.
     pub still: &'a [f64],
 }
 
-/// Where the rows of diagonals read and add: every diagonal has one row less than the one before. Those of
+/// Places at which the rows of diagonals read and add. Every diagonal has one row less than the one before. Rows of
 /// [`filling_rows`] come first, then those of [`last_rows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagonalPlaces {
@@ -102,26 +102,26 @@ pub struct DiagonalPlaces {
     pub rows: usize,
     /// One place for every state.
     pub states: Vec<DiagonalPlace>,
-    /// Whether each output moves on from one diagonal to the next. Row r of diagonal d adds output k to number
-    /// `k * stride + r` of the outputs, or to number `k * stride + r + d` if it does.
+    /// True for each output that moves on from one diagonal to the next. Row r of diagonal d then adds output k to
+    /// number `k * stride + r + d` of the outputs, otherwise to number `k * stride + r`.
     pub outputs: Vec<bool>,
-    /// How far two outputs are apart, a multiple of [`SEGMENT_LANES`].
+    /// Distance between two outputs, a multiple of [`SEGMENT_LANES`].
     pub stride: usize,
 }
 
-/// Where the first row of the first diagonal reads a state, and whether that of the next one reads behind it.
+/// Place at which the first row of the first diagonal reads a state; true if each later diagonal reads one further on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagonalPlace {
-    /// In the array of states; the next row reads behind it.
+    /// In the array of states; each later row reads one further on.
     State(u32, bool),
-    /// In the table; the next row reads behind it.
+    /// In the table; each later row reads one further on.
     Table(u32, bool),
-    /// In the array of states, and all rows read the same.
+    /// In the array of states, the same for all rows.
     Still(u32),
 }
 
 impl DiagonalPlaces {
-    /// How many numbers of the states and of the table are reached: those for a last vector too, which nobody uses.
+    /// Numbers of the states and of the table that are reached, including the unused ones of a last vector.
     pub fn reach(&self) -> [usize; 2] {
         let mut reach = [0; 2];
         for &place in &self.states {
@@ -136,25 +136,25 @@ impl DiagonalPlaces {
     }
 }
 
-/// Rows of a diagonal, counted from 0 as the diagonals are.
+/// Rows of a diagonal, counted from 0 like the diagonals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsOfDiagonal {
-    /// Which diagonal.
+    /// Number of the diagonal.
     pub diagonal: usize,
-    /// The first of them.
+    /// First of the rows.
     pub first: usize,
-    /// How many.
+    /// Number of rows.
     pub count: usize,
 }
 
-/// The rows of all diagonals that fill vectors, where the first diagonal has so many rows and every other one has one less.
+/// Rows of all diagonals that fill vectors. The first diagonal has `longest` rows and each later one has one less.
 pub fn filling_rows(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
     let of =
         |(diagonal, rows): (usize, usize)| RowsOfDiagonal { diagonal, first: 0, count: rows - rows % SEGMENT_LANES };
     (1..=longest).rev().enumerate().map(of).take_while(|rows| rows.count > 0)
 }
 
-/// The other rows of these diagonals, those of two diagonals in a vector where they have room in it.
+/// The other rows of these diagonals, those of two diagonals in one vector if it has room.
 pub fn last_rows(longest: usize) -> Vec<[RowsOfDiagonal; 2]> {
     let of = |(diagonal, rows): (usize, usize)| {
         let count = rows % SEGMENT_LANES;
@@ -170,37 +170,37 @@ pub fn last_rows(longest: usize) -> Vec<[RowsOfDiagonal; 2]> {
     together
 }
 
-/// A tape compiled to be run over diagonals of pairs.
+/// A tape compiled for loops over diagonals of pairs.
 pub trait DiagonalLoop: Send + Sync {
     /// Scratch needed by [`DiagonalLoop::run`], in numbers.
     fn work_len(&self) -> usize;
 
-    /// Runs the prologue for these parameters.
+    /// Run the prologue for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Adds what all rows contribute to the outputs. Up to [`SEGMENT_LANES`] − 1 numbers behind those of the last row are read
-    /// as well, and ignored.
+    /// Add the contributions of all rows to the outputs. Up to [`SEGMENT_LANES`] − 1 numbers after those of the last
+    /// row are read as well, and ignored.
     fn run(&self, bound: &[f64], x: &[f64], table: &[f64], out: &mut [f64], work: &mut [f64]);
 }
 
-/// The sum of eight sums side by side.
+/// Sum of eight sums that were computed side by side.
 pub fn sum_of_lanes(sums: [f64; SEGMENT_LANES]) -> f64 {
     by_halves(sums, |a, b| a + b)
 }
 
-/// Where the numbers of row r stand in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.
+/// Places of the numbers of row r in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlaces {
     /// One place for every state.
     pub states: Vec<RowPlace>,
-    /// One for every output.
+    /// One place for every output.
     pub outputs: Vec<u32>,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: usize,
 }
 
 impl RowPlaces {
-    /// How many numbers of the states, the table and the outputs are reached.
+    /// Numbers of the states, the table and the outputs that are reached.
     pub fn reach(&self) -> [usize; 3] {
         let mut reach = [0, 0, self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0)];
         for &place in &self.states {
@@ -214,7 +214,7 @@ impl RowPlaces {
         reach
     }
 
-    /// The states that are the same for all rows, each with its place.
+    /// States that are the same for all rows, each with its place.
     pub fn still(&self) -> impl Iterator<Item = (usize, u32)> {
         let still =
             |(k, &place): (usize, &RowPlace)| if let RowPlace::Still(at) = place { Some((k, at)) } else { None };
@@ -222,28 +222,28 @@ impl RowPlaces {
     }
 }
 
-/// Where the first row reads a state.
+/// Place at which the first row reads a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowPlace {
     /// In the array of states.
     State(u32),
     /// In the table, an array that no run changes.
     Table(u32),
-    /// In the array of states, and the other rows read the same.
+    /// In the array of states, the same for all rows.
     Still(u32),
 }
 
-/// What loops over rows read and write.
+/// Arrays that loops over rows read and write.
 #[derive(Debug)]
 pub enum RowArrays<'a> {
-    /// States and outputs.
+    /// States and outputs in separate arrays.
     Apart(&'a [f64], &'a mut [f64]),
-    /// Both in one array, the outputs from this place on: a loop may read what those before it have written.
+    /// Both in one array, the outputs from this place on: a loop may read outputs of the loops before it.
     Within(&'a mut [f64], usize),
 }
 
 impl RowArrays<'_> {
-    /// The same for a while.
+    /// Reborrow the arrays.
     pub fn again(&mut self) -> RowArrays<'_> {
         match self {
             RowArrays::Apart(x, out) => RowArrays::Apart(x, out),
@@ -251,7 +251,7 @@ impl RowArrays<'_> {
         }
     }
 
-    /// What outputs from number `at` on are computed from, and they.
+    /// Numbers from which the outputs from number `at` on are computed, and these outputs.
     pub fn at(&mut self, at: usize) -> (&[f64], &mut [f64]) {
         match self {
             RowArrays::Apart(x, out) => (x, &mut out[at..]),
@@ -263,29 +263,30 @@ impl RowArrays<'_> {
     }
 }
 
-/// Tapes compiled to be run over rows.
+/// Tapes compiled for loops over rows.
 pub trait RowLoop: Send + Sync {
     /// Scratch needed by [`RowLoop::run`], in numbers.
     fn work_len(&self) -> usize;
 
-    /// Runs the prologues for these parameters.
+    /// Run the prologues for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Evaluates the outputs of all rows. The first one reads row `first` of the arrays; what stays does so.
+    /// Evaluate the outputs of all rows. The first one reads row `first` of the arrays; still values do not depend on
+    /// it.
     fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]);
 }
 
-/// Why a backend does not serve here.
+/// Reason why a backend cannot be used here.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refused {
-    /// For the user, in one sentence.
+    /// One sentence for the user.
     pub reason: String,
 }
 
-/// A compiled tape: immutable, shared between threads; scratch comes from the caller.
+/// A compiled tape: immutable and shared between threads; scratch comes from the caller.
 pub trait Kernel: Send + Sync {
-    /// How many evaluations it makes side by side.
+    /// Number of evaluations side by side.
     fn lanes(&self) -> usize;
 
     /// Scratch needed by [`Kernel::run`] and [`Kernel::iterate`], in numbers.
@@ -294,23 +295,23 @@ pub trait Kernel: Send + Sync {
     /// Number of outputs.
     fn outputs(&self) -> usize;
 
-    /// Runs the prologue for one set of parameters, which every lane then has; the result goes into every run.
+    /// Run the prologue for one set of parameters, common to all lanes; the result is an argument of every run.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Gives one lane of `bound` parameters of its own.
+    /// Set parameters for one lane of `bound` alone.
     fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]);
 
-    /// Evaluates the outputs at (t, x).
+    /// Evaluate the outputs at (t, x).
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
 
-    /// Evaluates `count` times, every time putting output k into x_k: a map of x to itself, iterated. There are
-    /// at most as many outputs as states, and the tape does not read the time (a loop over time counts its steps
-    /// in x). Where the tape says when to stop ([`Tape::goes_on`]), lanes that are computed together stop as soon as one
-    /// of them does.
+    /// Evaluate `count` times, each time putting output k into x_k: a map of x to itself, iterated. There are at most
+    /// as many outputs as states, and the tape does not read the time (a loop over time counts its steps in x). If the
+    /// tape has a stop condition ([`Tape::goes_on`]), lanes that are computed together stop as soon as one of them
+    /// does.
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
 
-    /// Iterates such a map and keeps every state: the first of `states` is given, and as many as there is room for follow
-    /// it. There are as many outputs as states; when to stop nobody asks.
+    /// Iterate such a map and keep every state: the first of `states` is given, and those that follow are filled in.
+    /// There are as many outputs as states; a stop condition is ignored.
     fn iterate_keeping(&self, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
         keep_one_by_one(self, bound, states, work);
     }
@@ -322,24 +323,24 @@ pub fn keep_one_by_one<K: Kernel + ?Sized>(kernel: &K, bound: &[f64], states: &m
     for at in (len..states.len()).step_by(len.max(1)) {
         let (before, behind) = states.split_at_mut(at);
         let x = &before[at - len..];
-        // Nothing reads the time, so anything of its length will do.
+        // The time is not read, so any array of its length will do.
         kernel.run(bound, x, x, &mut behind[..len], work);
     }
 }
 
-/// The part of a tape that depends on parameters only, and which of its registers the body needs.
+/// Part of a tape that depends on parameters only, with the registers of it that the body needs.
 #[derive(Clone, Debug)]
 pub struct Prologue {
     instructions: Vec<Instruction>,
     bound: Vec<Register>,
-    /// The instructions that read a parameter, with that.
+    /// Instructions that read a parameter, with its number.
     parameters: Vec<(usize, usize)>,
-    /// For every instruction a bit for each of `parameters` that it depends on; those from some number on share one.
+    /// For every instruction a bit for each of `parameters` that it depends on; the last ones share one bit.
     depends: Vec<u64>,
 }
 
 impl Prologue {
-    /// The prologue of `tape`.
+    /// Prologue of `tape`.
     pub fn new(tape: &Tape) -> Prologue {
         let mut needed = vec![false; tape.prologue];
         let body = tape.instructions[tape.prologue..].iter().flat_map(|i| i.arguments());
@@ -363,13 +364,13 @@ impl Prologue {
         Prologue { instructions, bound, parameters, depends }
     }
 
-    /// The registers that [`Prologue::bind`] gives, in order.
+    /// Registers whose values [`Prologue::bind`] returns, in order.
     pub fn bound(&self) -> &[Register] {
         &self.bound
     }
 
-    /// The values of [`Prologue::bound`], the same in every lane. Behind them stand those of all instructions, lane by lane,
-    /// for [`Prologue::rebind`].
+    /// Values of [`Prologue::bound`], the same in every lane. They are followed by those of all instructions, lane by
+    /// lane, for [`Prologue::rebind`].
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
         let mut result = Aligned::zeros((self.bound.len() + self.instructions.len()) * lanes);
         let values = self.values(parameters);
@@ -383,8 +384,8 @@ impl Prologue {
         result
     }
 
-    /// Puts the values of [`Prologue::bound`] into one lane of what [`Prologue::bind`] has given. Only what depends on
-    /// parameters that have changed is computed: of an ensemble's trajectories many differ in their targets alone.
+    /// Update the values of [`Prologue::bound`] in one lane of a result of [`Prologue::bind`]. Only values that depend
+    /// on changed parameters are computed: many of an ensemble's trajectories differ in their targets alone.
     pub fn rebind(&self, bound: &mut [f64], lanes: usize, lane: usize, parameters: &[f64]) {
         let (bound, values) = bound.split_at_mut(self.bound.len() * lanes);
         let values = &mut values[lane * self.instructions.len()..][..self.instructions.len()];
@@ -416,7 +417,7 @@ impl Prologue {
         values
     }
 
-    /// The value of an instruction, of which those before are known.
+    /// Value of an instruction, given those of the instructions before.
     fn value(&self, i: usize, parameters: &[f64], values: &[f64]) -> f64 {
         match self.instructions[i] {
             Instruction::Constant(bits) => f64::from_bits(bits),
@@ -434,7 +435,7 @@ impl Prologue {
 pub struct Interpreter;
 
 impl Interpreter {
-    /// Compiles `tape` for one lane.
+    /// Compile `tape` for one lane.
     pub fn program(&self, tape: &Tape) -> Program {
         Program::new(tape, 1)
     }
@@ -491,8 +492,8 @@ struct Step {
     arguments: [u32; 4],
 }
 
-/// A tape with its registers assigned to slots of the scratch: x, t, the bound values, then temporaries
-/// that are reused as soon as their value is dead.
+/// A tape with its registers assigned to slots of the scratch: x, t, the bound values, then temporaries that are reused
+/// as soon as their value is dead.
 pub struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
@@ -501,12 +502,12 @@ pub struct Program {
     states: usize,
     lanes: usize,
     slots: usize,
-    /// Lanes that are evaluated together, slot by slot: one, or all where they are mixed.
+    /// Lanes that are evaluated together, slot by slot: one, or all if lanes are mixed.
     together: usize,
 }
 
 impl Program {
-    /// Compiles `tape` for this many lanes, which are evaluated one after the other.
+    /// Compile `tape` for this many lanes, which are evaluated one after the other.
     pub fn new(tape: &Tape, lanes: usize) -> Program {
         let code = &tape.instructions;
         let mut last_use = vec![0usize; code.len()];
@@ -536,11 +537,11 @@ impl Program {
                     let (operation, arguments) =
                         Operation::of(instruction).expect("numbers and parameters are in the prologue");
                     let arguments = arguments.map(|a| slot[a as usize]);
-                    // Arguments are read before the result is written, so a dead argument's slot may take it.
+                    // Arguments are read before the result is written, so it may take a dead argument's slot.
                     let dying = free.len();
                     for a in instruction.arguments() {
                         let s = slot[a as usize];
-                        // An argument may stand twice in one instruction.
+                        // An argument may occur twice in one instruction.
                         if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s) {
                             free.push(s);
                         }
@@ -565,7 +566,7 @@ impl Program {
         }
     }
 
-    /// Evaluates with t and x already in the scratch; the outputs are then in their slots.
+    /// Evaluate with t and x already in the scratch; the outputs are then in their slots.
     fn evaluate(&self, work: &mut [f64]) {
         if self.together == 1 {
             for step in &self.steps {
@@ -588,14 +589,14 @@ impl Program {
         }
     }
 
-    /// Puts number k of the array `from` into slot `slot` + k, of the lanes from `first` on that are evaluated together.
+    /// Load number k of `from` into slot `slot` + k, for the lanes from `first` on that are evaluated together.
     fn load(&self, from: &[f64], count: usize, first: usize, slot: usize, work: &mut [f64]) {
         for (k, into) in work[slot * self.together..].chunks_exact_mut(self.together).take(count).enumerate() {
             into.copy_from_slice(&from[k * self.lanes + first..][..self.together]);
         }
     }
 
-    /// The same backwards, of these slots.
+    /// Copy these slots back into an array, the reverse of [`Program::load`].
     fn take(&self, slots: &[u32], into: &mut [f64], first: usize, work: &[f64]) {
         for (k, &slot) in slots.iter().enumerate() {
             into[k * self.lanes + first..][..self.together]

@@ -1,5 +1,5 @@
-//! Linear algebra on graphs: elimination whose zeros cost nothing, because the graph folds them away. A
-//! chain's tridiagonal system thus unrolls to linear length.
+//! Linear algebra on graphs: elimination in which zeros cost nothing, because the graph folds them away. A chain's
+//! tridiagonal system thus unrolls to linear length.
 
 use super::op::Binary;
 use super::{Graph, Node};
@@ -17,7 +17,7 @@ impl Matrix {
         Matrix { size, entries: vec![g.zero(); size * size] }
     }
 
-    /// n.
+    /// Number n of rows.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -27,7 +27,7 @@ impl Matrix {
         self.entries[i * self.size + j]
     }
 
-    /// Sets entry (i, j).
+    /// Set entry (i, j).
     pub fn set(&mut self, i: usize, j: usize, value: Node) {
         self.entries[i * self.size + j] = value;
     }
@@ -47,7 +47,7 @@ impl Matrix {
             .collect()
     }
 
-    /// AᵀA.
+    /// The Gram matrix AᵀA.
     pub fn gram(&self, g: &mut Graph) -> Matrix {
         let mut product = Matrix::zeros(g, self.size);
         for i in 0..self.size {
@@ -70,27 +70,27 @@ impl Matrix {
 #[derive(Clone, Debug)]
 pub struct Factors {
     size: usize,
-    /// Rows of L below the diagonal: (column, entry), zeros left out.
+    /// Rows of L below the diagonal: (column, entry), without zeros.
     lower: Vec<Vec<(usize, Node)>>,
-    /// Rows of U right of the diagonal: (column, entry), zeros left out.
+    /// Rows of U right of the diagonal: (column, entry), without zeros.
     upper: Vec<Vec<(usize, Node)>>,
-    /// 1/D.
+    /// Inverse pivots 1/D.
     inverse_pivots: Vec<Node>,
 }
 
 impl Factors {
-    /// Factors a symmetric matrix (only its lower triangle is read).
+    /// Factor a symmetric matrix (only its lower triangle is read).
     pub fn symmetric(g: &mut Graph, a: &Matrix) -> Factors {
         Factors::eliminate(g, a.clone(), true, None)
     }
 
-    /// Factors a general matrix.
+    /// Factor a general matrix.
     pub fn general(g: &mut Graph, a: &Matrix) -> Factors {
         Factors::eliminate(g, a.clone(), false, None)
     }
 
-    /// Factors a symmetric positive semidefinite matrix. A pivot that is no more than `tolerance` of the entry that stood
-    /// there belongs to a row that depends on those before, or to an empty one: its part of a solution is 0.
+    /// Factor a symmetric positive semidefinite matrix. A pivot of at most `tolerance` times the original diagonal
+    /// entry belongs to a row that depends on those before, or to an empty one: its part of a solution is 0.
     pub fn semidefinite(g: &mut Graph, a: &Matrix, tolerance: f64) -> Factors {
         Factors::eliminate(g, a.clone(), true, Some(tolerance))
     }
@@ -108,7 +108,7 @@ impl Factors {
             let one = g.one();
             let mut inverse = g.div(one, a.get(k, k));
             if let Some(tolerance) = tolerance {
-                // Not "more than": a pivot that is no number must stay one.
+                // Not "more than": a NaN pivot must stay NaN.
                 let tolerance = g.constant(tolerance);
                 let least = g.mul(tolerance, diagonal[k]);
                 let depends = g.binary(Binary::LessEqual, a.get(k, k), least);
@@ -141,12 +141,12 @@ impl Factors {
         factors
     }
 
-    /// 1/D.
+    /// Inverse pivots 1/D.
     pub fn inverse_pivots(&self) -> &[Node] {
         &self.inverse_pivots
     }
 
-    /// L⁻¹b, of a symmetric matrix.
+    /// L⁻¹b, for a symmetric matrix.
     pub fn forward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         let mut x = b.to_vec();
         for i in 0..self.size {
@@ -158,7 +158,7 @@ impl Factors {
         x
     }
 
-    /// L⁻ᵀb, of a symmetric matrix.
+    /// L⁻ᵀb, for a symmetric matrix.
     pub fn backward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         let mut x = b.to_vec();
         for i in (0..self.size).rev() {
@@ -170,12 +170,12 @@ impl Factors {
         x
     }
 
-    /// Solves A x = b.
+    /// Solve A x = b.
     pub fn solve(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         self.substitute(g, b, false)
     }
 
-    /// Solves Aᵀ x = b.
+    /// Solve Aᵀ x = b.
     pub fn solve_transposed(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         self.substitute(g, b, true)
     }

@@ -1,8 +1,8 @@
-//! The expression graph: every formula, derivative and treatment is built here, each distinct
-//! sub-expression once (hash-consing), so passes that visit a node once are linear.
+//! Expression graph: every formula, derivative and treatment is built here, each distinct sub-expression once
+//! (hash-consing), so passes that visit a node once are linear.
 //!
-//! Nodes are numbered in the order of their creation, hence arguments come before results: increasing
-//! numbers are a topological order, and no pass needs recursion.
+//! Nodes are numbered in the order of their creation, hence arguments precede results: increasing numbers are a
+//! topological order, and no pass needs recursion.
 
 pub mod aligned;
 pub mod calculus;
@@ -30,7 +30,7 @@ impl Node {
     }
 }
 
-/// What a graph reads from outside.
+/// Input of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Input {
     /// A component of the state x = (q, p).
@@ -43,7 +43,7 @@ pub enum Input {
     Slot(u32),
 }
 
-/// What a node is.
+/// Definition of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expression {
     /// A number, by its bits.
@@ -54,20 +54,20 @@ pub enum Expression {
     Unary(Unary, Node),
     /// An operation of two arguments.
     Binary(Binary, Node, Node),
-    /// `if(condition, a, b)`; the condition is true where it is not 0.
+    /// `if(condition, a, b)`; the condition is true if it is not 0.
     Select(Node, Node, Node),
     /// A product and a sum with one rounding.
     Fused(Fused, Node, Node, Node),
-    /// The larger of |a| and b ≥ 0, NaN where either is: how a run remembers its largest deviation.
+    /// The larger of |a| and b ≥ 0, NaN if either is: carries the largest deviation along a run.
     Largest(Node, Node),
-    /// About aᵇ: see [`rough_power`](primitive::rough_power).
+    /// Approximate aᵇ: see [`rough_power`](primitive::rough_power).
     RoughPower(Node, Node),
-    /// The value that the argument has in this lane, in every lane: lanes that are no evaluations of their own, as stages
-    /// of one step are.
+    /// The argument's value in this lane, in every lane. The lanes are then not independent evaluations, but for
+    /// example stages of one step.
     Spread(Node, u8),
 }
 
-/// The fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
+/// Fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fused {
     /// a b + c
@@ -79,7 +79,7 @@ pub enum Fused {
 }
 
 impl Fused {
-    /// Its value in double precision.
+    /// Value in double precision.
     pub fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
         Three::from(self).evaluate(a, b, c)
     }
@@ -96,7 +96,7 @@ impl From<Fused> for Three {
 }
 
 impl Expression {
-    /// The arguments, in order.
+    /// Arguments, in order.
     pub fn arguments(self) -> impl Iterator<Item = Node> {
         let (list, count) = match self {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
@@ -110,17 +110,17 @@ impl Expression {
     }
 }
 
-/// What is known of the values of a node, whatever its inputs are.
+/// Known facts of the values of a node for all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u8);
 
 impl Range {
-    /// It depends on parameters and constants only.
+    /// The value depends on parameters and constants only.
     const UNIFORM: u8 = 1;
-    /// It is at least 0 or NaN.
+    /// The value is at least 0 or NaN.
     const POSITIVE: u8 = 2;
-    /// It is NaN for some finite inputs, as a root or a logarithm is: what cancels it would lose that. What parameters
-    /// alone make NaN does not count: a product of 0 and √k is an empty entry of many a matrix.
+    /// The value is NaN for some finite inputs, as a root or a logarithm is: cancelling it would lose that. NaN from
+    /// parameters alone does not count: a product of 0 and √k is an empty entry of many a matrix.
     const PARTIAL: u8 = 4;
 
     fn of(list: [(bool, u8); 3]) -> Range {
@@ -132,8 +132,8 @@ impl Range {
     }
 }
 
-/// Bits of an expression out of those of its arguments, where a bit stands for a NaN: an operation passes on the NaN of
-/// any argument, a comparison none, and a choice that which both its sides have.
+/// Combine the bits of an expression's arguments; a bit represents a NaN. An operation passes on the NaN of any
+/// argument, a comparison none, and a choice only that of both its sides.
 pub(crate) fn strict(e: Expression, of: impl Fn(Node) -> u64) -> u64 {
     match e {
         Expression::Unary(Unary::Not, _) => 0,
@@ -168,12 +168,12 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// True if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// What `node` is.
+    /// Definition of `node`.
     pub fn expression(&self, node: Node) -> Expression {
         self.nodes[node.index()]
     }
@@ -221,7 +221,7 @@ impl Graph {
         Range::of([(uniform, Range::UNIFORM), (positive, Range::POSITIVE), (partial, Range::PARTIAL)])
     }
 
-    /// Whether an operation is NaN for some finite arguments that are not known to be others, division apart.
+    /// True if an operation is NaN for some finite arguments that its arguments may have; division is excluded.
     fn has_domain(&self, e: Expression) -> bool {
         let of = |node: Node| self.ranges[node.index()];
         match e {
@@ -236,7 +236,7 @@ impl Graph {
         }
     }
 
-    /// Whether a node is an operation that is NaN outside a domain of its own.
+    /// True if a node is an operation that is NaN outside a domain of its own.
     pub(crate) fn is_partial_function(&self, node: Node) -> bool {
         self.has_domain(self.expression(node))
     }
@@ -250,12 +250,12 @@ impl Graph {
         self.put(Expression::Constant(value.to_bits()))
     }
 
-    /// 0.
+    /// The number 0.
     pub fn zero(&mut self) -> Node {
         self.constant(0.0)
     }
 
-    /// 1.
+    /// The number 1.
     pub fn one(&mut self) -> Node {
         self.constant(1.0)
     }
@@ -275,7 +275,7 @@ impl Graph {
         self.input(Input::Parameter(i as u32))
     }
 
-    /// The value of a constant node.
+    /// Value of a constant node.
     pub fn value(&self, node: Node) -> Option<f64> {
         match self.expression(node) {
             Expression::Constant(bits) => Some(f64::from_bits(bits)),
@@ -294,7 +294,7 @@ impl Graph {
         }
     }
 
-    /// Whether `node` is the constant 0.
+    /// True if `node` is the constant 0.
     pub fn is_zero(&self, node: Node) -> bool {
         self.is(node, 0.0)
     }
@@ -386,7 +386,7 @@ impl Graph {
         self.put_binary(Binary::Mul, a, b)
     }
 
-    /// The square of a root of what is never negative.
+    /// The radicand x of a root √x if x is never negative.
     fn square_of_root(&self, node: Node) -> Option<Node> {
         match self.expression(node) {
             Expression::Unary(Unary::Sqrt, x) if self.ranges[x.index()].has(Range::POSITIVE) => Some(x),
@@ -455,7 +455,7 @@ impl Graph {
             let one = self.one();
             return self.div(one, p);
         }
-        // Even powers of a norm have derivatives where the norm has none; odd ones are products of norms.
+        // Even powers of a norm have derivatives at 0, where the norm has none; odd ones are products of norms.
         if let Some(square) = self.square_of_root(a)
             && e % 2.0 == 0.0
         {
@@ -498,7 +498,7 @@ impl Graph {
         }
     }
 
-    /// A fused multiply-add, with every simplification that leaves its bits alone (signs of zero apart).
+    /// A fused multiply-add, with every simplification that keeps its bits (except signs of zero).
     pub fn fused(&mut self, op: Fused, a: Node, b: Node, c: Node) -> Node {
         if let (Some(x), Some(y), Some(z)) = (self.value(a), self.value(b), self.value(c)) {
             return self.constant(op.evaluate(x, y, z));
@@ -527,12 +527,12 @@ impl Graph {
         self.put(Expression::Fused(op, a, b, c))
     }
 
-    /// The larger of |a| and b ≥ 0, NaN where either is.
+    /// The larger of |a| and b ≥ 0, NaN if either is.
     pub fn largest(&mut self, a: Node, b: Node) -> Node {
         self.put(Expression::Largest(a, b))
     }
 
-    /// About aᵇ: see [`rough_power`](primitive::rough_power).
+    /// Approximate aᵇ: see [`rough_power`](primitive::rough_power).
     pub fn rough_power(&mut self, a: Node, b: Node) -> Node {
         self.put(Expression::RoughPower(a, b))
     }
@@ -587,7 +587,7 @@ impl Graph {
         order
     }
 
-    /// Copies `roots` of `source` into this graph with its inputs replaced: the instance of a template.
+    /// Copy `roots` of `source` into this graph with its inputs replaced: the instance of a template.
     pub fn instantiate(
         &mut self,
         source: &Graph,
@@ -617,8 +617,8 @@ impl Graph {
         roots.iter().map(|r| image[r]).collect()
     }
 
-    /// Copies `roots` of `source` into this graph, where the nodes in `known` are there already under another name: what
-    /// they depend on is not copied.
+    /// Copy `roots` of `source` into this graph. `known` maps nodes of `source` to existing nodes of this graph; nodes
+    /// that only these depend on are not copied.
     pub fn copy_from(&mut self, source: &Graph, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut image = known.clone();
         for node in source.reachable_until(roots, known) {
@@ -628,7 +628,7 @@ impl Graph {
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// `roots` with some nodes replaced by others.
+    /// Copy of `roots` with some nodes replaced by others.
     pub fn substituted(&mut self, roots: &[Node], replaced: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut image = replaced.clone();
         for node in self.reachable_until(roots, replaced) {
@@ -638,8 +638,8 @@ impl Graph {
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// What `roots` depend on, themselves included, without the nodes in `known` and what only these depend on; in
-    /// topological order.
+    /// The nodes that `roots` depend on, themselves included, in topological order. Without the nodes in `known` and
+    /// those that only these depend on.
     fn reachable_until(&self, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: Vec<Node> = roots.to_vec();
@@ -654,7 +654,7 @@ impl Graph {
         order
     }
 
-    /// An expression of another graph, whose arguments stand here under other names.
+    /// Copy an expression of another graph, with the images of its arguments here.
     fn copy_of(&mut self, expression: Expression, image: impl Fn(Node) -> Node) -> Node {
         match expression {
             Expression::Constant(_) | Expression::Input(_) => self.put(expression),

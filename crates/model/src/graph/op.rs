@@ -1,6 +1,6 @@
-//! The operations: one row each. A row gives an operation its name in the language, its documentation,
-//! its value and its derivative; the parser, the interpreter, the calculus and the language guide all read
-//! this table, so an operation with a column missing does not compile.
+//! Table of operations, one row each. A row defines an operation's name in the language, its documentation, its value
+//! and its derivative. The parser, the interpreter, the calculus and the language guide all read this table, so an
+//! operation with a column missing does not compile.
 
 use super::elementary::Elementary;
 use super::{Graph, Node};
@@ -25,24 +25,24 @@ macro_rules! operations {
             /// Every operation of this kind, in the table's order.
             pub const ALL: &[$kind] = &[$($kind::$op),+];
 
-            /// Its name in the language and in dumps.
+            /// Name in the language and in dumps.
             pub fn name(self) -> &'static str {
                 match self { $( $kind::$op => $name, )+ }
             }
 
-            /// What it is, for the language guide.
+            /// Documentation for the language guide.
             pub fn doc(self) -> &'static str {
                 match self { $( $kind::$op => $doc, )+ }
             }
 
-            /// Its value in double precision.
+            /// Value in double precision.
             #[inline(always)]
             pub fn evaluate(self, $($value_argument: f64),+) -> f64 {
                 match self { $( $kind::$op => { let f: $value_type = $value; f $values } )+ }
             }
 
-            /// Its partial derivatives with respect to each argument, given the arguments and the result;
-            /// `None` stands for zero.
+            /// Partial derivatives with respect to each argument, given the arguments and the result; `None` stands for
+            /// zero.
             pub fn partials(self, graph: &mut Graph, $($node_argument: Node),+) -> [Option<Node>; $count] {
                 match self { $( $kind::$op => { let f: $derivative_type = $derivative; f(graph, $nodes) } )+ }
             }
@@ -118,7 +118,7 @@ fn root_of_one_minus_square(g: &mut Graph, x: Node) -> Node {
 }
 
 impl Binary {
-    /// Whether the order of the arguments does not matter, bit for bit.
+    /// True if the order of the arguments does not matter, bit for bit.
     pub fn commutes(self) -> bool {
         matches!(self, Binary::Add | Binary::Mul | Binary::Equal | Binary::And | Binary::Or)
     }

@@ -1,21 +1,21 @@
-//! The operations that a processor has: all that a [tape](super::tape) consists of, and so all that a backend
-//! must know. A value is 64 bits. Arithmetic reads them as a double and rounds to nearest, ties to even; the
-//! operations on bits are for the exponents and signs inside elementary functions. A comparison gives a *mask*,
-//! all ones or all zeros, which [`Three::Select`] and the operations on bits understand.
+//! Primitive operations of a processor: all that a [tape](super::tape) consists of, and so all that a backend must
+//! support. A value is 64 bits. Arithmetic reads them as a double and rounds to nearest, ties to even; the operations
+//! on bits are for the exponents and signs inside elementary functions. A comparison yields a *mask*, all ones or all
+//! zeros, for [`Three::Select`] and the operations on bits.
 //!
-//! NaNs are equal to each other here: which of two NaNs an operation passes on, and with which sign, is not
-//! fixed, and nothing may depend on it.
+//! NaNs count as equal to each other: it is not fixed which of two NaNs an operation passes on, and with which sign,
+//! and nothing may depend on it.
 
 /// Operations of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum One {
     /// √a, correctly rounded.
     Sqrt,
-    /// The bits moved up by a fixed count below 64, zeros coming in.
+    /// The bits shifted left by a fixed count below 64, filled with zeros.
     ShiftLeft(u8),
-    /// The bits moved down by a fixed count below 64, zeros coming in.
+    /// The bits shifted right by a fixed count below 64, filled with zeros.
     ShiftRight(u8),
-    /// The value in this lane, in every lane. All lanes of a kernel are computed together then.
+    /// The value in this lane, in every lane. All lanes of a kernel are then computed together.
     Spread(u8),
 }
 
@@ -30,24 +30,24 @@ pub enum Two {
     Mul,
     /// a / b
     Div,
-    /// The mask of a < b; false where one is NaN.
+    /// The mask of a < b; false if one is NaN.
     Less,
-    /// The mask of a ≤ b; false where one is NaN.
+    /// The mask of a ≤ b; false if one is NaN.
     LessEqual,
-    /// The mask of a = b; false where one is NaN.
+    /// The mask of a = b; false if one is NaN.
     Equal,
-    /// Bits that both have.
+    /// Bits set in both.
     And,
-    /// Bits that either has.
+    /// Bits set in either.
     Or,
-    /// Bits that just one has.
+    /// Bits set in exactly one.
     Xor,
     /// The bits as integers, added modulo 2⁶⁴.
     AddInteger,
     /// The bits as integers, subtracted modulo 2⁶⁴.
     SubInteger,
-    /// The larger of the bits as signed integers. Of numbers ≥ 0 that is the larger number, and a NaN with its
-    /// sign cleared is larger than all: a running maximum that never forgets a NaN.
+    /// The larger of the bits as signed integers. Of numbers ≥ 0 that is the larger number, and a NaN with its sign
+    /// cleared is larger than all: a running maximum that keeps a NaN for ever.
     LargerInteger,
 }
 
@@ -60,7 +60,7 @@ pub enum Three {
     Fms,
     /// c − a b with one rounding.
     Fnma,
-    /// b where the mask a is true, c where it is false.
+    /// b if the mask a is true, c if it is false.
     Select,
 }
 
@@ -75,7 +75,7 @@ fn mask(condition: bool) -> f64 {
 }
 
 impl One {
-    /// The result; for [`One::Spread`] that of an argument which is the same in all lanes.
+    /// Result; for [`One::Spread`] that of an argument that is the same in all lanes.
     #[inline(always)]
     pub fn evaluate(self, a: f64) -> f64 {
         match self {
@@ -86,7 +86,7 @@ impl One {
         }
     }
 
-    /// Its sign in dumps.
+    /// Symbol in dumps.
     pub fn name(self) -> String {
         match self {
             One::Sqrt => "sqrt".to_string(),
@@ -115,7 +115,7 @@ impl Two {
         Two::LargerInteger,
     ];
 
-    /// The result.
+    /// Result of the operation.
     #[inline(always)]
     pub fn evaluate(self, a: f64, b: f64) -> f64 {
         let (i, j) = (a.to_bits(), b.to_bits());
@@ -136,12 +136,12 @@ impl Two {
         }
     }
 
-    /// Whether the order of the arguments does not matter.
+    /// True if the order of the arguments does not matter.
     pub fn commutes(self) -> bool {
         !matches!(self, Two::Sub | Two::Div | Two::Less | Two::LessEqual | Two::SubInteger)
     }
 
-    /// Its sign in dumps.
+    /// Symbol in dumps.
     pub fn name(self) -> &'static str {
         match self {
             Two::Add => "+",
@@ -165,7 +165,7 @@ impl Three {
     /// Every operation of three arguments.
     pub const ALL: [Three; 4] = [Three::Fma, Three::Fms, Three::Fnma, Three::Select];
 
-    /// The result.
+    /// Result of the operation.
     #[inline(always)]
     pub fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
         match self {
@@ -180,13 +180,13 @@ impl Three {
     }
 }
 
-/// Something that carries out operations, or records them: numbers at once ([`Numbers`]), a tape for later. What is
-/// written over it is written once for both.
+/// Target of operations: [`Numbers`] carries them out at once, a tape records them for later. Code over it is written
+/// once for both.
 pub trait Arithmetic {
     /// A value.
     type Value: Copy;
 
-    /// These bits.
+    /// A value with these bits.
     fn bits(&mut self, bits: u64) -> Self::Value;
 
     /// An operation of one argument.
@@ -198,9 +198,9 @@ pub trait Arithmetic {
     /// An operation of three arguments.
     fn three(&mut self, op: Three, a: Self::Value, b: Self::Value, c: Self::Value) -> Self::Value;
 
-    /// `fast` where the mask `valid` is true; elsewhere the function itself, by [`Elementary::exact`]. A backend
-    /// that runs in straight lines computes `fast` and notes that somewhere `valid` was false; the run is then
-    /// repeated by one that can branch.
+    /// `fast` if the mask `valid` is true, else the function itself, by [`Elementary::exact`]. A straight-line backend
+    /// computes `fast` and flags that `valid` was false somewhere; the run is then repeated by a backend that can
+    /// branch.
     ///
     /// [`Elementary::exact`]: super::elementary::Elementary::exact
     fn repair(
@@ -217,7 +217,7 @@ pub trait Arithmetic {
     }
 }
 
-/// Doubles, with everything carried out at once.
+/// Doubles, with all operations carried out at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 
@@ -245,17 +245,17 @@ impl Arithmetic for Numbers {
     }
 }
 
-/// About aᵇ, for a positive, normal a and |b| ≤ 1 whose result is normal: within 2e-4 of itself. Step-size control needs
-/// no more, and needs it at once: 18 operations.
+/// Approximate aᵇ, for a positive, normal a and |b| ≤ 1 with a normal result: relative error within 2e-4, in 18
+/// operations. Step-size control does not need more and cannot wait.
 ///
-/// 2 to the power of b log₂ a, of which the exponent is split off at either end; the polynomials are the best ones of
-/// their degree, for log₂ on [1, 2] and relative to 2ʳ on [−1/2, 1/2].
+/// The result is 2 to the power of b log₂ a, of which the exponent is split off at either end. The polynomials are the
+/// best ones of their degree, for log₂ on [1, 2] and relative to 2ʳ on [−1/2, 1/2].
 pub fn rough_power<A: Arithmetic>(m: &mut A, a: A::Value, b: A::Value) -> A::Value {
     use Two::{Add, AddInteger, And, Mul, Or, Sub};
     const LOGARITHM: [f64; 5] =
         [-2.5128546239059855, 4.070090791858758, -2.120675131120078, 0.6451423635899062, -0.08161580849841568];
     const EXPONENTIAL: [f64; 4] = [0.9999280735394012, 0.6932609854606553, 0.2426111221932161, 0.05517166905792616];
-    /// At this size doubles are the integers.
+    /// Doubles of this size are the integers.
     const INTEGERS: f64 = (1u64 << 52) as f64;
     const ROUNDING: f64 = 1.5 * INTEGERS;
     const MANTISSA: u64 = (1 << 52) - 1;
@@ -277,7 +277,7 @@ pub fn rough_power<A: Arithmetic>(m: &mut A, a: A::Value, b: A::Value) -> A::Val
     let high = m.three(Three::Fma, c4, square, high);
     let logarithm = m.three(Three::Fma, high, square, low);
     let logarithm = m.two(Add, logarithm, k);
-    // 2ʸ = 2ʲ 2ʳ, j the nearest integer, which the low bits of the sum are.
+    // 2ʸ = 2ʲ 2ʳ with j the nearest integer, in the low bits of the sum.
     let y = m.two(Mul, b, logarithm);
     let rounding = number(m, ROUNDING);
     let moved = m.two(Add, y, rounding);
@@ -298,13 +298,13 @@ mod tests {
 
     #[test]
     fn rough_powers_are_good_to_four_digits() {
-        // Over all binary exponents, several mantissas in each, and the exponents that step-size control has.
+        // Over all binary exponents, several mantissas in each, and the exponents of step-size control.
         for k in -1000..1000 {
             for step in 0..16 {
                 let a = 2f64.powi(k) * (1.0 + f64::from(step) / 16.0 + 1e-3);
                 for b in [-0.125, -0.17, 0.04, -1.0 / 3.0, 1.0] {
                     let rough = rough_power(&mut Numbers, a, b);
-                    // 9e-5·ln 2 of the logarithm and 7.5e-5 of the exponential.
+                    // 9e-5·ln 2 for the logarithm and 7.5e-5 for the exponential.
                     assert!((rough / a.powf(b) - 1.0).abs() < 1.4e-4, "{a:e}^{b}: {rough:e}");
                 }
             }

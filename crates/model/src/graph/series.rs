@@ -1,41 +1,42 @@
 //! Taylor coefficients of the solution of ẋ = f(t, x), as formulas: those of every operation follow from those of its
 //! arguments (Moore, Interval Analysis (1966), ch. 11; Jorba, Zou, Experimental Mathematics 14 (2005) 99).
 //!
-//! A coefficient of order k > 0 is linear in its arguments' of the same order, with factors that are known since order 0,
-//! and the rest of it is known before. So the rest is added up first, the lowest orders in front, then what comes late, in
-//! the order in which it comes; a scale of the whole goes into the factors; and what only a sum reads is part of that sum.
+//! A coefficient of order k > 0 is linear in its arguments' coefficients of the same order, with factors known from
+//! order 0; the rest of it is known earlier. So the rest is added up first, the lowest orders in front, then the terms
+//! of order k in the order in which they become known. A common scale goes into the factors, and a coefficient that
+//! only one sum reads is part of that sum.
 
 use super::op::{Binary, Unary};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
-/// The formulas of a field, ready to be developed.
+/// The formulas of a field, ready for expansion.
 #[derive(Clone, Debug)]
 pub struct Series {
     graph: Graph,
     field: Vec<Node>,
-    /// What the field and the slopes depend on, in topological order.
+    /// Nodes that the field and the slopes depend on, in topological order.
     plan: Vec<Node>,
-    /// What is known of those of them that move.
+    /// Facts of the nodes that move: they depend on the state or the time.
     moving: FxHashMap<Node, Moving>,
 }
 
-/// What is known of a node that moves.
+/// Facts of a node that moves.
 #[derive(Clone, Debug, Default)]
 struct Moving {
-    /// Of a function: its arguments that move, and its partial derivatives with respect to them.
+    /// For a function: its arguments that move, and its partial derivatives with respect to them.
     slopes: Vec<(Node, Node)>,
-    /// Whether nothing reads its coefficients but one sum, of which it becomes a part.
+    /// True if nothing reads its coefficients but one sum, of which it becomes a part.
     inlined: bool,
-    /// After how many operations its coefficient of an order is known, those of the state being there.
+    /// Number of operations, from the state's coefficients of an order on, after which its own is known.
     ready: u32,
 }
 
-/// A coefficient as a sum.
+/// Coefficient as a sum.
 struct Sum {
-    /// What lower orders give.
+    /// Terms of lower orders.
     known: Node,
-    /// What those of the same order give: factors, coefficients and when these are [ready](Moving::ready).
+    /// Terms of the same order: factors, coefficients and when these are [ready](Moving::ready).
     late: Vec<(Node, Node, u32)>,
 }
 
@@ -52,22 +53,22 @@ impl Sum {
         self
     }
 
-    /// In the order in which the terms come.
+    /// Add the terms in the order in which they become known.
     fn evaluate(mut self, g: &mut Graph) -> Node {
         self.late.sort_by_key(|&(.., ready)| ready);
         self.late.into_iter().fold(self.known, |sum, (factor, coefficient, _)| linear(g, factor, coefficient, sum))
     }
 }
 
-/// The coefficients so far.
+/// Coefficients so far.
 type Known = FxHashMap<Node, Vec<Node>>;
 
 impl Series {
-    /// Of the field with these components, whose multiply-adds are not formed.
+    /// Series of the field with these components, before multiply-adds are fused.
     ///
     /// # Errors
-    /// With the name of an operation that is defined piecewise by what moves: its coefficients tell nothing of the other
-    /// pieces.
+    /// The name of an operation that is defined piecewise by a moving argument: its coefficients contain nothing
+    /// about the other pieces.
     pub fn new(graph: &Graph, field: &[Node]) -> Result<Series, &'static str> {
         let (mut graph, field) = (graph.clone(), field.to_vec());
         let mut moving: FxHashMap<Node, Moving> = FxHashMap::default();
@@ -96,7 +97,7 @@ impl Series {
         }
     }
 
-    /// The arguments that a coefficient depends on through their coefficients of the same order alone.
+    /// Arguments on which a coefficient depends through their coefficients of the same order alone.
     fn linear_arguments(&self, node: Node) -> Vec<Node> {
         match self.graph.expression(node) {
             Expression::Unary(Unary::Neg | Unary::Sqrt, a) | Expression::Binary(Binary::Div, a, _) => vec![a],
@@ -125,7 +126,7 @@ impl Series {
         }
         for (node, moving) in &mut self.moving {
             let is_operation = self.graph.expression(*node).arguments().next().is_some();
-            // Functions read their own.
+            // Functions read their own coefficients.
             let reads_itself = !moving.slopes.is_empty()
                 || matches!(
                     self.graph.expression(*node),
@@ -137,7 +138,7 @@ impl Series {
     }
 
     fn find_ready(&mut self) {
-        // With stand-ins for the coefficients of order 1, of which only the number of terms matters.
+        // With placeholders for the coefficients of order 1, because only the number of terms matters.
         let mut g = Graph::new();
         let stand_ins =
             self.plan.iter().enumerate().map(|(k, &node)| (node, vec![g.parameter(2 * k), g.parameter(2 * k + 1)]));
@@ -153,7 +154,7 @@ impl Series {
         }
     }
 
-    /// About how many operations a step of this order takes.
+    /// Approximate number of operations of a step of this order.
     pub fn operations(&self, order: u32) -> usize {
         let (linear, order) = (order as usize, order as usize * order as usize / 2);
         let of = |node: &Node| match (self.moving.get(node), self.graph.expression(*node)) {
@@ -167,7 +168,7 @@ impl Series {
         self.plan.iter().map(of).sum()
     }
 
-    /// The coefficients of the solution through x at t, in powers of time over `length`: those of order k in vector k.
+    /// Coefficients of the solution through x at t, in powers of time over `length`: those of order k in vector k.
     pub fn solution(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node], order: u32) -> Vec<Vec<Node>> {
         let mut solution = vec![x.to_vec()];
         let mut known = Known::default();
@@ -197,7 +198,7 @@ impl Series {
         solution
     }
 
-    /// What a coefficient of order k > 0 is in a sum.
+    /// Contribution of a coefficient of order k > 0 to a sum.
     fn part(&self, g: &mut Graph, node: Node, k: usize, known: &Known) -> Sum {
         match self.moving.get(&node) {
             None => Sum { known: g.zero(), late: Vec::new() },
@@ -206,12 +207,12 @@ impl Series {
         }
     }
 
-    /// A coefficient of order k > 0 as a sum, those of its arguments up to this order and its own up to the one before, `y`,
-    /// being known.
+    /// A coefficient of order k > 0 as a sum. The coefficients of its arguments up to this order are known, and its own
+    /// up to the one before, `y`.
     fn sum(&self, g: &mut Graph, node: Node, k: usize, known: &Known, y: &[Node]) -> Sum {
         let of = |node: Node| &known[&node][..];
         let minus = g.constant(-1.0);
-        // A coefficient that is not inlined, times what is known.
+        // A coefficient that is not inlined, times a known factor.
         let late = |g: &mut Graph, factor: Node, node: Node| self.part(g, node, k, known).times(g, factor);
         match self.graph.expression(node) {
             Expression::Unary(Unary::Neg, a) => late(g, minus, a),
@@ -277,7 +278,7 @@ impl Series {
     }
 }
 
-/// a b + c, where a zero that is known costs nothing.
+/// a b + c, where a known zero costs nothing.
 fn linear(g: &mut Graph, a: Node, b: Node, c: Node) -> Node {
     if g.is_zero(a) || g.is_zero(b) { c } else { g.fma(a, b, c) }
 }
@@ -294,7 +295,7 @@ fn product_within(g: &mut Graph, a: &[Node], b: &[Node], k: usize) -> Node {
     sum
 }
 
-/// The same of a square, in half the products.
+/// Σ a_j a_{k−j} over 0 < j < k, in half the products.
 fn square_within(g: &mut Graph, a: &[Node], k: usize) -> Node {
     let mut sum = g.zero();
     for high in k / 2 + 1..k {
@@ -305,14 +306,14 @@ fn square_within(g: &mut Graph, a: &[Node], k: usize) -> Node {
 }
 
 impl Graph {
-    /// The arguments of a function that move, and its partial derivatives with respect to them; none of what has a
-    /// recurrence of its own.
+    /// Arguments of a function that move, and its partial derivatives with respect to them; none for operations with a
+    /// recurrence of their own.
     fn slopes_along(&mut self, node: Node, moves: impl Fn(Node) -> bool) -> Result<Vec<(Node, Node)>, &'static str> {
         let (arguments, slopes) = match self.expression(node) {
             Expression::Constant(_) | Expression::Input(_) => return Ok(Vec::new()),
             Expression::Unary(Unary::Neg | Unary::Sqrt, _) => return Ok(Vec::new()),
             Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, ..) => return Ok(Vec::new()),
-            // What is taken of does not change.
+            // The side that is selected does not change.
             Expression::Select(c, ..) if !moves(c) => return Ok(Vec::new()),
             Expression::Unary(op @ (Unary::Abs | Unary::Round), _) => return Err(op.name()),
             Expression::Binary(op @ (Binary::Min | Binary::Max), ..) => return Err(op.name()),
@@ -326,7 +327,7 @@ impl Graph {
                 let (square, one) = (self.mul(node, node), self.one());
                 (vec![a], vec![self.sub(one, square)])
             }
-            // The exponent less one would have one less for its own slope, and so on.
+            // Not by aᵇ⁻¹: it would need aᵇ⁻² for its own slope, and so on.
             Expression::Binary(Binary::Pow, a, b) => {
                 let relative = self.div(node, a);
                 let slope = self.mul(b, relative);
@@ -354,7 +355,7 @@ mod tests {
     use super::*;
     use crate::treatment::structure::evaluate;
 
-    /// The polynomial of ẋ = f, ẏ = 1 solves the equation nearby, whatever its unit of time is.
+    /// Check that the polynomial of ẋ = f, ẏ = 1 solves the equation nearby, whatever the unit of time.
     fn check(name: &str, f: impl Fn(&mut Graph, Node, Node) -> Node) {
         let mut g = Graph::new();
         let (x, y, t) = (g.state(0), g.state(1), g.input(Input::Time));

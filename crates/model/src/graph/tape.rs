@@ -1,7 +1,7 @@
-//! The tape: formulas laid out as straight-line code in static single assignment form, out of [primitive
-//! operations](super::primitive) only. It is all that a backend ever sees. What a formula is made of is decided
-//! before: fused multiply-adds in [`fuse`](super::fuse), elementary functions in
-//! [`elementary`](super::elementary). So every backend computes the same bits.
+//! Tapes: formulas laid out as straight-line code in static single assignment form, out of [primitive
+//! operations](super::primitive) only. A backend sees nothing else. The operations of a formula are decided before:
+//! fused multiply-adds in [`fuse`](super::fuse), elementary functions in [`elementary`](super::elementary). So every
+//! backend computes the same bits.
 
 use super::elementary::{Elementary, reciprocal_root};
 use super::fuse::fuse;
@@ -11,7 +11,7 @@ use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
 
-/// The number of an instruction, whose result it names.
+/// Number of an instruction, which names its result.
 pub type Register = u32;
 
 /// One instruction; its arguments are earlier instructions.
@@ -31,7 +31,7 @@ pub enum Instruction {
     Two(Two, Register, Register),
     /// An operation of three arguments.
     Three(Three, Register, Register, Register),
-    /// A function of two arguments, computed as the third register where the fourth, a mask, is true (see
+    /// A function of two arguments. Its value is the third register if the fourth, a mask, is true (see
     /// [`Arithmetic::repair`]).
     Repair(Elementary, [Register; 4]),
 }
@@ -65,15 +65,15 @@ impl Instruction {
 /// Straight-line code from (t, x, parameters) to some outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tape {
-    /// First the prologue, then the body.
+    /// The prologue, followed by the body.
     pub instructions: Vec<Instruction>,
-    /// How many leading instructions depend on parameters and numbers only. A backend runs them once for
-    /// each set of parameters.
+    /// Number of leading instructions that depend on parameters and numbers only. A backend runs them once for each set
+    /// of parameters.
     pub prologue: usize,
-    /// The results.
+    /// Results.
     pub outputs: Vec<Register>,
-    /// Of a map that is iterated: the mask of going on. Turns of the loop end before their number is reached where it
-    /// is false; what is computed beside may still make turns, which have to leave its own outputs as they are.
+    /// Condition of going on, a mask, of a map that is iterated. The loop ends early when it becomes false. Turns that
+    /// other lanes still need must leave the outputs of a lane that is done unchanged.
     pub goes_on: Option<Register>,
     /// Length of the state.
     pub states: usize,
@@ -82,7 +82,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Lays out what `outputs` need, with multiply-adds fused.
+    /// Lay out the instructions that `outputs` need, with multiply-adds fused.
     ///
     /// # Panics
     /// If the graph reads a slot of a template: templates are instantiated before they become tapes.
@@ -91,57 +91,57 @@ impl Tape {
         Tape::of_fused(&graph, &outputs, states, parameters)
     }
 
-    /// The same of a graph whose multiply-adds are formed: nothing more is fused.
+    /// Lay out a graph whose multiply-adds are fused already.
     ///
     /// # Panics
-    /// As [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn of_fused(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         Builder::default().tape(graph, (outputs, None), states, parameters)
     }
 
-    /// The same for a map that is iterated while the condition `goes_on` is true; it stands among the outputs, at last.
+    /// Lay out a map that is iterated while the condition `goes_on` is true; nothing more is fused.
     ///
     /// # Panics
-    /// As [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn of_loop(graph: &Graph, outputs: &[Node], goes_on: Node, states: usize, parameters: usize) -> Tape {
         Builder::default().tape(graph, (outputs, Some(goes_on)), states, parameters)
     }
 
-    /// [`Tape::of_fused`] for a kernel that runs over rows, in all lanes of a vector: reciprocals of roots are computed by
-    /// [`reciprocal_root`].
+    /// [`Tape::of_fused`] for a kernel that runs over rows, in all lanes of a vector: reciprocals of roots are computed
+    /// by [`reciprocal_root`].
     ///
     /// # Panics
-    /// As [`Tape::new`].
+    /// See [`Tape::new`].
     pub fn for_rows(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         Builder { for_rows: true, ..Builder::default() }.tape(graph, (outputs, None), states, parameters)
     }
 
-    /// How many instructions of the body compute something: the cost of one evaluation.
+    /// Number of instructions of the body that compute something: the cost of one evaluation.
     pub fn operations(&self) -> usize {
         self.instructions[self.prologue..].iter().filter(|i| i.arguments().next().is_some()).count()
     }
 
-    /// Whether its lanes are no evaluations of their own, so that all of them have to be computed together.
+    /// True if its lanes are not independent evaluations, so that all of them have to be computed together.
     pub fn mixes_lanes(&self) -> bool {
         self.instructions.iter().any(|i| matches!(i, Instruction::One(One::Spread(_), _)))
     }
 
-    /// Whether the body reads the time.
+    /// True if the body reads the time.
     pub fn reads_time(&self) -> bool {
         self.instructions.contains(&Instruction::Time)
     }
 }
 
-/// Code in the making, every distinct instruction once.
+/// Builder of code, every distinct instruction once.
 #[derive(Default)]
 struct Builder {
     code: Vec<Instruction>,
     known: FxHashMap<Instruction, Register>,
-    /// Whether reciprocals of roots are made of multiplications.
+    /// True if reciprocals of roots are computed by multiplications.
     for_rows: bool,
 }
 
-/// A formula's value: a number, or the mask of a condition.
+/// Value of a formula: a number, or the mask of a condition.
 #[derive(Clone, Copy)]
 struct Lowered {
     register: Register,
@@ -163,8 +163,8 @@ impl Builder {
         }
     }
 
-    /// An operation on bits whose result needs none because the second argument is a known mask: what an
-    /// elementary function asks about an argument that is a constant costs nothing.
+    /// Result of an operation on bits that needs no instruction because the second argument is a known mask. So the
+    /// case distinctions of an elementary function cost nothing for a constant argument.
     fn masked(&mut self, op: Two, value: Register, mask: Register) -> Option<Register> {
         match (op, self.constant(mask)?.to_bits()) {
             (Two::And, TRUE) | (Two::Or | Two::Xor, FALSE) => Some(value),
@@ -188,7 +188,7 @@ impl Builder {
         lay_out(&self.code, (&outputs, goes_on), states, parameters)
     }
 
-    /// Lowers what `outputs` need.
+    /// Lower the nodes that `outputs` need.
     fn lower(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Lowered> {
         let order = graph.reachable(outputs);
         let place = |node: Node| order.binary_search(&node).expect("arguments are reachable");
@@ -276,7 +276,7 @@ impl Builder {
         if self.is_size(a, rest) { a } else { self.two(Two::And, a, rest) }
     }
 
-    /// Whether a number is known to have no sign, where `rest` are the other bits.
+    /// True if a number is known to have no sign; `rest` are the other bits.
     fn is_size(&self, a: Register, rest: Register) -> bool {
         match self.code[a as usize] {
             Instruction::Two(Two::And, _, mask) => mask == rest,
@@ -287,7 +287,7 @@ impl Builder {
         }
     }
 
-    /// The nearest integer: where doubles are the integers, a sum is rounded to one.
+    /// The nearest integer: a sum of the size at which doubles are the integers is rounded to one.
     fn rounded(&mut self, a: Register) -> Register {
         const INTEGERS: f64 = (1u64 << 52) as f64;
         let size = self.size(a);
@@ -329,7 +329,7 @@ impl Builder {
         }
     }
 
-    /// a where `first` is true, else b; but NaN where a is.
+    /// a if `first` is true, else b; but NaN if a is.
     fn chosen(&mut self, first: Register, a: Register, b: Register) -> Register {
         let is_number = self.two(Two::Equal, a, a);
         let all = self.bits(TRUE);
@@ -338,7 +338,7 @@ impl Builder {
         self.three(Three::Select, take, a, b)
     }
 
-    /// A condition as a mask: a number is true where it is not 0.
+    /// A condition as a mask: a number is true if it is not 0.
     fn mask(&mut self, value: Lowered) -> Register {
         if value.is_mask {
             return value.register;
@@ -358,7 +358,7 @@ impl Builder {
     }
 }
 
-/// The sign's bit.
+/// Sign bit.
 const SIGN: u64 = 1 << 63;
 
 fn number(register: Register) -> Lowered {
@@ -411,8 +411,8 @@ impl Arithmetic for Builder {
     }
 }
 
-/// Orders what `outputs` need: first what depends on parameters only, then the rest, each output with what it
-/// needs before the next one, so that values die young.
+/// Order the instructions that `outputs` need: first those that depend on parameters only, then the rest, each output
+/// with its instructions before the next one, so that values die young.
 fn lay_out(
     code: &[Instruction],
     (outputs, goes_on): (&[Register], Option<Register>),
@@ -422,7 +422,7 @@ fn lay_out(
     let mut uniform = vec![true; code.len()];
     for (i, instruction) in code.iter().enumerate() {
         uniform[i] = match instruction {
-            // Parameters are given lane by lane.
+            // Parameters may differ from lane to lane.
             Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => false,
             _ => instruction.arguments().all(|a| uniform[a as usize]),
         };

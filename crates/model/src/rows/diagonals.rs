@@ -1,7 +1,7 @@
-//! Sums over all pairs of few bodies: the pairs (i, i + d) of one distance d are a diagonal of the table of all pairs. In a
-//! diagonal both bodies stand in lines, so that it fills vectors where the partners of one body do not, and the next
-//! diagonal stands one body further on. What is left of two diagonals, or of those of few bodies all there is, shares a
-//! vector.
+//! Sums over all pairs of few bodies, by diagonals: the pairs (i, i + d) of one distance d are a diagonal of the table
+//! of all pairs. Along a diagonal both bodies move on evenly, so it fills vectors where the partners of one body do
+//! not; the next diagonal starts one body further on. The last rows of two diagonals, or for few bodies all of their
+//! rows, share a vector.
 
 use super::parts::is_shared;
 use super::{Piece, Places};
@@ -11,43 +11,43 @@ use crate::graph::interpret::{
     DiagonalPlace, DiagonalPlaces, RowsOfDiagonal, SEGMENT_LANES, filling_rows, last_rows, sum_of_lanes,
 };
 
-/// Bodies of a sum over all pairs up to which their pairs are taken by diagonals, where both of them stand in lines: what a
-/// diagonal reads and adds to has to stay in the caches. Gravity between 150, 300, 400 and 600 bodies takes 0.7, 0.85, 1.0 and
-/// 1.3 of the time that it takes with the partners of one body after the other, rigid waters 0.9 up to 300.
+/// Largest number of bodies of a sum over all pairs that is taken by diagonals: the numbers that a diagonal reads and
+/// adds to have to stay in the caches. Gravity between 150, 300, 400 and 600 bodies takes 0.7, 0.85, 1.0 and 1.3 of the
+/// time that it takes with the partners of one body after the other, rigid waters 0.9 up to 300.
 const MOST_IN_DIAGONALS: usize = 320;
 
-/// The diagonals of a piece. Every output is added up in an array of its own, one number for each row of the first diagonal
-/// or those to which both of a pair have moved on, and these are added where they belong: so each number of them gets one of
-/// every diagonal, in the order of [`blocks`], however the rows of one are computed.
+/// Diagonals of a piece. Every output is accumulated in an array of its own, with one number for each first body of the
+/// pairs, or for each second one. Then the numbers are added to their places. So each number gets one contribution of
+/// every diagonal, in the order of [`blocks`], however the rows of a diagonal are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Diagonals {
-    /// Rows of the first one; every other one has one less.
+    /// Rows of the first diagonal; every later one has one less.
     pub rows: usize,
-    /// Where the numbers of each output belong.
+    /// Places to which the numbers of each output are added.
     targets: Vec<Target>,
 }
 
-/// Where the first number of an array belongs, and by how much the place moves on from number to number: not at all where all
-/// are summed up.
+/// Place to which the first number of an array is added, and step of the place from number to number: 0 if all are
+/// summed.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     first: u32,
     step: u32,
 }
 
-/// How the entry of a column moves on.
+/// Entries of a column.
 #[derive(Clone, Copy)]
 struct Column {
-    /// That of the first row.
+    /// Entry of the first row.
     first: u32,
-    /// From row to row of a diagonal.
+    /// Step from row to row of a diagonal.
     along: u32,
-    /// From the first row of a diagonal to that of the next one.
+    /// Step from the first row of a diagonal to that of the next one.
     across: u32,
 }
 
-/// The columns of rows that are all pairs i < j of some bodies, i by i, if there are not too many, with the number of rows of
-/// the first diagonal: of each column the entry belongs to i, or to j, or is always the same.
+/// Columns of rows that are all pairs i < j of some bodies, i by i, with the number of rows of the first diagonal. The
+/// entries of each column belong to i, or to j, or are always the same. `None` for other rows or too many bodies.
 fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
     let count = rows.rows();
     let longest = (1..MOST_IN_DIAGONALS).find(|n| n * (n + 1) / 2 >= count)?;
@@ -74,22 +74,22 @@ fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
     Some((longest, found))
 }
 
-/// The rows of all diagonals, in the order in which they are added up.
+/// Rows of all diagonals, in the order in which they are added up.
 fn blocks(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
     filling_rows(longest).chain(last_rows(longest).into_iter().flatten()).filter(|rows| rows.count > 0)
 }
 
 impl Column {
-    /// The entry in row i of diagonal d, both counted from 0.
+    /// Entry in row i of diagonal d, both counted from 0.
     fn entry(self, i: u32, d: u32) -> u32 {
         self.first.wrapping_add(self.along.wrapping_mul(i)).wrapping_add(self.across.wrapping_mul(d))
     }
 }
 
 impl Diagonals {
-    /// Those of the rows of a piece, of which these columns are the slots and the outputs, with the blocks and the places in
-    /// them; none if the rows are no sum over pairs of few bodies, or if threads share a sum of so many `operations` for each
-    /// row.
+    /// Diagonals of the rows of a piece, with the blocks and the places in them; `columns` are those of the slots and
+    /// the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share a sum of so many
+    /// `operations` per row.
     pub fn of(
         rows: &Stretches,
         slots: &[(u32, Source)],
@@ -101,7 +101,7 @@ impl Diagonals {
         }
         let (longest, columns) = pairs(rows, columns)?;
         let (read, added) = columns.split_at(slots.len());
-        // What a chain of as many rows reads moves on in all columns.
+        // A chain of as many rows is excluded: all columns that it reads move on.
         let is_of = |across: bool| {
             move |(column, &(_, source)): (&Column, &(u32, Source))| {
                 source == Source::State && column.along != 0 && (column.across != 0) == across
@@ -129,18 +129,18 @@ impl Diagonals {
         Some((diagonals, blocks, places))
     }
 
-    /// The place of the first number of an output.
+    /// Place of the first number of an output.
     pub fn place(&self, output: usize) -> u32 {
         self.targets[output].first
     }
 
-    /// The same with some outputs, whose places from `first` on become those from `to` on.
+    /// Diagonals with the outputs `kept`, whose places from `first` on become those from `to` on.
     pub fn sums(&self, kept: &[usize], first: u32, to: u32) -> Diagonals {
         let target = |&k: &usize| Target { first: self.place(k) - first + to, ..self.targets[k] };
         Diagonals { targets: kept.iter().map(target).collect(), ..*self }
     }
 
-    /// Where these outputs of a block stand in the arrays where there are no others.
+    /// Places of the outputs `kept` of a block in the arrays once there are no others.
     pub fn moved(&self, kept: &[usize], places: &[Places]) -> Vec<Places> {
         let before = |k: usize| (k * self.stride()) as u32;
         let moved = |(&k, to): (&usize, usize)| match places[k] {
@@ -150,24 +150,24 @@ impl Diagonals {
         kept.iter().zip(0..).map(moved).collect()
     }
 
-    /// How far the arrays of two outputs are apart: the last vector of every diagonal has room.
+    /// Distance between the arrays of two outputs: the last vector of every diagonal has room.
     fn stride(&self) -> usize {
         (self.rows + SEGMENT_LANES - 1).next_multiple_of(SEGMENT_LANES)
     }
 
-    /// The length of all arrays.
+    /// Length of all arrays.
     pub fn len(&self) -> usize {
         self.targets.len() * self.stride()
     }
 
-    /// Everything that outputs are added to.
+    /// Visit every place to which outputs are added.
     pub fn each_written(&self, to: &mut impl FnMut(u32)) {
         for &Target { first, step } in &self.targets {
             (0..self.rows as u32).for_each(|row| to(first.wrapping_add(step.wrapping_mul(row))));
         }
     }
 
-    /// Calls `add` with arrays to add to and the rest of the scratch, and adds the arrays where they belong.
+    /// Call `add` with arrays to add to and the rest of the scratch, then add the arrays to their places.
     pub fn with(&self, out: &mut [f64], work: &mut [f64], add: impl FnOnce(&mut [f64], &mut [f64])) {
         let first = first_aligned(work);
         let (arrays, work) = work[first..].split_at_mut(self.len());
@@ -193,7 +193,7 @@ impl Diagonals {
         }
     }
 
-    /// How a loop runs over the diagonals of a piece over so many states, if one can: in the table stand the parameters.
+    /// Places for a loop over the diagonals of a piece, if one is possible. The table holds the parameters.
     pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let blocks: Vec<RowsOfDiagonal> = blocks(self.rows).collect();
@@ -238,7 +238,7 @@ impl Diagonals {
 mod tests {
     use super::*;
 
-    /// The pairs i < j of n bodies with the entries of i, of j, and of something that stays.
+    /// The pairs i < j of n bodies with entries of i, of j, and of something that stays.
     fn table(n: u32) -> Vec<[u32; 3]> {
         (0..n).flat_map(|i| (i + 1..n).map(move |j| [10 + 3 * i, 70 + 3 * j, 5])).collect()
     }

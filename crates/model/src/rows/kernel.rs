@@ -1,4 +1,4 @@
-//! A row program that runs: gather, compute, add.
+//! Kernels that run row programs: gather, compute, add.
 
 use super::near::{NearArrays, NearLoop};
 use super::parts::{Parts, divided};
@@ -15,53 +15,53 @@ use crate::rows::layout::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A cache line: where the arrays of a block start.
+/// Numbers in a cache line, on which the arrays of a block start.
 const LINE: usize = 8;
 
-/// Numbers in the arrays of a block at most: what stays in the nearest cache.
+/// Limit on the numbers in the arrays of a block, so that they stay in the nearest cache.
 const MOST_NUMBERS: usize = 4096;
 
-/// Lanes are not reduced below this to fit there.
+/// Number of lanes below which they are not reduced to fit there.
 const FEWEST_LANES: usize = 16;
 
 /// Compiled [`RowProgram`]s with their parameters; scratch comes from the caller.
 pub struct RowKernel {
     made: Arc<Made>,
-    /// With room behind them for the last vector of a loop.
+    /// Parameters, with room for the last vector of a loop.
     parameters: Vec<f64>,
-    /// What each run computes from the parameters once.
+    /// Values that each run computes from the parameters once.
     bound: Vec<Aligned>,
 }
 
-/// What does not depend on the parameters.
+/// Everything that does not depend on the parameters.
 struct Made {
-    /// What one of several programs reads stands before its outputs, those of others among it.
+    /// The programs. One of several reads all numbers before its outputs, including the outputs of others.
     parts: Vec<RowProgram>,
     runs: Vec<Run>,
-    /// Outputs that are added to, or that nobody writes, behind the start of those of the first program.
+    /// Outputs that are added to or that nothing writes, relative to the start of the first program's outputs.
     zeroed: Vec<Range<usize>>,
 }
 
-/// A piece, or the first of several, and how it is run.
+/// A piece, or the first of several, and the code that runs it.
 struct Run {
     part: usize,
     piece: usize,
-    /// Where the outputs of its program stand, behind the start of those of the first.
+    /// Start of its program's outputs, relative to that of the first program's.
     at: usize,
-    /// Whether it reads numbers of its piece, in place of parameters, beside the state.
+    /// True if it reads numbers of its piece, in place of parameters, beside the state.
     reads_numbers: bool,
     code: Code,
-    /// How threads share it, gathered or over segments: the blocks of each part.
+    /// Parts that threads share, gathered or over segments: the blocks of each part.
     parts: Option<(Vec<Range<usize>>, Parts)>,
 }
 
-/// How a piece is run.
+/// Code that runs a piece.
 enum Code {
     /// Over numbers that are gathered.
     Gathered(Box<dyn Kernel>),
-    /// Over rows where they stand, and into the outputs; together with pieces that follow.
+    /// Over rows in place, and into the outputs; together with pieces that follow.
     Rows(Box<dyn RowLoop>),
-    /// Over rows where they stand, so many at once, into arrays that are added to the outputs.
+    /// Over rows in place, so many at once, into arrays that are added to the outputs.
     Added(Box<dyn RowLoop>, usize),
     /// Over the segments of a sum over pairs.
     Segments(Box<dyn SegmentLoop>, Segments),
@@ -72,18 +72,18 @@ enum Code {
 }
 
 impl RowKernel {
-    /// Compiles a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
-    /// rounded down); what the backend refuses is interpreted.
+    /// Compile a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
+    /// rounded down). Tapes that the backend refuses are interpreted.
     pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
         RowKernel::of_parts(vec![program.clone()], parameters, backend, lanes)
     }
 
-    /// The same of several programs to be run one after the other by [`RowKernel::run_within`]: the state of each is all that
-    /// stands before its outputs.
+    /// Compile several programs to be run one after the other by [`RowKernel::run_within`]: the state of each is all
+    /// that precedes its outputs.
     pub fn of_parts(programs: Vec<RowProgram>, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
         let compiler = Compiler { programs: &programs, parameters: parameters.len(), backend, lanes };
         let (runs, first) = (compiler.runs(), compiler.first());
-        // Where all pieces write their outputs where they belong, and every output has one or is a gap, nothing is zeroed.
+        // Nothing is zeroed if all pieces store their outputs in place, and every output is stored or is a gap.
         let is_complete = |(part, program): &(usize, &RowProgram)| {
             let straight = runs.iter().all(|run| run.part != *part || matches!(run.code, Code::Rows(_)));
             let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
@@ -115,14 +115,14 @@ impl RowKernel {
         &self.made.parts[run.part].pieces[run.piece]
     }
 
-    /// How many rows are gathered, rather than read where they stand.
+    /// Number of rows that are gathered, rather than read in place.
     #[doc(hidden)]
     pub fn gathered(&self) -> usize {
         let gathered = self.made.runs.iter().filter(|run| matches!(run.code, Code::Gathered(_)));
         gathered.map(|run| self.piece(run).rows).sum()
     }
 
-    /// Whether threads share some of its sums.
+    /// True if threads share some of its sums.
     pub fn is_divided(&self) -> bool {
         self.made.runs.iter().any(|run| match &run.code {
             Code::Near(near) => near.is_divided(),
@@ -135,12 +135,12 @@ impl RowKernel {
         self.made.parts.iter().map(|program| program.operations(self.parameters.len())).sum()
     }
 
-    /// The same kernel with other parameters.
+    /// The kernel with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
         RowKernel::bind(Arc::clone(&self.made), parameters)
     }
 
-    /// Gives this one other parameters.
+    /// Set other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
         *self = self.rebound(parameters);
     }
@@ -167,7 +167,7 @@ impl RowKernel {
         self.columns() + outputs + of_run.max().unwrap_or(0)
     }
 
-    /// How the state is split into columns.
+    /// Split of the state into columns.
     fn layout(&self) -> Option<&Layout> {
         self.made.parts.first()?.layout.as_deref()
     }
@@ -177,7 +177,7 @@ impl RowKernel {
         self.layout().map_or(0, |layout| layout.len() + SEGMENT_LANES)
     }
 
-    /// Evaluates the outputs at (t, x).
+    /// Evaluate the outputs at (t, x).
     pub fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let (columns, work) = work.split_at_mut(self.columns());
         let x = match self.layout() {
@@ -198,7 +198,7 @@ impl RowKernel {
         program.apart.iter().zip(sums).for_each(|(&to, sum)| out[to as usize] += sum);
     }
 
-    /// Evaluates outputs that stand behind what they are computed from.
+    /// Evaluate outputs that follow the numbers from which they are computed in one array.
     pub fn run_within(&self, t: f64, all: &mut [f64], work: &mut [f64]) {
         let Some(first) = self.made.parts.first() else { return };
         self.evaluate(t, RowArrays::Within(all, first.states), work);
@@ -215,7 +215,7 @@ impl RowKernel {
                 Code::Gathered(kernel) => {
                     let (piece, (x, out)) = (piece(), arrays.at(run.at));
                     for &first in self.made.parts[run.part].straight(run.piece).into_iter().flatten() {
-                        // Adding to this gives the bits of what is added, as loops put them there.
+                        // The sum of −0 and any number is that number: the bits are the same as those that loops store.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
                     let add = |blocks: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
@@ -270,12 +270,12 @@ impl RowKernel {
         }
     }
 
-    /// What the rows of a piece in a line read beside the state.
+    /// Table that the rows of a piece in a line read beside the state.
     fn table(&self, run: &Run) -> &[f64] {
         if run.reads_numbers { &self.piece(run).numbers } else { &self.parameters }
     }
 
-    /// Adds what some segments of a piece contribute to outputs in their order.
+    /// Add the contributions of some segments of a piece to outputs in their order.
     fn add_segments(
         &self,
         (piece, which): (&Piece, Range<usize>),
@@ -307,7 +307,7 @@ impl RowKernel {
         }
     }
 
-    /// Adds what the rows in some blocks of one piece contribute.
+    /// Add the contributions of the rows in some blocks of one piece.
     fn add(
         &self,
         (piece, blocks): (&Piece, Range<usize>),
@@ -338,7 +338,7 @@ impl RowKernel {
                         Source::Number => &piece.numbers,
                     };
                     from.gather(&piece.listed, array, first, &mut slot[..real]);
-                    // A copy of a real row: nobody reads its value, and it makes no trouble of its own.
+                    // A copy of a real row: its value is not used, and it causes no exceptional values of its own.
                     let copy = slot[real - 1];
                     slot[real..].fill(copy);
                 }
@@ -353,7 +353,7 @@ impl RowKernel {
     }
 }
 
-/// Makes programs into code.
+/// Compiler of programs.
 struct Compiler<'a> {
     programs: &'a [RowProgram],
     parameters: usize,
@@ -364,7 +364,7 @@ struct Compiler<'a> {
 impl Compiler<'_> {
     fn runs(&self) -> Vec<Run> {
         let (mut runs, first) = (Vec::new(), self.first());
-        // Loops that follow each other and read one table are one function.
+        // Consecutive loops that read one table are one function.
         let (mut pieces, mut loops, mut open) = (Vec::new(), Vec::new(), false);
         for (part, program) in self.programs.iter().enumerate() {
             // Single rows first: a vector that is read soon after a part of it was stored waits for that.
@@ -396,7 +396,7 @@ impl Compiler<'_> {
         runs
     }
 
-    /// Loops over rows, as far as the backend makes them.
+    /// Compile loops over rows, as far as the backend supports them.
     fn compile(&self, pieces: &[(usize, usize)], loops: &[(Tape, RowPlaces)], runs: &mut Vec<Run>) {
         let [(part, piece), ..] = *pieces else { return };
         match self.backend.compile_rows(loops) {
@@ -415,7 +415,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// How a piece is run by one thread.
+    /// Run of a piece by one thread.
     fn run(&self, (part, piece): (usize, usize), code: Code) -> Run {
         let at = self.programs[part].states - self.first();
         let line = self.programs[part].pieces[piece].line.as_ref();
@@ -423,12 +423,12 @@ impl Compiler<'_> {
         Run { part, piece, at, reads_numbers, code, parts: None }
     }
 
-    /// Where the outputs of the first program begin.
+    /// Start of the outputs of the first program.
     fn first(&self) -> usize {
         self.programs.first().map_or(0, |program| program.states)
     }
 
-    /// A piece that is no loop over rows.
+    /// Run of a piece that is not a loop over rows.
     fn apart(&self, (part, which): (usize, usize), tape: &Tape) -> Run {
         let program = &self.programs[part];
         let piece = &program.pieces[which];
@@ -439,7 +439,7 @@ impl Compiler<'_> {
         // Columns have room for the last vector.
         let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
         let lanes = suitable_lanes(piece, self.lanes);
-        // In lines backends have loops of their own.
+        // Backends have loops of their own for lines.
         let parts = |sums: usize, work: usize| {
             let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none() && piece.diagonals.is_none());
             let blocks = divided(blocks?, piece.whole_operations(tape, self.parameters), piece.whole_written())?;
@@ -465,7 +465,8 @@ impl Compiler<'_> {
     }
 }
 
-/// How many rows of a piece run in one loop before they are added up: whole blocks whose results stay in the cache.
+/// Number of rows of a piece that run in one loop before they are added up: whole blocks whose results stay in the
+/// cache.
 fn rows_together(piece: &Piece) -> usize {
     BLOCK * (MOST_NUMBERS / (BLOCK * piece.outputs.len())).max(1)
 }
@@ -477,8 +478,8 @@ impl Piece {
         LINE + BLOCK + slots + results + kernel.work_len()
     }
 
-    /// Adds the results of the rows from `first` on, the start of a block of a piece whose rows stand in a line, to the
-    /// outputs. The results are those of so many rows `together` from another one on.
+    /// Add the results of the rows from `first` on, the start of a block of a piece whose rows are in a line, to the
+    /// outputs. The results are those of `together` rows from row `from` on.
     fn add_results(&self, (results, from): (&[f64], usize), together: usize, first: usize, out: &mut [f64]) {
         let width = self.slots.len() + self.outputs.len();
         for first in (first..from + together).step_by(BLOCK) {
@@ -496,7 +497,7 @@ fn lengths(piece: &Piece, lanes: usize) -> [usize; 2] {
     [piece.slots.len() * lanes, piece.outputs.len() * piece.longest().next_multiple_of(lanes)]
 }
 
-/// How many rows of a piece are computed side by side: no more than there are, and their numbers stay in the cache.
+/// Number of rows of a piece computed side by side: at most as many as there are, and their numbers stay in the cache.
 fn suitable_lanes(piece: &Piece, lanes: usize) -> usize {
     let most = lanes.clamp(1, BLOCK);
     let mut lanes = (1 << most.ilog2()).min(piece.rows.next_power_of_two());
@@ -506,13 +507,13 @@ fn suitable_lanes(piece: &Piece, lanes: usize) -> usize {
     lanes
 }
 
-/// Where row `offset` stands.
+/// Place of row `offset`.
 fn place(first: u32, step: i32, offset: usize) -> usize {
     (i64::from(first) + i64::from(step) * offset as i64) as usize
 }
 
 impl Places {
-    /// Reads the entries of rows `offset` and following of the block.
+    /// Gather the entries of the rows of the block from `offset` on.
     fn gather(self, listed: &[u32], from: &[f64], offset: usize, to: &mut [f64]) {
         match self {
             Places::Even { first, step: 1 } => {
@@ -545,12 +546,12 @@ impl Places {
         }
     }
 
-    /// Adds one output of the rows of a block, which come in parts with the number of their first row.
+    /// Add one output of the rows of a block; these come in parts with the number of their first row.
     fn add<'a>(self, listed: &[u32], parts: impl Iterator<Item = (usize, &'a [f64])>, out: &mut [f64]) {
         match self {
             Places::Even { first, step: 0 } => {
-                // Eight sums side by side: shorter chains of additions and less round-off. A part of fewer rows
-                // starts at its own place among the eight, so the order is that of the rows.
+                // Eight sums side by side: shorter chains of additions and less round-off. A part of fewer rows starts
+                // at its own sum among the eight, so the order is that of the rows.
                 let mut sums = [0.0; 8];
                 for (offset, values) in parts {
                     for values in values.chunks(8) {
@@ -599,12 +600,12 @@ impl Places {
 }
 
 impl RowProgram {
-    /// The outputs at (t, x), interpreted: for looking at a model.
+    /// Outputs at (t, x), interpreted: for inspecting a model.
     pub fn evaluate(&self, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
         self.evaluate_by(&Interpreter, t, x, parameters)
     }
 
-    /// The outputs of a functional of the model, found without looking at every pair where it sums over those that are near.
+    /// Outputs of a functional of the model. Sums over near pairs do not visit every pair.
     pub fn functional(
         functional: &Functional,
         backend: &dyn Backend,
@@ -619,7 +620,7 @@ impl RowProgram {
         RowProgram::new(x.len(), functional.outputs, values).evaluate_by(backend, t, x, parameters)
     }
 
-    /// The same with another backend, which gives the same bits.
+    /// Outputs by another backend, with the same bits.
     pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
         let kernel = RowKernel::new(self, parameters, backend, BLOCK);
         let mut out = vec![0.0; self.outputs];

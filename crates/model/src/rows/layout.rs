@@ -1,27 +1,27 @@
-//! A state as columns: one component of all members of a family behind the other, as loops over rows read it. The order of
-//! a model's state is that of its variables, member after member.
+//! Layout of a state as columns: one component of all members of a family after the other, as loops over rows read it.
+//! The order of a model's state is that of its variables, member after member.
 
 use crate::elaborate::model::Model;
 
-/// Some numbers that belong together: `first`, `first + stride` and so on, `length` of them.
+/// Numbers at evenly spaced places: `first`, `first + stride` and so on, `length` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// The place of the first.
+    /// Place of the first number.
     pub first: u32,
-    /// The distance of the next.
+    /// Distance of the next one.
     pub stride: u32,
-    /// How many there are.
+    /// Number of places.
     pub length: u32,
 }
 
-/// Where the components of a state stand by members, and where by columns.
+/// Places of the components of a state, by members and by columns.
 #[derive(Clone, Debug)]
 pub struct Layout {
     variables: Vec<Members>,
     length: usize,
 }
 
-/// The members of a variable, in the state from `first` on.
+/// Members of a variable, in the state from `first` on.
 #[derive(Clone, Copy, Debug)]
 struct Members {
     first: usize,
@@ -30,7 +30,7 @@ struct Members {
 }
 
 impl Layout {
-    /// That of a model's state.
+    /// Layout of a model's state.
     pub fn new(model: &Model) -> Layout {
         let members = |first: usize, width: usize, count: usize| Members {
             first,
@@ -48,17 +48,17 @@ impl Layout {
         self.length
     }
 
-    /// Whether there is no state.
+    /// True if there is no state.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Whether columns stand as members do.
+    /// True if columns have the same places as members.
     pub fn is_plain(&self) -> bool {
         self.variables.iter().all(|v| v.width == 1 || v.count == 1)
     }
 
-    /// The columns, where they stand in the state.
+    /// Columns, by their places in the state.
     pub fn families(&self) -> Vec<Family> {
         let of = |v: &Members| {
             let v = *v;
@@ -68,7 +68,7 @@ impl Layout {
         self.variables.iter().flat_map(of).collect()
     }
 
-    /// Where a component of the state stands among the columns.
+    /// Place of a component of the state among the columns.
     pub fn place(&self, component: u32) -> u32 {
         let component = component as usize;
         let v = self.variables[self.variables.partition_point(|v| v.first <= component) - 1];
@@ -76,8 +76,8 @@ impl Layout {
         (v.first + c * v.count + member) as u32
     }
 
-    /// Where the components `first`, `first + step` and so on, so many of them, stand among the columns, with the step
-    /// there; `None` if they are not one component of members of one variable.
+    /// Place among the columns of the components `first`, `first + step` and so on, `count` of them, with the step
+    /// there. `None` if they are not one component of members of one variable.
     pub(super) fn line(&self, first: u32, step: i32, count: u32) -> Option<(u32, i32)> {
         let last = i64::from(first) + i64::from(step) * i64::from(count.max(1) - 1);
         let k = self.variables.partition_point(|v| v.first <= first as usize) - 1;
@@ -88,7 +88,7 @@ impl Layout {
         (inside && step % width == 0).then(|| (self.place(first), step / width))
     }
 
-    /// Copies a state into columns.
+    /// Copy a state into columns.
     pub fn split(&self, x: &[f64], columns: &mut [f64]) {
         for v in &self.variables {
             let (x, columns) = (&x[v.first..][..v.width * v.count], &mut columns[v.first..][..v.width * v.count]);
@@ -107,7 +107,7 @@ impl Layout {
         }
     }
 
-    /// Copies columns into a state; those of the first variables may be all.
+    /// Copy columns into a state; `columns` may hold the first variables only.
     pub fn join(&self, columns: &[f64], x: &mut [f64]) {
         for v in self.variables.iter().take_while(|v| v.first < columns.len()) {
             let (x, columns) = (&mut x[v.first..][..v.width * v.count], &columns[v.first..][..v.width * v.count]);
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// One pass over the members, which vectors do, for the common widths.
+/// Split in one vectorised pass over the members, for the common widths.
 fn split<const W: usize>(x: &[f64], mut columns: &mut [f64]) {
     let (members, _) = x.as_chunks::<W>();
     let mut each: [&mut [f64]; W] = std::array::from_fn(|_| {
@@ -181,7 +181,7 @@ mod tests {
             }
         }
         assert_eq!(next as usize, first);
-        // Second components of the 3-vectors from the first to the third, backwards too; across two variables.
+        // Second components of the 3-vectors from the first to the third, also backwards; then across two variables.
         assert_eq!(layout.line(19, 3, 3), Some((layout.place(19), 1)));
         assert_eq!(layout.line(25, -6, 2), Some((layout.place(25), -2)));
         assert_eq!(layout.line(19, 2, 2), None);

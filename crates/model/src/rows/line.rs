@@ -1,22 +1,22 @@
-//! Rows that stand one behind the other in all that they read: a loop runs over the arrays as they are.
+//! Lines: rows at consecutive places in all that they read, so that a loop runs over the arrays in place.
 
 use super::{BLOCK, Piece, Places};
 use crate::functional::Source;
 use crate::graph::interpret::RowPlace;
 
-/// How the rows of a piece stand in arrays.
+/// Places of the rows of a piece in arrays.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Where the first row reads every slot. The table is that of the parameters or of the piece's numbers, as the slots say.
+    /// Place at which the first row reads every slot. The contents of the table are given by `table`.
     pub slots: Vec<RowPlace>,
-    /// What the table is.
+    /// Contents of the table.
     pub table: Source,
-    /// The first row's place of every output, if those of the next row follow.
+    /// Place of every output of the first row, if those of the next row follow.
     pub outputs: Option<Vec<u32>>,
 }
 
 impl Line {
-    /// That of a piece, if its rows stand in one.
+    /// Line of a piece, if its rows form one.
     pub fn of(piece: &Piece) -> Option<Line> {
         // Sums are made by whole blocks.
         let (_, whole) = piece.blocks.split_last()?;
@@ -44,7 +44,7 @@ impl Line {
     }
 }
 
-/// The first entry of slot or output `k` and the step to the next row, if it is the same everywhere; 0 of a single row.
+/// First entry of slot or output `k`, and step to the next row if it is the same everywhere; 0 for a single row.
 fn even(piece: &Piece, k: usize) -> Option<(u32, i64)> {
     let width = piece.slots.len() + piece.outputs.len();
     let (mut row, mut known) = (0, None);

@@ -1,16 +1,16 @@
-//! Large models: formulas evaluated row by row, in lanes, and never written out.
+//! Large models: formulas evaluated row by row, in lanes, without unrolling.
 //!
-//! What a [`Functional`] sums over its rows is derived once for each template: the
-//! derivatives of a chain of a million links are those of one link. A [`RowProgram`] is the result, a list of
-//! [`Piece`]s: some formulas over slots, where each row's slots are gathered from, and where its results are added.
+//! The derivatives of a [`Functional`], which sums over rows, are derived once for each template: those of a chain of a
+//! million links are those of one link. The result is a [`RowProgram`], a list of [`Piece`]s: some formulas over slots,
+//! the places from which each row's slots are gathered, and those to which its results are added.
 //! [`RowField`](crate::templated::RowField) derives the programs of a whole model, and [`RowKernel`] runs a program.
 //!
-//! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows, one
-//! output after the other. The order of all sums is decided by these blocks, so every bit of the result is independent
-//! of how many lanes a kernel computes side by side. Rows that stand in a line need not be gathered; states are split
-//! into columns (see [`Layout`]) so that most do. The rows of a sum over pairs fall into segments, one for each body: what
-//! belongs to the body stays, and its partners stand in a line. There every segment is a block. Of few bodies the diagonals of
-//! the table of all pairs are.
+//! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows,
+//! one output after the other. These blocks fix the order of all sums, so no bit of the result depends on the number of
+//! lanes that a kernel computes side by side. Rows in a line need not be gathered; states are split into columns (see
+//! [`Layout`]) so that most are. The rows of a sum over pairs fall into segments, one for each body: the entries of the
+//! body stay, and its partners are in a line. Then every segment is a block. For few bodies the diagonals of the table
+//! of all pairs are the blocks.
 
 mod diagonals;
 mod kernel;
@@ -40,20 +40,20 @@ use std::sync::Arc;
 pub(crate) use table::RowTable;
 use table::{alike, placed};
 
-/// Rows that are gathered and scattered together, at most, but for segments.
+/// Largest number of rows that are gathered and scattered together, except in segments.
 pub const BLOCK: usize = 64;
 
-/// Where one slot's or one output's entries stand in the rows of a block.
+/// Places of one slot's or one output's entries in the rows of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Places {
-    /// At `first`, `first + step`, and so on: families are laid out so that most sums read and write like this.
+    /// At `first`, `first + step`, and so on: families are laid out so that most sums read and write this way.
     Even { first: u32, step: i32 },
-    /// At the entries of [`Piece::listed`] from here on.
+    /// At the entries of [`Piece::listed`] from this index on.
     Listed(usize),
 }
 
 impl Places {
-    /// The entry of a row of the block.
+    /// Entry of a row of the block.
     fn entry(self, listed: &[u32], row: usize) -> u32 {
         match self {
             Places::Even { first, step } => (i64::from(first) + i64::from(step) * row as i64) as u32,
@@ -65,28 +65,28 @@ impl Places {
 /// Formulas of one template for all of its rows, or for those that are alike.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// The formulas over `Input::Slot`, `Input::Parameter` and `Input::Time`. A number or parameter that is the same
-    /// in all rows is no slot any more.
+    /// Formulas over `Input::Slot`, `Input::Parameter` and `Input::Time`. A number or parameter that is the same in all
+    /// rows is not a slot.
     pub graph: Graph,
-    /// What each row computes.
+    /// Results of each row.
     pub outputs: Vec<Node>,
-    /// The slots that the outputs depend on, in order, with what they read.
+    /// Slots that the outputs depend on, in order, with their sources.
     pub slots: Vec<(u32, Source)>,
     /// Number of rows.
     pub rows: usize,
     numbers: Vec<f64>,
-    /// How many rows each block has.
+    /// Number of rows of each block.
     blocks: Vec<u32>,
     /// For each block the places of the slots, then those of the outputs.
     places: Vec<Places>,
     listed: Vec<u32>,
-    /// The same where all rows stand evenly.
+    /// Line of the rows, if they form one.
     line: Option<Line>,
-    /// What stands in the place of blocks in a sum over pairs that are near each other.
+    /// Rows of a sum over near pairs, in place of blocks.
     near: Option<NearRows>,
-    /// Where outputs are added that have arrays of their own first, of a sum over all pairs of few bodies.
+    /// Diagonals of a sum over all pairs of few bodies, whose outputs have arrays of their own first.
     diagonals: Option<Diagonals>,
-    /// Of some outputs of a piece, what it is: they are rounded and added up as they are with all of them.
+    /// Whole piece, if this one has only some outputs of it: they are rounded and added up as with all of them.
     whole: Option<Whole>,
 }
 
@@ -94,7 +94,7 @@ pub struct Piece {
 #[derive(Clone, Debug)]
 struct Whole {
     outputs: Vec<Node>,
-    /// Length of the range of places that it adds to.
+    /// Length of the range of places to which it adds.
     written: usize,
 }
 
@@ -105,20 +105,20 @@ pub struct RowProgram {
     pub states: usize,
     /// Number of outputs.
     pub outputs: usize,
-    /// For sums that are made apart, as outputs behind the others, to which output each is added in the end.
+    /// Outputs to which the sums that are made apart are added in the end. Such sums are outputs after the others.
     pub apart: Arc<[u32]>,
-    /// The sums.
+    /// Sums of the program.
     pub pieces: Arc<[Piece]>,
-    /// Of every piece whether no other row adds to its outputs, so that they need not be added up.
+    /// True for every piece to whose outputs no other row adds: these need not be added up.
     alone: Arc<[bool]>,
-    /// How the state is split into columns first, if the places of the pieces are those.
+    /// Layout of the columns into which the state is split first, if the places of the pieces are in them.
     pub layout: Option<Arc<Layout>>,
-    /// Whether outputs that no row adds to are left as they are.
+    /// True if outputs that no row adds to are left as they are.
     gaps: bool,
 }
 
 impl RowProgram {
-    /// The values of a functional; `target` says which output of the program an output of the functional is, if any.
+    /// Values of a functional; `target` maps an output of the functional to one of the program, if any.
     pub fn values(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {
         RowProgram::selected(functional, target, |_, root| root)
     }
@@ -149,9 +149,9 @@ impl RowProgram {
         pieces
     }
 
-    /// The entries of a functional's Jacobian; `target` is as above and `position` says where the derivative of an
-    /// output of the program with respect to a state component stands. `is_full` is whether those of such an output with
-    /// respect to all components stand one behind the other.
+    /// Entries of a functional's Jacobian. `target` is as for [`RowProgram::values`], and `position` is the place of
+    /// the derivative of an output of the program with respect to a state component. `is_full` is true if the
+    /// derivatives of such an output with respect to all components are contiguous.
     pub fn jacobian(
         functional: &Functional,
         target: &dyn Fn(usize) -> Option<u32>,
@@ -182,7 +182,7 @@ impl RowProgram {
         pieces
     }
 
-    /// X_H = (H_p, −H_q) of a Hamiltonian with `degrees` coordinates.
+    /// Field X_H = (H_p, −H_q) of a Hamiltonian with `degrees` coordinates.
     pub fn hamiltonian_field(hamiltonian: &Functional, degrees: usize) -> Vec<Piece> {
         let n = degrees as u32;
         let mut pieces = Vec::new();
@@ -209,8 +209,8 @@ impl RowProgram {
         pieces
     }
 
-    /// The sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` says to which output component i of
-    /// the state does.
+    /// Sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` is the output to which component i of
+    /// the state belongs.
     pub fn momentum_curvature(hamiltonian: &Functional, degrees: usize, target: &dyn Fn(u32) -> u32) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for term in &hamiltonian.terms {
@@ -236,7 +236,7 @@ impl RowProgram {
         pieces
     }
 
-    /// The functional p·∂H/∂p of a Hamiltonian with so many positions: twice the kinetic energy, where that is quadratic.
+    /// The functional p·∂H/∂p of a Hamiltonian with `degrees` positions: twice the kinetic energy if that is quadratic.
     pub fn momentum_work(hamiltonian: &Functional, degrees: usize) -> Functional {
         let mut terms = Vec::new();
         for term in &hamiltonian.terms {
@@ -255,7 +255,7 @@ impl RowProgram {
                     slots: term.slots.clone(),
                     table: rows.with_last(0),
                     numbers: term.numbers.clone(),
-                    // Pairs that lists find hold positions only.
+                    // Pairs from lists depend on positions only.
                     pairs: None,
                 });
             }
@@ -263,7 +263,7 @@ impl RowProgram {
         Functional { outputs: 1, terms }
     }
 
-    /// Puts pieces together.
+    /// Assemble a program of pieces.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];
         for piece in &pieces {
@@ -278,12 +278,12 @@ impl RowProgram {
         RowProgram { states, outputs, apart: [].into(), pieces: pieces.into(), alone, layout: None, gaps: false }
     }
 
-    /// The same program, whose last outputs are sums that are added to others in the end: to these.
+    /// The program, whose last outputs are sums that are added to these others in the end.
     pub fn adding_last(self, apart: Vec<u32>) -> RowProgram {
         RowProgram { outputs: self.outputs - apart.len(), apart: apart.into(), ..self }
     }
 
-    /// The same program without the sums that are made apart.
+    /// The program without the sums that are made apart.
     pub fn without_apart(&self) -> RowProgram {
         let is_apart = |piece: &Piece| piece.written().start >= self.outputs;
         let kept = || self.pieces.iter().zip(&*self.alone).filter(|(piece, _)| !is_apart(piece));
@@ -296,17 +296,17 @@ impl RowProgram {
         }
     }
 
-    /// Number of outputs, with the sums that are made apart.
+    /// Number of outputs, including the sums that are made apart.
     fn all_outputs(&self) -> usize {
         self.outputs + self.apart.len()
     }
 
-    /// The same program, which may leave outputs as they are that no row adds to.
+    /// The program, which may leave outputs unchanged that no row adds to.
     pub fn leaving_gaps(self) -> RowProgram {
         RowProgram { gaps: true, ..self }
     }
 
-    /// The same program, run over the columns of the state.
+    /// The program, run over the columns of the state.
     pub fn in_columns(&self, layout: &Arc<Layout>) -> RowProgram {
         if layout.is_plain() {
             return self.clone();
@@ -316,12 +316,12 @@ impl RowProgram {
         RowProgram { apart, pieces, alone, layout: Some(Arc::clone(layout)), ..*self }
     }
 
-    /// The same program, over a state that is split into these columns, with room behind for the last vector of a loop.
+    /// The program over a state that is split into these columns, with room after them for the last vector of a loop.
     pub fn over_columns(&self, layout: &Arc<Layout>) -> RowProgram {
         RowProgram { layout: None, states: self.states + SEGMENT_LANES, ..self.in_columns(layout) }
     }
 
-    /// Where the rows of a piece put their outputs one behind the other, with nothing to add them to.
+    /// Places at which the rows of a piece store their outputs consecutively, without adding; `None` if they do not.
     fn straight(&self, piece: usize) -> Option<&Vec<u32>> {
         let line = self.pieces[piece].line.as_ref()?;
         line.outputs.as_ref().filter(|_| self.alone[piece])
@@ -334,18 +334,18 @@ impl RowProgram {
 }
 
 impl Term {
-    /// The outputs that a row adds to.
+    /// Outputs that a row adds to.
     pub(crate) fn outputs(&self, row: Entries) -> std::ops::Range<usize> {
         let first = row.last() as usize;
         first..first + self.roots.len()
     }
 
-    /// Whose the entries of a slot are, of a sum over pairs.
+    /// Side of the entries of a slot, in a sum over pairs.
     pub(crate) fn side(&self, slot: u32) -> Side {
         self.pairs.as_ref().map_or(Side::Both, |pairs| pairs.sides[slot as usize])
     }
 
-    /// Its pairs, and whose outputs are.
+    /// Near pairs of the term, with the sides of the outputs; `None` if it has none.
     fn near(&self, outputs: impl Iterator<Item = Side>) -> Option<Near> {
         self.pairs.as_ref().map(|pairs| Near { pairs: Pairs::clone(pairs), outputs: outputs.collect() })
     }
@@ -366,43 +366,43 @@ impl Term {
     }
 }
 
-/// Whether the rows of a stretch add to the same outputs.
+/// True if the rows of a stretch add to the same outputs.
 fn stays(stretch: &Stretch) -> bool {
     stretch.step.last() == Some(&0)
 }
 
-/// The rows of a term by which of its components are outputs of a program, as `target` says.
+/// Rows of a term, grouped by the components that are outputs of a program, according to `target`.
 fn wanted(term: &Term, target: &dyn Fn(usize) -> Option<u32>) -> Vec<(Vec<bool>, Stretches)> {
     alike(&term.table, stays, |row, key| key.extend(term.outputs(row).map(|output| target(output).is_some())))
 }
 
-/// The rows of a term by which of these slots are momenta: a slot may be a coordinate in one row and a momentum in another.
+/// Rows of a term by their momenta among the slots: a slot may be a coordinate in one row, a momentum in another.
 fn momenta(term: &Term, slots: &[(u32, Node)], degrees: usize) -> Vec<(Vec<bool>, Stretches)> {
     let is_momentum = |row: Entries, slot: u32| row.at(slot as usize) as usize >= degrees;
     alike(&term.table, |_| true, |row, key| key.extend(slots.iter().map(|&(slot, _)| is_momentum(row, slot))))
 }
 
-/// The step from the first entry to the second.
+/// Step from the first entry to the second.
 fn first_step(entries: &[u32]) -> i64 {
     entries.get(1).map_or(0, |&second| i64::from(second) - i64::from(entries[0]))
 }
 
-/// How many entries from the first on follow each other in equal steps.
+/// Number of entries from the first on that follow each other in equal steps.
 fn even_length(entries: &[u32]) -> usize {
     let step = first_step(entries);
     let uneven = entries.windows(2).position(|pair| i64::from(pair[1]) - i64::from(pair[0]) != step);
     uneven.map_or(entries.len(), |k| k + 1)
 }
 
-/// Pairs that are near each other, with formulas in some graph, and whose the outputs of a piece are.
+/// Near pairs, with formulas in some graph, and the sides of the outputs of a piece.
 pub(crate) struct Near {
     pub pairs: Pairs,
     pub outputs: Vec<Side>,
 }
 
 impl Piece {
-    /// `outputs` of a graph over the slots of a table, whose rows say where they are added; nothing if all outputs are 0. Of
-    /// a sum over pairs that are near each other, the rows are all members.
+    /// Create a piece of `outputs` of a graph over the slots of a table, whose rows include the places of the outputs.
+    /// `None` if all outputs are 0. In a sum over near pairs, the rows are all members.
     pub(crate) fn new(table: &RowTable, graph: &Graph, outputs: Vec<Node>, near: Option<Near>) -> Option<Piece> {
         let (rows, sources, width) = (&table.rows, table.slots, outputs.len());
         debug_assert_eq!(rows.width(), sources.len() + width);
@@ -410,8 +410,8 @@ impl Piece {
         if count == 0 {
             return None;
         }
-        // What is the same in all rows belongs into the formula: constants fold, and products of parameters are
-        // computed once for a run.
+        // Slots that are the same in all rows are moved into the formula: constants fold, and products of parameters
+        // are computed once for a run.
         let mut folded = Graph::new();
         let roots = outputs.into_iter().chain(near.iter().flat_map(|near| near.pairs.nodes())).collect::<Vec<_>>();
         let mut outputs = folded.instantiate(graph, &roots, |g, input| match input {
@@ -427,7 +427,7 @@ impl Piece {
             return None;
         }
         let roots: Vec<Node> = kept.iter().map(|&k| outputs[k]).chain(of_pairs).collect();
-        // Formulas that the chain rule has put together repeat themselves.
+        // Formulas composed by the chain rule repeat themselves.
         let (folded, mut outputs) = optimise(&folded, &roots);
         let mut slots: Vec<(u32, Source)> = folded
             .reachable(&outputs)
@@ -445,7 +445,7 @@ impl Piece {
             // Room for the last vector of a loop.
             numbers.extend([0.0; SEGMENT_LANES]);
         }
-        // Where they stand in the table: the slots, then the outputs.
+        // Their columns in the table: the slots, then the outputs.
         let read = slots.iter().map(|&(slot, _)| slot as usize);
         let columns: Vec<usize> = read.chain(kept.iter().map(|&k| sources.len() + k)).collect();
         let mut piece = Piece {
@@ -470,7 +470,7 @@ impl Piece {
             piece.near = Some(NearRows::new(near.pairs.with_nodes(&of_pairs), rows, (&columns, &sides), split));
             return Some(piece);
         }
-        // Wherever the parameters end.
+        // With any number of parameters.
         let operations = || piece.tape(usize::MAX).operations();
         if let Some((diagonals, blocks, places)) = Diagonals::of(rows, &piece.slots, &columns, operations) {
             return Some(Piece { diagonals: Some(diagonals), blocks, places, ..piece });
@@ -500,7 +500,7 @@ impl Piece {
                 rows.column(k, first, &mut entries[..most]);
             }
             let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
-            // A block may as well end where a line of a grid ends, if that leaves it long enough.
+            // A block may end where a line of a grid ends, if that leaves it long enough.
             let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most);
             for entries in &entries {
                 piece.place(&entries[..length]);
@@ -512,8 +512,8 @@ impl Piece {
         Some(piece)
     }
 
-    /// Its sums of all rows to outputs from `first` on, which become those from `to` on. They get the bits that they have
-    /// with all outputs.
+    /// The sums of all rows to outputs from `first` on, which become those from `to` on. They get the same bits as with
+    /// all outputs.
     pub(crate) fn sums(&self, first: u32, to: u32) -> Option<Piece> {
         let (slots, count) = (self.slots.len(), self.outputs.len());
         let place = |k: usize| match (&self.near, &self.diagonals) {
@@ -544,7 +544,7 @@ impl Piece {
         Some(piece)
     }
 
-    /// Where all rows add to.
+    /// Visit all places to which rows add.
     fn each_written(&self, to: &mut impl FnMut(u32)) {
         if let Some(near) = &self.near {
             return near.each_written(to);
@@ -556,7 +556,7 @@ impl Piece {
         for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
             for places in &places[self.slots.len()..] {
                 match *places {
-                    // More often is no different.
+                    // More often makes no difference.
                     Places::Even { first, step: 0 } => (0..rows.min(2)).for_each(|_| to(first)),
                     Places::Even { first, step } => {
                         let mut at = first;
@@ -571,7 +571,7 @@ impl Piece {
         }
     }
 
-    /// A range that holds all places that are added to.
+    /// Range that contains all places to which rows add.
     fn written(&self) -> Range<usize> {
         let (mut first, mut end) = (u32::MAX, 0);
         let mut put = |at: u32| (first, end) = (first.min(at), end.max(at + 1));
@@ -591,7 +591,7 @@ impl Piece {
         first as usize..end as usize
     }
 
-    /// The same over a state in columns.
+    /// The piece over a state in columns.
     fn in_columns(&self, layout: &Layout) -> Piece {
         if let Some(near) = &self.near {
             return Piece { near: Some(near.in_columns(&self.slots, layout)), ..self.clone() };
@@ -621,7 +621,7 @@ impl Piece {
         piece
     }
 
-    /// Adds the places of one slot or output in a block.
+    /// Append the places of one slot or output in a block.
     fn place(&mut self, entries: &[u32]) {
         let places = match i32::try_from(first_step(entries)) {
             Ok(step) if even_length(entries) == entries.len() => Places::Even { first: entries[0], step },
@@ -639,17 +639,17 @@ impl Piece {
         self.blocks.iter().max().map_or(0, |&rows| rows as usize)
     }
 
-    /// The formulas as code whose states are the slots.
+    /// Formulas as code whose states are the slots.
     pub fn tape(&self, parameters: usize) -> Tape {
         self.tape_of(&self.outputs, self.all_outputs(), parameters)
     }
 
-    /// The outputs of the whole that it is part of, or its own.
+    /// Outputs of the whole that it is part of, or its own.
     fn all_outputs(&self) -> &[Node] {
         self.whole.as_ref().map_or(&self.outputs, |whole| &whole.outputs)
     }
 
-    /// Code of some of the formulas `all`, as they are fused together.
+    /// Code of some of the formulas `all`, fused as in all of them.
     fn tape_of(&self, outputs: &[Node], all: &[Node], parameters: usize) -> Tape {
         let mut g = Graph::new();
         let formulas = g.instantiate(&self.graph, all, |g, input| match input {
@@ -662,13 +662,13 @@ impl Piece {
         Tape::for_rows(&g, &outputs, self.slots.len(), parameters)
     }
 
-    /// Operations of a row of the whole, where the piece itself is this tape.
+    /// Operations of a row of the whole; `tape` is that of the piece itself.
     fn whole_operations(&self, tape: &Tape, parameters: usize) -> usize {
         let whole = self.whole.as_ref().map(|whole| self.tape_of(&whole.outputs, &whole.outputs, parameters));
         whole.as_ref().unwrap_or(tape).operations()
     }
 
-    /// Length of the range of places that the rows of the whole add to.
+    /// Length of the range of places to which the rows of the whole add.
     fn whole_written(&self) -> usize {
         self.whole.as_ref().map_or_else(|| self.written().len(), |whole| whole.written)
     }

@@ -1,4 +1,4 @@
-//! Pieces that are sums over pairs which are near each other.
+//! Pieces that are sums over pairs that are near each other.
 
 use super::parts::{NEAR_OUTPUTS, Parts, near_parts};
 use super::{Layout, Piece};
@@ -7,16 +7,16 @@ use crate::graph::Node;
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 
-/// Pairs that are computed side by side.
+/// Pairs computed side by side.
 const LANES: usize = 8;
 
-/// A cache line: where arrays start.
+/// Numbers in a cache line, on which arrays start.
 const LINE: usize = 8;
 
-/// What the slots and the outputs of a piece stand for, member by member.
+/// Entries of the slots and the outputs of a piece, member by member.
 #[derive(Clone, Debug)]
 pub(super) struct NearRows {
-    /// Which pairs there are, with formulas in the graph of the piece.
+    /// The pairs, with formulas in the graph of the piece.
     pub pairs: Pairs,
     slots: Vec<Entries>,
     outputs: Vec<Entries>,
@@ -25,12 +25,13 @@ pub(super) struct NearRows {
 #[derive(Clone, Debug)]
 struct Entries {
     side: Side,
-    /// One for each member.
+    /// One entry for each member.
     of: Vec<u32>,
 }
 
 impl NearRows {
-    /// Those of a piece whose slots and outputs are these columns of the rows, with whose they are; the first `slots` are slots.
+    /// Entries of a piece: its slots and outputs are `columns` of the rows, with their sides; the first `slots` are
+    /// slots.
     pub fn new(pairs: Pairs, rows: &Stretches, (columns, sides): (&[usize], &[Side]), slots: usize) -> NearRows {
         let entries = |(&column, &side): (&usize, &Side)| {
             let mut of = vec![0; rows.rows()];
@@ -42,12 +43,12 @@ impl NearRows {
         NearRows { pairs, slots: all, outputs }
     }
 
-    /// The place of an output of the first member.
+    /// Place of an output of the first member.
     pub fn place(&self, output: usize) -> u32 {
         self.outputs[output].of[0]
     }
 
-    /// The same with some outputs, whose places from `first` on become those from `to` on.
+    /// Entries with the outputs `kept`, whose places from `first` on become those from `to` on.
     pub fn sums(&self, kept: &[usize], first: u32, to: u32) -> NearRows {
         let moved = |&k: &usize| {
             let Entries { side, of } = &self.outputs[k];
@@ -56,12 +57,12 @@ impl NearRows {
         NearRows { pairs: self.pairs.clone(), slots: self.slots.clone(), outputs: kept.iter().map(moved).collect() }
     }
 
-    /// All places that are added to, each at least twice: they are added to by many.
+    /// Visit all places to which pairs add, each at least twice, because many pairs add to it.
     pub fn each_written(&self, to: &mut impl FnMut(u32)) {
         self.outputs.iter().flat_map(|entries| &entries.of).for_each(|&at| [at; 2].into_iter().for_each(&mut *to));
     }
 
-    /// The same over a state in columns.
+    /// Entries over a state in columns.
     pub fn in_columns(&self, sources: &[(u32, Source)], layout: &Layout) -> NearRows {
         let mut near = self.clone();
         for (entries, _) in near.slots.iter_mut().zip(sources).filter(|(_, (_, source))| *source == Source::State) {
@@ -71,20 +72,20 @@ impl NearRows {
     }
 }
 
-/// Such a piece compiled.
+/// A compiled piece over near pairs.
 pub(super) struct NearLoop {
-    /// The outputs of a pair.
+    /// Outputs of a pair.
     pair: Box<dyn Kernel>,
-    /// The positions of the members with one number, the lengths and the reach.
+    /// Positions of the first and the second member of the same number, the lengths and the reach.
     points: Box<dyn Kernel>,
-    /// Where what `points` computes once stands behind that of `pair`.
+    /// Start of the values that `points` computes once, after those of `pair`.
     split: usize,
-    /// For every list; those of a sum into too many outputs add to them one after the other.
+    /// Parts, one for every list. With too many outputs the lists add to them one after the other.
     parts: Parts,
     is_divided: bool,
 }
 
-/// What pairs read.
+/// Arrays that pairs read.
 pub(super) struct NearArrays<'a> {
     pub t: f64,
     pub x: &'a [f64],
@@ -92,7 +93,7 @@ pub(super) struct NearArrays<'a> {
 }
 
 impl<'a> NearArrays<'a> {
-    /// What slot k of a piece reads.
+    /// Array that slot k of a piece reads.
     fn of(&self, piece: &'a Piece, k: usize) -> &'a [f64] {
         match piece.slots[k].1 {
             Source::State => self.x,
@@ -103,7 +104,7 @@ impl<'a> NearArrays<'a> {
 }
 
 impl NearLoop {
-    /// Compiles a piece by `backend`.
+    /// Compile a piece by `backend`.
     pub fn new(piece: &Piece, near: &NearRows, parameters: usize, backend: &dyn Backend) -> NearLoop {
         let compile = |outputs: &[Node], all: &[Node]| {
             let tape = piece.tape_of(outputs, all, parameters);
@@ -112,7 +113,7 @@ impl NearLoop {
         };
         let nodes = near.pairs.nodes();
         let (pair, points) = (compile(&piece.outputs, piece.all_outputs()), compile(&nodes, &nodes));
-        // On a line of its own.
+        // On a cache line of its own.
         let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
         let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
@@ -122,7 +123,7 @@ impl NearLoop {
         NearLoop { pair, points, split, parts, is_divided }
     }
 
-    /// Whether threads share the sum.
+    /// True if threads share the sum.
     pub fn is_divided(&self) -> bool {
         self.is_divided
     }
@@ -132,7 +133,7 @@ impl NearLoop {
         if self.is_divided { self.parts.work_len() } else { self.parts.work }
     }
 
-    /// What is computed from the parameters once.
+    /// Values that are computed from the parameters once.
     pub fn bind(&self, parameters: &[f64]) -> Aligned {
         let [pair, points] = [&self.pair, &self.points].map(|kernel| kernel.bind(parameters));
         let mut both = Aligned::zeros(self.split + points.len());
@@ -141,7 +142,7 @@ impl NearLoop {
         both
     }
 
-    /// Adds what all pairs contribute.
+    /// Add the contributions of all pairs.
     pub fn run(
         &self,
         piece: &Piece,
@@ -170,7 +171,7 @@ impl NearLoop {
         which.give(neighbours);
     }
 
-    /// Calls `put` with what is known of members from each on that are computed side by side.
+    /// Call `put` with the results of `points` for members that are computed side by side, with the first one's number.
     fn each_point(
         &self,
         piece: &Piece,
@@ -195,7 +196,7 @@ impl NearLoop {
         }
     }
 
-    /// Adds what the pairs of a list contribute.
+    /// Add the contributions of the pairs of a list.
     fn add(
         &self,
         (piece, near): (&Piece, &NearRows),
@@ -223,7 +224,7 @@ impl NearLoop {
                         for (to, &second) in lanes.iter_mut().zip(seconds) {
                             *to = array[entries.of[second as usize] as usize];
                         }
-                        // A copy of a real pair: nobody reads its value, and it makes no trouble of its own.
+                        // A copy of a real pair: its value is not used, and it causes no exceptional values of its own.
                         let copy = lanes[seconds.len() - 1];
                         lanes[seconds.len()..].fill(copy);
                     }

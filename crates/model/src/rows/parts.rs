@@ -1,27 +1,27 @@
-//! Long sums in parts, which threads share.
+//! Parts of long sums, which threads share.
 //!
-//! Every part adds to an array of its own, and the arrays are added up in the order of the parts. How many there are, and
-//! what is in each, is a matter of the sum alone: no bit depends on the threads, or on the backend.
+//! Every part adds to an array of its own, and the arrays are added up in the order of the parts. The number of parts
+//! and their contents depend on the sum alone: no bit depends on the threads, or on the backend.
 
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Operations of a sum over rows from which on threads share it. Four million take 0.2 ms, and a thread that sleeps
-/// hears of its part after 0.05 ms.
+/// Operations of a sum over rows from which on threads share it. Four million take 0.2 ms, and a sleeping thread gets
+/// its part only after 0.05 ms.
 const LEAST_SHARED: usize = 4_000_000;
 
-/// Its parts: not more than these, and of so many operations at least, in all and for each output, of which every part has
-/// an array that is filled and added up.
+/// Limits of its parts: largest number, least operations, and least operations per output. Every part has an array of
+/// the outputs that is filled and added up.
 const MOST_PARTS: usize = 16;
 const PART: usize = 250_000;
 const PART_OF_OUTPUT: usize = 500;
 
-/// Whether threads share a sum of so many operations.
+/// True if threads share a sum of so many operations.
 pub(super) fn is_shared(operations: usize) -> bool {
     operations >= LEAST_SHARED
 }
 
-/// How many parts a sum of so many operations into so many outputs has.
+/// Number of parts of a sum of so many operations into so many outputs.
 fn parts(operations: usize, outputs: usize) -> usize {
     match is_shared(operations) {
         true => (operations / (PART_OF_OUTPUT * outputs).max(PART)).min(MOST_PARTS),
@@ -29,21 +29,21 @@ fn parts(operations: usize, outputs: usize) -> usize {
     }
 }
 
-/// The same of a sum over pairs that are near each other, whose number nobody knows before: members of a part at least.
-/// They have some tens of partners each, which take a microsecond, and three numbers in the array of every part.
+/// Limits of the parts of a sum over near pairs, whose number is unknown: most parts, and least members of a part. A
+/// member has some tens of partners, which take a microsecond, and three numbers in the array of every part.
 const MOST_NEAR_PARTS: usize = 8;
 const MEMBERS_OF_PART: usize = 250;
 
-/// How many parts a sum over near pairs of so many members has.
+/// Number of parts of a sum over near pairs of so many members.
 pub(super) fn near_parts(members: usize) -> usize {
     (members / MEMBERS_OF_PART).clamp(1, MOST_NEAR_PARTS)
 }
 
-/// Outputs for each member up to which parts of such a sum have arrays of their own.
+/// Outputs per member up to which parts of such a sum have arrays of their own.
 pub(super) const NEAR_OUTPUTS: usize = 10;
 
-/// Stretches of blocks with so many rows each, cut so that threads may share a sum of so many operations for each row into
-/// so many outputs; `None` where it is too short for that.
+/// Divide blocks with so many rows each into stretches, so that threads may share a sum of so many operations per row
+/// into so many outputs; `None` if it is too short for that.
 pub(super) fn divided(rows: &[u32], operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
     let all: usize = rows.iter().map(|&rows| rows as usize).sum();
     let count = parts(all * operations, outputs);
@@ -62,13 +62,13 @@ pub(super) fn divided(rows: &[u32], operations: usize, outputs: usize) -> Option
     Some(parts)
 }
 
-/// What the parts of a sum take of the scratch.
+/// Scratch of the parts of a sum.
 pub(super) struct Parts {
-    /// How many there are.
+    /// Number of parts.
     pub count: usize,
     /// Length of the array that each adds to.
     pub sums: usize,
-    /// Scratch that each needs besides.
+    /// Scratch that each needs in addition.
     pub work: usize,
 }
 
@@ -78,8 +78,8 @@ impl Parts {
         self.count * (self.sums + self.work)
     }
 
-    /// Calls `add` for each part, with an array to add to and scratch of its own, and then `join` with the arrays one after
-    /// the other.
+    /// Call `add` for each part, with an array to add to and scratch of its own, and then `join` with the arrays one
+    /// after the other.
     pub fn run<P>(
         &self,
         parts: P,
@@ -91,7 +91,7 @@ impl Parts {
     {
         let one = |part, work: &mut [f64]| {
             let (sums, work) = work.split_at_mut(self.sums);
-            // The sum of this and any number is that number.
+            // The sum of −0 and any number is that number.
             sums.fill(-0.0);
             add(part, sums, work);
         };

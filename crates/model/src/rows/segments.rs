@@ -1,25 +1,25 @@
-//! Rows of sums over pairs, cut into segments: the partners of one body.
+//! Segments of the rows of sums over pairs: the partners of one body.
 
 use super::{Piece, Places, RowTable};
 use crate::functional::{Entries, Source, Stretches};
 use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
 use std::ops::Range;
 
-/// Rows that segments have on the average at least. Shorter ones are faster in blocks of rows that are gathered.
+/// Least average number of rows of segments. Shorter ones are faster in blocks of rows that are gathered.
 const SHORTEST: usize = 6;
 
-/// Rows that are looked at first.
+/// Number of rows that are sampled first.
 const LOOKED_AT: usize = 16;
 
-/// The lengths of the segments of rows, of which these columns are the slots and the outputs of a piece: within a segment
-/// all of them move on evenly, the same way in each. None if rows do not fall into such segments, or into only one, or if
-/// nothing of the state stays in a segment: what stands in lines of a grid is no sum over pairs.
+/// Lengths of the segments of rows; `columns` are those of the slots and the outputs of a piece. Within a segment all
+/// of them move on evenly, the same way in each. `None` if the rows do not fall into such segments, or into only one,
+/// or if no state entry stays in a segment: lines of a grid are not a sum over pairs.
 pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) -> Option<Vec<u32>> {
     let count = rows.rows();
     if count < 2 * SHORTEST {
         return None;
     }
-    // A look at some rows tells apart what is large and no such sum: a chain.
+    // A sample of rows identifies large tables that are not such a sum: chains.
     let looks: Vec<usize> = (0..LOOKED_AT).map(|at| at * (count - 1) / LOOKED_AT).collect();
     let stays = |k: usize| {
         let equal = looks.iter().filter(|&&row| rows.row(row).at(k) == rows.row(row + 1).at(k));
@@ -34,7 +34,7 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
     if staying.is_empty() {
         return None;
     }
-    // The steps from row to row: so many times those in a stretch, then those to the next.
+    // Steps from row to row: each with its multiplicity within a stretch, then the one to the next stretch.
     let each_step = |of: &mut dyn FnMut(&[u32], usize, Entries)| {
         let mut step = vec![0; moving.len()];
         let mut last: Option<Entries> = None;
@@ -70,7 +70,7 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
             *lengths.last_mut().expect("it has the first row") += times as u32;
             return;
         }
-        // Of more segments than this there are none.
+        // There cannot be more segments than this.
         let times = times.min((largest + 1).saturating_sub(lengths.len())) as u32;
         lengths.extend((0..times).map(|_| 1));
         for (&which, start) in staying.iter().zip(&mut start) {
@@ -83,9 +83,9 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
 }
 
 impl Piece {
-    /// Makes every segment a block; the columns of the table are those of the slots and the outputs.
+    /// Make every segment a block; `columns` are those of the slots and the outputs in the table.
     pub(super) fn put_segments(&mut self, table: &RowTable, lengths: &[u32], columns: &[usize]) {
-        // Numbers slot by slot, each in the order of the rows, with room behind them for the last vector of a loop.
+        // Numbers slot by slot, each in the order of the rows, with room after them for the last vector of a loop.
         let is_number = |k: usize| self.slots.get(k).is_some_and(|&(_, source)| source == Source::Number);
         let numbers: Vec<usize> = (0..columns.len()).filter(|&k| is_number(k)).collect();
         let count = table.rows.rows();
@@ -106,7 +106,7 @@ impl Piece {
                         (start, next.map_or(0, |next| next.at(column).wrapping_sub(start) as i32))
                     }
                 };
-                // Places are below 2³¹ wherever a model fits into memory.
+                // Places are below 2³¹ in any model that fits into memory.
                 self.places.push(Places::Even { first: start, step });
             }
             self.blocks.push(length);
@@ -115,29 +115,29 @@ impl Piece {
     }
 }
 
-/// Outputs in the order in which a loop adds to them: those in a range of places, every `step`-th of which stand one behind
-/// the other. Components of a gradient stand by members, and a loop adds to one component of many of them.
+/// Order of outputs in which a loop adds to them: every `step`-th output in a range of places is followed by the next
+/// such one. Components of a gradient are ordered by members, and a loop adds to one component of many of them.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
-    /// Where the range starts.
+    /// Start of the range.
     first: usize,
     step: usize,
-    /// How many there are of each kind.
+    /// Number of outputs of each kind.
     count: usize,
 }
 
 impl Order {
-    /// That of places which all lie in `first..end`.
+    /// Order of places that all lie in `first..end`.
     fn new(Range { start: first, end }: Range<usize>, step: usize) -> Order {
         Order { first, step, count: (end - first).div_ceil(step) }
     }
 
-    /// Whether it is that of the outputs themselves.
+    /// True if the order is that of the outputs themselves.
     fn is_plain(self) -> bool {
         self.step == 1
     }
 
-    /// How many numbers there are in this order.
+    /// Length of an array in this order.
     pub fn len(self) -> usize {
         self.step * self.count
     }
@@ -147,13 +147,13 @@ impl Order {
         if self.is_plain() { 0 } else { self.len() }
     }
 
-    /// Where an output stands.
+    /// Place of an output in this order.
     pub fn place(self, output: u32) -> u32 {
         let k = output as usize - self.first;
         (k % self.step * self.count + k / self.step) as u32
     }
 
-    /// Calls `add` with the outputs in this order.
+    /// Call `add` with the outputs in this order.
     pub fn with(self, out: &mut [f64], room: &mut [f64], add: impl FnOnce(&mut [f64])) {
         let out = &mut out[self.first..];
         if self.is_plain() {
@@ -171,7 +171,7 @@ impl Order {
         }
     }
 
-    /// Adds numbers in this order to the outputs.
+    /// Add numbers in this order to the outputs.
     pub fn add(self, numbers: &[f64], out: &mut [f64]) {
         for (k, column) in numbers.chunks_exact(self.count).enumerate() {
             let out = out[self.first + k..].iter_mut().step_by(self.step);
@@ -180,26 +180,26 @@ impl Order {
     }
 }
 
-/// How a loop runs over the segments of a piece.
+/// Loop over the segments of a piece.
 pub(super) struct Segments {
-    /// Where the first segment in memory stands: the others stand behind it, all that moves by the same distance.
+    /// Places of the first segment in memory. In later segments all that moves is the same distance further on.
     pub places: SegmentPlaces,
-    /// What the table is.
+    /// Contents of the table.
     pub table: Source,
-    /// The slots that stay, in order.
+    /// Slots that stay, in order.
     pub still: Vec<usize>,
-    /// How the outputs are put so that those of the next row stand behind those of a row.
+    /// Order of the outputs in which those of the next row follow those of a row.
     pub order: Order,
-    /// What [`Segments::starts`] gives, one segment behind the other.
+    /// Numbers for [`Segments::starts`], segment after segment.
     starts: Vec<u32>,
 }
 
 impl Segments {
-    /// Those of a piece over so many states whose blocks are segments, if a loop can run over them.
+    /// Segments of a piece over so many states whose blocks are segments, if a loop can run over them.
     pub fn of(piece: &Piece, states: usize) -> Option<Segments> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let mut moves: Option<Vec<bool>> = None;
-        // Between the outputs of a row and the next; 0 while that is unknown.
+        // Distance between the outputs of a row and of the next; 0 while that is unknown.
         let mut apart = 0;
         let blocks = || piece.places.chunks_exact(width).zip(&piece.blocks);
         for (places, _) in blocks().filter(|(_, rows)| **rows > 1) {
@@ -227,7 +227,7 @@ impl Segments {
             let first = places[k].entry(&[], 0);
             if k < slots { first } else { order.place(first) }
         };
-        // What is an array: states, the table, outputs.
+        // Number of the array: states, the table, outputs.
         let array = |k: usize| match piece.slots.get(k) {
             Some((_, Source::State)) => 0,
             Some(_) => 1,
@@ -299,8 +299,8 @@ impl Segments {
         self.still.len() + piece.outputs.len() + rows.work_len()
     }
 
-    /// For some segments by how much each stands behind the first in states, table and outputs, the entries of what stays,
-    /// and the places of outputs that the sums are added to.
+    /// For some segments: their offsets from the first one in states, table and outputs, the entries of the slots that
+    /// stay, and the places of outputs to which the sums are added.
     pub fn starts(&self, which: Range<usize>) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
         let summed = self.places.outputs.iter().filter(|place| place.is_none()).count();
         let width = 3 + self.still.len() + summed;

@@ -1,25 +1,25 @@
-//! Rows of a template, stretch by stretch: what each of them reads, and where it adds to.
+//! Tables of the rows of a template, stretch by stretch: the places that each row reads, and those to which it adds.
 
 use crate::functional::{Entries, Source, Stretch, Stretches, Term};
 use rustc_hash::FxHashMap;
 
-/// Rows of a template, with the places that they add to.
+/// Rows of a template, with the places to which they add.
 pub(crate) struct RowTable<'a> {
-    /// What the slots read.
+    /// Sources of the slots.
     pub slots: &'a [Source],
-    /// For each row where the slots read it, and behind that where the outputs are added.
+    /// For each row the places that the slots read, followed by those to which the outputs are added.
     pub rows: Stretches,
-    /// All numbers, as the entries of slots for numbers count them.
+    /// All numbers, indexed by the entries of slots for numbers.
     pub numbers: &'a [f64],
 }
 
 impl RowTable<'_> {
-    /// The number that a slot for numbers reads in the first row.
+    /// Number that a slot for numbers reads in the first row.
     pub fn number(&self, slot: usize) -> f64 {
         self.numbers[self.rows.get(0).first[slot] as usize]
     }
 
-    /// Whether a slot for parameters or numbers reads the same in all rows; one for the state is not asked.
+    /// True if a slot for parameters or numbers reads the same in all rows; false for slots for the state.
     pub fn is_same(&self, slot: usize) -> bool {
         let first = self.rows.get(0).first[slot];
         let stays = |stretch: &Stretch| stretch.rows == 1 || stretch.step[slot] == 0;
@@ -38,8 +38,8 @@ impl RowTable<'_> {
     }
 }
 
-/// Some rows of a term, with the places of `outputs` behind what they read. Where `is_even`, the places in a stretch move on
-/// by equal steps.
+/// Some rows of a term, with the places of `outputs` after those that they read. If `is_even`, the places in a stretch
+/// move on by equal steps.
 pub(super) fn placed<'a>(
     term: &'a Term,
     rows: &Stretches,
@@ -72,8 +72,8 @@ pub(super) fn placed<'a>(
     RowTable { slots: &term.slots, rows: table, numbers: &term.numbers }
 }
 
-/// Rows collected by a key: each key once, in the order of the rows. Where `is_monotone`, all rows of a stretch have one key
-/// if its first and its last have the same.
+/// Rows collected by a key: each key once, in the order of the rows. If `is_monotone`, all rows of a stretch have one
+/// key if its first and its last have the same.
 pub(super) fn alike(
     rows: &Stretches,
     is_monotone: impl Fn(&Stretch) -> bool,
@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against one row after the other: rows below and from 20 on, with places that are even or not.
+        /// Compare with one row after the other: rows below and from 20 on, with places that are even or not.
         #[test]
         fn rows_are_collected_and_placed(
             list in prop::collection::vec((0u32..40, 0u32..40, 0u32..3, 0u32..3, 1usize..9), 1..6),
@@ -152,7 +152,7 @@ mod tests {
                 prop_assert_eq!(collected.len(), groups.len());
                 for ((of, rows), (expected_of, expected)) in collected.iter().zip(&groups) {
                     prop_assert_eq!(of, expected_of);
-                    // Squares stand evenly where nothing moves.
+                    // The places of squares are even if nothing moves.
                     let is_even = |stretch: &Stretch| by_stretches && stretch.step[0] == 0;
                     let placed = placed(&term, rows, 2, is_even, place);
                     let found: Vec<Vec<u32>> = placed.rows.each().map(|row| row.iter().collect()).collect();

@@ -1,21 +1,20 @@
-//! eˣ.
+//! Exponential function eˣ.
 //!
-//! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2. In
-//! doubles ln 2 = L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and the result is below
-//! 1/2. The error of r is then at most 2⁻⁵⁵, a quarter of a last place of the result; for powers and tanh its tail
-//! is kept.
+//! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2. In doubles ln 2 =
+//! L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and the result is below 1/2. The error of
+//! r is then at most 2⁻⁵⁵, a quarter of a last place of the result. For powers and tanh the tail of r is kept.
 //!
 //! **Polynomial.** eʳ = 1 + r + r² Q(r), with an error of 2⁻⁵⁵·⁵ of eʳ − 1.
 //!
-//! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite argument works:
-//! the last product overflows, or rounds to a subnormal number or zero, as it should. Where k is too large even for
-//! that, the result is infinite or zero.
+//! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite argument works: the
+//! last product overflows, or rounds to a subnormal number or zero, as it should. If k is too large even for that, the
+//! result is infinite or zero.
 
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
 use crate::graph::primitive::{Arithmetic, Two};
 use std::f64::consts::LOG2_E;
 
-/// Beyond this and its negative the result is ∞ or 0, and far within it exponents of 2 fit twice.
+/// Bound of |x| beyond which the result is ∞ or 0. Within it, two factors easily hold the exponent of 2ᵏ.
 const LARGEST: f64 = 1000.0;
 
 const EXPONENTIAL: [f64; 10] = [
@@ -33,15 +32,15 @@ const EXPONENTIAL: [f64; 10] = [
 
 /// x = k ln 2 + r.
 pub(super) struct Reduced<V> {
-    /// The integer k + `offset`, at the low end of the bits.
+    /// The integer k + `offset`, in the low bits.
     pub(super) number: V,
     /// k
     pub(super) k: V,
-    /// |x| − k ln 2 up to the first part of ln 2, which is exact.
+    /// x − k L₁ with the first part L₁ of ln 2; exact.
     pub(super) first: V,
 }
 
-/// Takes off the multiple of the first part of ln 2. The integer comes with an offset, which saves adding it later.
+/// Subtract the multiple of the first part of ln 2. The integer includes an offset, which saves adding it later.
 pub(super) fn reduce<A: Arithmetic>(m: &mut A, x: A::Value, offset: i32) -> Reduced<A::Value> {
     let (per_doubling, rounding) = (m.number(LOG2_E), m.number(ROUNDING + f64::from(offset)));
     let number = m.fma(x, per_doubling, rounding);
@@ -84,7 +83,7 @@ pub(super) fn exponential_of_sum<A: Arithmetic>(m: &mut A, x: A::Value, tail: A:
     scaled(m, x, reduced.number, value)
 }
 
-/// `value` 2ᵏ where `number` is k with an offset of twice the bias.
+/// `value` 2ᵏ, with `number` = k plus an offset of twice the bias.
 fn scaled<A: Arithmetic>(m: &mut A, x: A::Value, number: A::Value, value: A::Value) -> A::Value {
     // The fields of the two exponents add up to k + 2 bias.
     let small = m.down(number, 1);

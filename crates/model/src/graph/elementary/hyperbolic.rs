@@ -1,4 +1,4 @@
-//! sinh, cosh and tanh.
+//! Hyperbolic functions sinh, cosh and tanh.
 //!
 //! **sinh and cosh.** |x| = k ln 2 + r as for [the exponential](super::exponential), with the tail of r. On that
 //! interval sinh r = r + r³ S(r²) and cosh r = 1 + r² C(r²), with errors of 2⁻⁶¹·⁷ and 2⁻⁵⁸ of the result. Then
@@ -6,23 +6,23 @@
 //! sinh |x| = sinh(k ln 2) cosh r + cosh(k ln 2) sinh r,
 //! cosh |x| = cosh(k ln 2) cosh r + sinh(k ln 2) sinh r,
 //!
-//! where (2ᵏ ± 2⁻ᵏ)/2 are exact up to k = 26; what they lose above is added with the small terms. No quotient is
-//! needed, and sinh is accurate next to 0, where k = 0. For 0 < k < 3 the sum of sinh(k ln 2) and cosh(k ln 2) r
+//! where (2ᵏ ± 2⁻ᵏ)/2 are exact up to k = 26; beyond, their rounding errors are added with the small terms. No quotient
+//! is needed, and sinh is accurate next to 0, where k = 0. For 0 < k < 3 the sum of sinh(k ln 2) and cosh(k ln 2) r
 //! cancels a little, so it is formed without error.
 //!
-//! A common factor of about 2ᵏᐟ² is kept apart until the end, where the product overflows as it should; all finite
+//! A common factor of about 2ᵏᐟ² is multiplied at the end, where the product overflows as it should; all finite
 //! arguments work.
 //!
-//! **tanh.** tanh |x| = −E/(2 + E) with E = e to the power of −2|x|, less 1, in two doubles.
+//! **tanh.** tanh |x| = −E/(2 + E) with E = e^(−2|x|) − 1 in two doubles.
 
 use super::exponential::{self, reduce};
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
 use crate::graph::primitive::{Arithmetic, Two};
 
-/// From here on sinh and cosh are infinite.
+/// Bound above which sinh and cosh are infinite.
 const LARGEST: f64 = 1000.0;
 
-/// From here on tanh rounds to 1: it is 1 − 2e⁻⁴⁰.
+/// Bound above which tanh rounds to 1: it is 1 − 2e⁻⁴⁰.
 const FLAT: f64 = 20.0;
 
 const SINE: [f64; 5] =
@@ -31,7 +31,7 @@ const SINE: [f64; 5] =
 const COSINE: [f64; 5] =
     [0.5000000000000012, 0.0416666666665192, 0.0013888888946134834, 2.480149077008781e-05, 2.7631008807164064e-07];
 
-/// What sinh and cosh share.
+/// Common parts of sinh and cosh.
 struct Parts<V> {
     magnitude: V,
     r: V,
@@ -52,7 +52,7 @@ struct Parts<V> {
 
 fn parts<A: Arithmetic>(m: &mut A, x: A::Value) -> Parts<A::Value> {
     let magnitude = m.magnitude(x);
-    // With one less than twice the bias the fields of the two exponents add up to that of 2ᵏ/2: there is the half.
+    // With one less than twice the bias, the fields of the two exponents add up to that of 2ᵏ/2, with its half.
     let offset = 2 * BIAS - 1;
     let reduced = reduce(m, magnitude, offset);
     let part = m.number(LN_2[1]);
@@ -70,8 +70,8 @@ fn parts<A: Arithmetic>(m: &mut A, x: A::Value) -> Parts<A::Value> {
     let half = m.down(reduced.number, 1);
     let other = m.two(Two::SubInteger, reduced.number, half);
     let [factor, growing] = [half, other].map(|field| m.up(field, EXPONENT));
-    // The field of 2⁻ᵏ/2 divided by the factor is bias − k − 1 − (half − bias), where number = k + offset; but for the
-    // bits of the rounding constant, which stand above all this. Far below the other one any number serves.
+    // The field of 2⁻ᵏ/2 divided by the factor is bias − k − 1 − (half − bias), where number = k + offset, apart from
+    // the bits of the rounding constant, which are above all these. Any number far below the other one will do.
     let total = m.two(Two::AddInteger, reduced.number, half);
     let above = ROUNDING.to_bits();
     let sum = m.bits(above + (above >> 1) + (2 * BIAS - 1 + offset) as u64);
@@ -137,14 +137,14 @@ pub(super) fn tangent<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     let tail = m.fnma(reduced.k, part, taken);
     let rest = exponential::rest(m, r, tail);
 
-    // E = 2ᵏ(1 + r + rest) − 1, where k ≤ 0 and |r| is below |2ᵏ − 1|, or that is 0.
+    // E = 2ᵏ(1 + r + rest) − 1 with k ≤ 0, and |r| is below |2ᵏ − 1| or the latter is 0.
     let scale = m.up(reduced.number, EXPONENT);
     let one = m.number(1.0);
     let constant = m.sub(scale, one);
     let linear = m.mul(scale, r);
     let head = m.add(constant, linear);
     let lost = m.lost(head, constant, linear);
-    // What 2ᵏ − 1 lost, below k = −53.
+    // The rounding error of 2ᵏ − 1, below k = −53.
     let minus_one = m.number(-1.0);
     let constant_lost = m.lost(constant, minus_one, scale);
     let lost = m.add(lost, constant_lost);

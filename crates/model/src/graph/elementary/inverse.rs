@@ -1,15 +1,15 @@
-//! asin, acos, atan and atan2.
+//! Inverse trigonometric functions asin, acos, atan and atan2.
 //!
-//! **atan and atan2.** Let q be the quotient of the smaller by the larger one of |x| and |y|, or of 1 and |x| for
-//! atan. The angle is h ± arctan t with t = q where q ≤ 1/2 and t = (q − 1)/(q + 1) elsewhere, so that |t| ≤ 1/2,
-//! and h a multiple of π/4. All is one division; its top is exact. arctan t = t + t³ P(t²) with 12 coefficients and
-//! an error of 2⁻⁵⁷·⁸. The rounding of t is made up for to first order: the remainder of the division is exact, and
-//! is multiplied by a rough inverse.
+//! **atan and atan2.** Let q be the quotient of the smaller by the larger one of |x| and |y|, or of 1 and |x| for atan.
+//! The angle is h ± arctan t with t = q for q ≤ 1/2 and t = (q − 1)/(q + 1) otherwise, so that |t| ≤ 1/2, and h a
+//! multiple of π/4. This takes one division; its numerator is exact. arctan t = t + t³ P(t²) with 12 coefficients and
+//! an error of 2⁻⁵⁷·⁸. The rounding of t is corrected to first order: the remainder of the division is exact, and is
+//! multiplied by a rough inverse.
 //!
 //! **asin and acos.** For |x| ≤ 1/2, asin x = x + x³ P(x²) and acos x = π/2 − asin x. Beyond, with z = (1 − |x|)/2,
-//! which is exact, and t = √z ≤ 1/2, asin |x| = π/2 − 2 asin t, acos |x| = 2 asin t and acos(−|x|) = π − 2 asin t
-//! (Cody and Waite). One polynomial serves all: 13 coefficients, an error of 2⁻⁵⁹·⁹. The rounding of the root is
-//! made up for as above. Outside [−1, 1] the root is NaN.
+//! which is exact, and t = √z ≤ 1/2, asin |x| = π/2 − 2 asin t, acos |x| = 2 asin t and acos(−|x|) = π − 2 asin t (Cody
+//! and Waite). One polynomial serves all: 13 coefficients, an error of 2⁻⁵⁹·⁹. The rounding of the root is corrected as
+//! above. Outside [−1, 1] the root is NaN.
 //!
 //! In both, h ± t is formed without error and the small terms are added last.
 
@@ -48,17 +48,17 @@ const ARCSINE: [f64; 13] = [
     0.032626499432868786,
 ];
 
-/// Subtracting the bits of a positive number from these gives its inverse up to 5.1 %: the exponent is negated, the
-/// fraction follows a chord. It scales the remainder of a division, where that is enough.
+/// Bits from which subtracting those of a positive number gives its inverse up to 5.1 %: the exponent is negated, the
+/// fraction follows a chord. This accuracy is enough to scale the remainder of a division.
 const INVERSE: u64 = 0x7fde_6200_0000_0000;
 
-/// The same for half the inverse of the root, with the bits moved down by one first; up to 3.5 %.
+/// Bits like [`INVERSE`] for half the inverse of the root, from a number's bits shifted right by one; up to 3.5 %.
 const HALF_INVERSE_ROOT: u64 = 0x5fd6_ec00_0000_0000;
 
-/// Beyond this the approximate inverse fails; and ∞/∞ is not what it should be.
+/// Bound above which the approximate inverse fails, and ∞/∞ would be wrong.
 const LARGEST: f64 = f64::from_bits(0x7fb0_0000_0000_0000);
 
-/// h + factor (t + tail + t z P(z)) for the value of P, with h as two parts. The product of factor and t is exact, and
+/// h + factor (t + tail + t z P(z)) from the value of P, with h as two parts. The product of factor and t is exact, and
 /// h is 0 or larger than it.
 fn beside<A: Arithmetic>(
     m: &mut A,
@@ -77,12 +77,12 @@ fn beside<A: Arithmetic>(
     m.add(head, rest)
 }
 
-/// What `of` makes of each of the two parts of π/2.
+/// `of` applied to each of the two parts of π/2.
 fn parts_of_half_pi<A: Arithmetic>(m: &mut A, mut of: impl FnMut(&mut A, f64) -> A::Value) -> [A::Value; 2] {
     [of(m, HALF_PI[0]), of(m, HALF_PI[1])]
 }
 
-/// a/(b + b') as a double and what is left, up to a twentieth of that.
+/// a/(b + b') as a double and its remainder, the latter up to a twentieth of itself.
 fn ratio<A: Arithmetic>(m: &mut A, a: A::Value, [b, b_tail]: [A::Value; 2]) -> [A::Value; 2] {
     let t = m.div(a, b);
     let left = m.fnma(t, b, a);
@@ -112,7 +112,7 @@ pub(super) fn arctangent<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     let bottom = m.add(one_or_none, added);
     let lost = m.lost(bottom, one_or_none, added);
     let [t, tail] = ratio(m, top, [bottom, lost]);
-    // Far out the tail does not matter, and of infinity it is NaN.
+    // For large arguments the tail does not matter, and for infinity it is NaN.
     let far = m.number(LARGEST);
     let near = m.less(magnitude, far);
     let tail = m.and(near, tail);
@@ -140,24 +140,24 @@ pub(super) fn angle<A: Arithmetic>(m: &mut A, y: A::Value, x: A::Value) -> A::Va
     let smallest = m.bits(1);
     let long = m.two(Two::LargerInteger, long, smallest);
 
-    // (short − long)/(long + short) where the quotient is above 1/2.
+    // (short − long)/(long + short) if the quotient is above 1/2.
     let twice = m.add(short, short);
     let diagonal = m.less(long, twice);
     let (taken, added) = (m.and(diagonal, long), m.and(diagonal, short));
     let top = m.sub(short, taken);
     let bottom = m.add(long, added);
     let lost = m.lost(bottom, long, added);
-    // h − arctan t where just one holds: steep, x < 0.
+    // h − arctan t if exactly one is true: steep, x < 0.
     let sign = m.xor(steep, x);
     let sign = m.sign(sign);
     let top = m.xor(top, sign);
     let t = ratio(m, top, [bottom, lost]);
 
-    // The mask of a sign, which −0 has too.
+    // The mask of a sign, which −0 has as well.
     let (zero, bit) = (m.bits(0), m.down(x, 63));
     let opposite = m.two(Two::SubInteger, zero, bit);
     let h = parts_of_half_pi(m, |m, p| {
-        // Exact, as the first part ends in zeros.
+        // Exact, because the first part ends in zeros.
         let [one, two, three, four] = [0.5 * p, p, 1.5 * p, 2.0 * p].map(|p| m.number(p));
         let between = m.select(opposite, three, one);
         let half = m.and(opposite, four);
@@ -170,7 +170,7 @@ pub(super) fn angle<A: Arithmetic>(m: &mut A, y: A::Value, x: A::Value) -> A::Va
     m.repair(Elementary::Atan2, [y, x], value, valid)
 }
 
-/// What asin and acos share.
+/// Common parts of asin and acos.
 struct Arc<V> {
     /// |x| > 1/2
     large: V,

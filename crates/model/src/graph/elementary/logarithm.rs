@@ -1,14 +1,14 @@
-//! ln x.
+//! Natural logarithm ln x.
 //!
-//! **Reduction.** x = 2ᵏ (1 + f) with √½ ≤ 1 + f < √2, by moving bits: f is exact. No logarithm of a number next to
-//! 1 is a difference of larger ones that way.
+//! **Reduction.** x = 2ᵏ (1 + f) with √½ ≤ 1 + f < √2, by shifting bits, so f is exact. With this interval no logarithm
+//! of a number next to 1 is a difference of larger ones.
 //!
 //! **Series.** With s = f/(2 + f), ln(1 + f) = ln((1 + s)/(1 − s)) = 2s + s R, R = s² P(s²), where |s| ≤ 3 − 2√2. P
 //! has 7 coefficients and an error of 2⁻⁵⁹·⁵ of the logarithm. As 2s = f − s f and s f = f²/2 − s f²/2,
 //!
 //! ln(1 + f) = f − (f²/2 − s (f²/2 + R)),
 //!
-//! in which f is exact and the quotient stands in a term that is at most an eighth of it.
+//! in which f is exact and the quotient is in a term that is at most an eighth of it.
 //!
 //! **Result.** k ln 2 + ln(1 + f), with ln 2 as two doubles; only the last addition rounds at the size of the
 //! result.
@@ -28,9 +28,9 @@ const LOGARITHM: [f64; 7] = [
     0.1479825789264547,
 ];
 
-/// (k, 1 + f) of a positive normal number; some numbers otherwise.
+/// (k, 1 + f) of a positive normal number; meaningless numbers for others.
 pub(super) fn split<A: Arithmetic>(m: &mut A, x: A::Value) -> (A::Value, A::Value) {
-    // Moved such that the exponent changes at √2, not at 2.
+    // Shifted such that the exponent changes at √2, not at 2.
     let (one, root) = (1f64.to_bits(), FRAC_1_SQRT_2.to_bits());
     let (distance, root) = (m.bits(one - root), m.bits(root));
     let moved = m.two(Two::AddInteger, x, distance);
@@ -64,7 +64,7 @@ pub(super) fn logarithm<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     let half_square = m.mul(half_f, f);
     let factor = m.fma(z, series, half_square);
     let [part, rest] = LN_2.map(|p| m.number(p));
-    // x − x is 0, or NaN for NaN, of which the bits above made some number.
+    // x − x is 0, or NaN for NaN, from whose bits the code above made some number.
     let nothing = m.sub(x, x);
     let small = m.fma(k, rest, nothing);
     let small = m.fma(s, factor, small);

@@ -2,16 +2,16 @@
 //! backend computes the same bits. Written once over [`Arithmetic`]: on numbers they evaluate, on a tape they
 //! expand.
 //!
-//! All follow one plan. The argument is reduced to a short interval, with no rounding that matters; there the
-//! function is a polynomial of least maximal error; and the result is put together such that the last addition is
-//! the only one that rounds at the size of the result. There are no tables and no branches: both results are
-//! computed and one is selected. The coefficients, and the errors of the polynomials that the files quote, come
-//! from `suite/reference/elementary.py`.
+//! All follow one plan. The argument is reduced to a short interval, with negligible rounding; there the function is a
+//! polynomial of least maximal error; and the result is composed such that the last addition is the only one that
+//! rounds at the size of the result. There are no tables and no branches: both results are computed and one is
+//! selected. The coefficients, and the errors of the polynomials that the files quote, come from
+//! `suite/reference/elementary.py`.
 //!
-//! What is left is the last rounding, half a unit in the last place (ulp), and some of the one before.
-//! `tests/elementary.rs` compares all functions with an arbitrary-precision reference over all doubles. The largest
-//! errors among some ten million arguments of each, many of them next to where it is hard, and the arguments that
-//! are left to [`Elementary::exact`] (see [`Arithmetic::repair`]):
+//! The remaining error is that of the last rounding, half a unit in the last place (ulp), and part of that of the one
+//! before. `tests/elementary.rs` compares all functions with an arbitrary-precision reference over all doubles. The
+//! table lists the largest errors among some ten million arguments of each, many of them in difficult regions, and the
+//! arguments that are left to [`Elementary::exact`] (see [`Arithmetic::repair`]):
 //!
 //! | function | operations | error in ulps | left out |
 //! | --- | --- | --- | --- |
@@ -91,8 +91,8 @@ impl Elementary {
         Elementary::Atan2,
     ];
 
-    /// Its value by code with branches and tables, for the arguments that the straight line leaves out.
-    /// Functions of one argument ignore `b`. Elsewhere [`Elementary::evaluate`] may differ in the last bit.
+    /// Value by code with branches and tables, for the arguments that the straight-line code leaves out. Functions of
+    /// one argument ignore `b`. For other arguments [`Elementary::evaluate`] may differ in the last bit.
     pub fn exact(self, a: f64, b: f64) -> f64 {
         match self {
             Elementary::Sin => libm::sin(a),
@@ -111,12 +111,12 @@ impl Elementary {
         }
     }
 
-    /// Its value, bit for bit what a tape computes.
+    /// Value, bit for bit as a tape computes it.
     pub fn evaluate(self, a: f64, b: f64) -> f64 {
         self.expand(&mut Numbers, [a, b])
     }
 
-    /// Its expansion.
+    /// Expansion into primitive operations.
     pub fn expand<A: Arithmetic>(self, m: &mut A, [a, b]: [A::Value; 2]) -> A::Value {
         match self {
             Elementary::Sin => trigonometric::sine(m, a),

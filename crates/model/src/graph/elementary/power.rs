@@ -1,4 +1,4 @@
-//! aᵇ = e to the power of b ln|a|, with the sign that an odd b gives to a negative a.
+//! Power aᵇ = e^(b ln|a|), with the sign of an odd b for a negative a.
 //!
 //! An error of ln|a| is multiplied by b ln|a|, up to 745, so the logarithm is needed to some 64 bits. With |a| = 2ᵏ
 //! (1 + f) as for [the logarithm](super::logarithm) and s = f/(1 + f/2),
@@ -7,22 +7,22 @@
 //!
 //! with an error of 2⁻⁶⁶·⁷ of the logarithm. The second term is at most a hundredth of the first. So s, s², the
 //! first coefficient and the products are sums of two doubles each (Dekker), the higher coefficients are doubles,
-//! and the logarithm is right to about 2⁻⁶⁴ of itself. Then b ln|a| is a sum of two doubles, and so is what the
-//! exponential reduces it to.
+//! and the relative error of the logarithm is about 2⁻⁶⁴. Then b ln|a| is a sum of two doubles, and so is the
+//! reduced argument of the exponential.
 //!
-//! Subnormal bases are scaled first. Zero, infinite and undefined bases get that logarithm. The other special
-//! values are those of IEEE 754 (`pow`): 1 for b = 0 or a = 1 whatever the other one, 1 for a = −1 and b = ±∞, NaN
-//! for a finite a < 0 and b not an integer. What depends on b only folds away where b is a constant.
+//! Subnormal bases are scaled first. Zero, infinite and undefined bases have the logarithm of such a number. The other
+//! special values are those of IEEE 754 (`pow`): 1 for b = 0 or a = 1 whatever the other one, 1 for a = −1 and b = ±∞,
+//! NaN for a finite a < 0 and b not an integer. Operations on b only are folded away if b is a constant.
 
 use super::exponential::exponential_of_sum;
 use super::logarithm::split;
 use super::steps::Steps;
 use crate::graph::primitive::Arithmetic;
 
-/// ln 2 as a sum of a number of 42 bits, of which every multiple by an exponent is exact, and a double.
+/// ln 2 as a sum of a number of 42 bits, whose multiples by exponents are exact, and a double.
 const SHORT_LN_2: [f64; 2] = [0.6931471805598903, 5.497923018708371e-14];
 
-/// Turns subnormal numbers into normal ones, and what that adds to the exponent.
+/// Factor that turns subnormal numbers into normal ones, and its exponent.
 const LIFT: (f64, f64) = ((1u64 << 54) as f64, 54.0);
 
 /// P: the constant coefficient as a sum of two doubles.
@@ -39,7 +39,7 @@ const POWER: [f64; 7] = [
     1.0110420867482453e-06,
 ];
 
-/// ln a of a number that is positive and finite, as a sum of two doubles.
+/// ln a of a positive finite number, as a sum of two doubles.
 fn logarithm<A: Arithmetic>(m: &mut A, a: A::Value, subnormal: A::Value) -> [A::Value; 2] {
     let (lift, lifted_by) = (m.number(LIFT.0), m.number(LIFT.1));
     let lifted = m.mul(a, lift);
@@ -87,7 +87,7 @@ fn logarithm<A: Arithmetic>(m: &mut A, a: A::Value, subnormal: A::Value) -> [A::
     [value, tail]
 }
 
-/// The product of two sums of two doubles, but for the product of the small ones.
+/// The product of two sums of two doubles, without the product of the small ones.
 fn product<A: Arithmetic>(m: &mut A, a: [A::Value; 2], b: [A::Value; 2]) -> [A::Value; 2] {
     let value = m.mul(a[0], b[0]);
     let tail = m.fms(a[0], b[0], value);
@@ -95,7 +95,7 @@ fn product<A: Arithmetic>(m: &mut A, a: [A::Value; 2], b: [A::Value; 2]) -> [A::
     [value, m.fma(a[1], b[0], tail)]
 }
 
-/// The mask of b being an integer.
+/// The mask that is true if b is an integer.
 fn is_integer<A: Arithmetic>(m: &mut A, b: A::Value) -> A::Value {
     let (integers, b) = (m.number((1u64 << 52) as f64), m.magnitude(b));
     let moved = m.add(b, integers);
@@ -110,7 +110,7 @@ pub(super) fn power<A: Arithmetic>(m: &mut A, a: A::Value, b: A::Value) -> A::Va
     let (zero, half, one) = (m.number(0.0), m.number(0.5), m.number(1.0));
     let (infinity, nan) = (m.number(f64::INFINITY), m.number(f64::NAN));
 
-    // What b is; of a constant these are constants.
+    // Properties of b; for a constant they are constants.
     let integer = is_integer(m, b);
     let fractional = m.not(integer);
     let half_b = m.mul(half, b);

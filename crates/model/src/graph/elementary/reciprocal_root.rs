@@ -1,18 +1,18 @@
-//! 1/√x for kernels of many lanes, where a root and a division take longer than the twenty operations here, of which several
-//! are made at a time.
+//! Reciprocal root 1/√x for kernels of many lanes. There a root and a division take longer than the twenty operations
+//! here, of which several start at a time.
 //!
-//! **Start.** Half the bits of x, subtracted from a constant, read as a double (C. Lomont, *Fast inverse square root*, 2003):
-//! y with |e| < 0.07 in e = 1 − x y².
+//! **Start.** Half the bits of x, subtracted from a constant and read as a double, are y with |e| < 0.07 in
+//! e = 1 − x y² (C. Lomont, *Fast inverse square root*, 2003).
 //!
-//! **Steps.** 1/√x = y (1 − e)^(−½). The best cubic for that has an error of 2⁻²⁰; from there 1 + e/2 + 3e²/8 leaves 2⁻⁶⁰.
-//! The last addition rounds, and the product in e: up to 1 ulp together, as much as a root and a division come to.
+//! **Steps.** 1/√x = y (1 − e)^(−½). The best cubic for that has an error of 2⁻²⁰; from there 1 + e/2 + 3e²/8 leaves
+//! 2⁻⁶⁰. The last addition rounds, and the product in e: up to 1 ulp together, the same as for a root and a division.
 //!
-//! **Elsewhere** it is what 1/√x is: ∞ at 0, 0 at ∞, NaN below. Numbers below 2⁻¹⁰²² count as 0.
+//! **Special values** are those of 1/√x: ∞ at 0, 0 at ∞, NaN below 0. Numbers below 2⁻¹⁰²² count as 0.
 
 use super::steps::Steps;
 use crate::graph::primitive::{Arithmetic, Two};
 
-/// The start's constant, and the coefficients of the cubic.
+/// Constant of the start, and coefficients of the cubic.
 const START: u64 = 0x5FE6_EB50_C7B5_37A9;
 const CUBIC: [f64; 4] = [0.9999992536228206, 0.5000004233715971, 0.37627901143658293, 0.313054091011853];
 
@@ -51,12 +51,12 @@ mod tests {
         let mut worst = 0f64;
         let mut x = 1.0f64;
         for k in 0..400_000u64 {
-            // Mantissas that fill [1, 4) evenly, at exponents all over.
+            // Mantissas that fill [1, 4) evenly, with exponents of all sizes.
             x = (x * 1.618_033_988_749_895).rem_euclid(3.0);
             let scale = 2f64.powi((k % 1000) as i32 * 2 - 1000);
             let a = (1.0 + x) * scale;
             let y = reciprocal_root(&mut Numbers, a);
-            // 1 − a y² exactly but for its last rounding, so that y is off by half of it, relatively.
+            // 1 − a y² exactly but for its last rounding; the relative error of y is half of it.
             let (product, square) = (a * y, y);
             let rest = a.mul_add(y, -product);
             let off = 0.5 * (-product).mul_add(square, 1.0) - 0.5 * rest * y;

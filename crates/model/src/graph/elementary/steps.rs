@@ -1,27 +1,27 @@
-//! The vocabulary of the expansions: short names for the operations, and what all of them need.
+//! Vocabulary of the expansions: short names for the operations, and common constants and sequences.
 
 use crate::graph::primitive::{Arithmetic, One, TRUE, Three, Two};
 
 /// The sign's bit.
 pub(super) const SIGN: u64 = 1 << 63;
 
-/// What one adds to a number to round it to an integer k: at this size doubles are the integers. The sum's low bits
-/// are then those of k, in two's complement, for |k| < 2⁵¹.
+/// Number added to another to round it to an integer k: doubles of this size are the integers. The sum's low bits are
+/// then those of k, in two's complement, for |k| < 2⁵¹.
 pub(super) const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Where the exponent stands in the bits.
+/// Position of the exponent's field in the bits.
 pub(super) const EXPONENT: u8 = 52;
 
-/// Added to an exponent to give its field.
+/// Number added to an exponent to get its field.
 pub(super) const BIAS: i32 = 1023;
 
-/// ln 2 as a sum of two doubles; what is left is 6e-34.
+/// ln 2 as a sum of two doubles; the remainder is 6e-34.
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.3190468138462996e-17];
 
-/// π/2 as a sum of three doubles; what is left is 6e-50.
+/// π/2 as a sum of three doubles; the remainder is 6e-50.
 pub(super) const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 
-/// Operations by their names. `fma`, `fms` and `fnma` round once.
+/// Operations with short names. `fma`, `fms` and `fnma` round once.
 pub(super) trait Steps: Arithmetic {
     /// a + b
     fn add(&mut self, a: Self::Value, b: Self::Value) -> Self::Value {
@@ -58,7 +58,7 @@ pub(super) trait Steps: Arithmetic {
         self.three(Three::Fnma, a, b, c)
     }
 
-    /// b where the mask is true, c where it is false.
+    /// b if the mask is true, c if it is false.
     fn select(&mut self, mask: Self::Value, b: Self::Value, c: Self::Value) -> Self::Value {
         self.three(Three::Select, mask, b, c)
     }
@@ -73,33 +73,33 @@ pub(super) trait Steps: Arithmetic {
         self.two(Two::Equal, a, b)
     }
 
-    /// Bits that both have.
+    /// Bits set in both.
     fn and(&mut self, a: Self::Value, b: Self::Value) -> Self::Value {
         self.two(Two::And, a, b)
     }
 
-    /// Bits that either has.
+    /// Bits set in either.
     fn or(&mut self, a: Self::Value, b: Self::Value) -> Self::Value {
         self.two(Two::Or, a, b)
     }
 
-    /// Bits that just one has.
+    /// Bits set in exactly one.
     fn xor(&mut self, a: Self::Value, b: Self::Value) -> Self::Value {
         self.two(Two::Xor, a, b)
     }
 
-    /// The other mask.
+    /// The negated mask.
     fn not(&mut self, mask: Self::Value) -> Self::Value {
         let all = self.bits(TRUE);
         self.xor(mask, all)
     }
 
-    /// The bits moved up.
+    /// The bits shifted left.
     fn up(&mut self, a: Self::Value, count: u8) -> Self::Value {
         self.one(One::ShiftLeft(count), a)
     }
 
-    /// The bits moved down.
+    /// The bits shifted right.
     fn down(&mut self, a: Self::Value, count: u8) -> Self::Value {
         self.one(One::ShiftRight(count), a)
     }
@@ -110,21 +110,20 @@ pub(super) trait Steps: Arithmetic {
         self.and(a, rest)
     }
 
-    /// The sign's bit of a alone.
+    /// The sign bit of a alone.
     fn sign(&mut self, a: Self::Value) -> Self::Value {
         let sign = self.bits(SIGN);
         self.and(a, sign)
     }
 
-    /// The error of `sum`, the rounded a + b: exact for |a| ≥ |b|, for a = 0, and wherever a is a multiple of b's
-    /// last place (Dekker).
+    /// The error of `sum`, the rounded a + b: exact for |a| ≥ |b|, for a = 0, and if a is a multiple of b's last place
+    /// (Dekker).
     fn lost(&mut self, sum: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value {
         let taken = self.sub(a, sum);
         self.add(taken, b)
     }
 
-    /// (a + a')/(b + b') for small a' and b': the quotient of the large ones, and one step of correction by what is
-    /// left of the top (Newton).
+    /// (a + a')/(b + b') for small a' and b': the quotient of the large ones, corrected once by the remainder (Newton).
     fn quotient(&mut self, top: [Self::Value; 2], bottom: [Self::Value; 2]) -> Self::Value {
         let one = self.number(1.0);
         let inverse = self.div(one, bottom[0]);
@@ -135,10 +134,9 @@ pub(super) trait Steps: Arithmetic {
         self.fma(left, inverse, first)
     }
 
-    /// The polynomial with these coefficients, the constant one first. Neighbours are paired, c₀ + c₁x, c₂ + c₃x
-    /// and so on, which leaves a polynomial in x² (Estrin); three terms or less are nested (Horner). Compared to
-    /// nesting all terms this takes a few products more and a fraction of the time, as the pairs do not wait for each
-    /// other.
+    /// The polynomial with these coefficients, the constant one first. Neighbours are paired, c₀ + c₁x, c₂ + c₃x and so
+    /// on, which leaves a polynomial in x² (Estrin); three terms or less are nested (Horner). Compared to nesting all
+    /// terms this takes a few more products and a fraction of the time, because the pairs do not wait for each other.
     fn polynomial(&mut self, x: Self::Value, coefficients: &[f64]) -> Self::Value {
         let mut terms: Vec<Self::Value> = coefficients.iter().map(|&c| self.number(c)).collect();
         let mut x = x;

@@ -1,30 +1,30 @@
-//! sin, cos and tan.
+//! Trigonometric functions sin, cos and tan.
 //!
 //! **Reduction.** |x| = k π/2 + r with k the integer nearest to |x| 2/π and |r| ≤ (1 + 2⁻¹²) π/4, after Cody and
 //! Waite with fused products. π/2 = P₁ + P₂ + P₃ + ε with |ε| < 2⁻¹⁶³. The first difference |x| − k P₁ is exact:
 //! for k ≠ 0 both terms are multiples of 2⁻⁵³, the spacing below 1, and the result is below 1 (S. Boldo, M. Daumas,
 //! R.-C. Li, *Formally verified argument reduction with a fused multiply-add*, IEEE Trans. Comput. 58 (2009), treat
 //! such sequences). The next one, of p = k P₂ rounded, gives r, and its error is exact too: that difference is a
-//! multiple of p's last place. What both leave out, and k P₃, is the tail of r.
+//! multiple of p's last place. The rounding errors of both, and k P₃, are the tail of r.
 //!
 //! For |x| ≤ 2⁴⁰ the tail is at most 2⁻⁵³ |r| + 2⁻⁶⁷ and rounded twice, hence an error below 2⁻¹⁰⁵ |r| + 2⁻¹¹⁹. No
-//! double below 2⁵⁰ but 0 lies closer than 2⁻⁶⁰·⁵ to a multiple of π/2 (by continued fractions, W. Kahan's method;
-//! see Muller on range reduction), so that r + tail is right to 2⁻⁵⁸ of itself in the worst case.
+//! double below 2⁵⁰ but 0 is closer than 2⁻⁶⁰·⁵ to a multiple of π/2 (by continued fractions, W. Kahan's method; see
+//! Muller on range reduction), so the relative error of r + tail is 2⁻⁵⁸ in the worst case.
 //!
 //! **Polynomials.** sin r = r + r³ S(r²) and cos r = 1 − r²/2 + r⁴ C(r²) with errors of 2⁻⁵⁷·⁹ and 2⁻⁶³·⁹ of the
-//! result. Both leave their last addition open, and the tail goes into it.
+//! result. The last addition of both is left open, and the tail is added in it.
 //!
-//! **Result.** k mod 4 tells which of the two it is, and its sign. The tangent is their quotient: both as sums of
-//! two doubles, one division, and one step of correction.
+//! **Result.** k mod 4 selects one of the two and its sign. The tangent is their quotient: both as sums of two doubles,
+//! one division, and one step of correction.
 //!
-//! sin is odd and cos even, bit for bit, as only |x| is reduced.
+//! sin is odd and cos even, bit for bit, because only |x| is reduced.
 
 use super::Elementary;
 use super::steps::{HALF_PI, ROUNDING, Steps};
 use crate::graph::primitive::{Arithmetic, Two};
 use std::f64::consts::FRAC_2_PI;
 
-/// The largest argument of the straight line, 2⁴⁰.
+/// The largest argument of the straight-line code, 2⁴⁰.
 const LARGEST: f64 = (1u64 << 40) as f64;
 
 const SINE: [f64; 6] = [
@@ -45,16 +45,16 @@ const COSINE: [f64; 6] = [
     -1.1358716317025664e-11,
 ];
 
-/// A value as a sum of two: the second one is small, not necessarily below the first one's last place.
+/// A value as a sum of two: the second is small, but not necessarily below the last place of the first.
 type Open<V> = [V; 2];
 
-/// The reduced argument's functions.
+/// Functions of the reduced argument.
 struct Quadrant<V> {
     sine: Open<V>,
     cosine: Open<V>,
-    /// An integer that is k modulo 4.
+    /// An integer congruent to k modulo 4.
     number: V,
-    /// Where the straight line holds; also for NaN, which it passes on.
+    /// Mask that is true if the straight-line code is valid; also for NaN, which it passes on.
     valid: V,
 }
 
@@ -129,7 +129,7 @@ pub(super) fn cosine<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
 /// tan x
 pub(super) fn tangent<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     let mut q = reduce(m, x);
-    // cos r stands in the result's error with all its weight: what r² lost comes back.
+    // The error of cos r enters that of the result in full, so the rounding of r² is added back.
     let (half, square) = (m.number(0.5), m.mul(q.sine[0], q.sine[0]));
     let lost = m.fms(q.sine[0], q.sine[0], square);
     q.cosine[1] = m.fnma(half, lost, q.cosine[1]);
@@ -141,7 +141,7 @@ pub(super) fn tangent<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     let top = [m.select(odd, c[0], s[0]), m.select(odd, c[1], s[1])];
     let bottom = [m.select(odd, s[0], c[0]), m.select(odd, s[1], c[1])];
     let value = m.quotient(top, bottom);
-    // −cot r where k is odd.
+    // −cot r if k is odd.
     let turned = m.up(q.number, 63);
     let sign = m.xor(turned, x);
     let sign = m.sign(sign);

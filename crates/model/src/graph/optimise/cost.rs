@@ -1,25 +1,25 @@
-//! What a sum of products costs when it is written with fused multiply-adds.
+//! Cost of a sum of products that is computed with fused multiply-adds.
 
 use super::monomial::{Factors, ONE};
 use super::system::{Atom, Place, System, Term};
 use super::uniform::Coefficient;
 
-/// A quotient counts as this many operations: processors take several times as long for it.
+/// Operations that a quotient counts as: processors take several times as long for it.
 pub const QUOTIENT: usize = 4;
 const MORE: i32 = QUOTIENT as i32 - 1;
 
-/// One term's part in the cost of a sum.
+/// Part of one term in the cost of a sum.
 #[derive(Clone, Copy, Default)]
 pub struct Weight {
-    /// Products and quotients, these as [`QUOTIENT`] of them.
+    /// Products and quotients, each quotient as [`QUOTIENT`] products.
     pub products: i32,
-    /// Whether the last of them can be fused into a sum.
+    /// True if the last of them can be fused into a sum.
     pub fuses: bool,
-    /// Whether it can come first in a sum without a negation.
+    /// True if it can come first in a sum without a negation.
     pub leads: bool,
 }
 
-/// The sum of its terms' weights.
+/// Sum of the weights of a sum's terms.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
     terms: i32,
@@ -29,7 +29,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Adds a term, or takes it away (`sign` −1).
+    /// Add a term, or remove it (`sign` −1).
     pub fn add(&mut self, w: Weight, sign: i32) {
         self.terms += sign;
         self.products += sign * w.products;
@@ -37,15 +37,14 @@ impl Cost {
         self.leading += sign * i32::from(w.leads);
     }
 
-    /// How many operations: each addition takes one product with it, and a sum of which no term can come
-    /// first needs a negation.
+    /// Number of operations: each addition fuses one product, and a sum needs a negation if no term can come first.
     pub fn operations(&self) -> i32 {
         let negation = i32::from(self.terms > 0 && self.leading == 0);
         self.products + (self.terms - 1 - self.fusing).max(0) + negation
     }
 }
 
-/// The weight of coefficient · (powers) · (`extra` more atoms).
+/// Weight of coefficient · (powers) · (`extra` more atoms).
 pub fn weight(coefficient: Coefficient, Factors { above, below }: Factors, extra: i32) -> Weight {
     let above = above + extra;
     let unit = coefficient.is_unit();
@@ -60,31 +59,30 @@ pub fn weight(coefficient: Coefficient, Factors { above, below }: Factors, extra
 }
 
 impl System {
-    /// The weight of a term.
+    /// Weight of a term.
     pub fn weight(&self, term: Term) -> Weight {
         weight(term.coefficient, self.monomials.factors(term.monomial), 0)
     }
 
-    /// The cost of a sum.
+    /// Cost of a sum.
     pub fn cost(&self, terms: &[Term]) -> Cost {
         let mut cost = Cost::default();
         terms.iter().for_each(|&t| cost.add(self.weight(t), 1));
         cost
     }
 
-    /// The operations of the sums in `places`.
+    /// Operations of the sums in `places`.
     pub fn operations(&self, places: &[Place]) -> usize {
         places.iter().map(|&p| self.cost(&self.sums[p as usize]).operations() as usize).sum()
     }
 
-    /// Whether multiplying `terms` by `by` one by one is as accurate as multiplying their sum. Differences of
-    /// inputs are exact where they cancel, and differences of their multiples are not; sums of products are
-    /// rounded anyway.
+    /// True if multiplying `terms` by `by` one by one is as accurate as multiplying their sum. Differences of inputs
+    /// are exact if they cancel, and differences of their multiples are not; sums of products are rounded anyway.
     pub fn distributes(&self, by: Coefficient, terms: &[Term]) -> bool {
         by.is_exact() || !terms.iter().any(|&t| t.monomial != ONE && self.is_exact(t, SUMS_OF_SUMS))
     }
 
-    /// Whether a term is an input, or a sum of inputs, times a power of two.
+    /// True if a term is an input, or a sum of inputs, times a power of two.
     fn is_exact(&self, term: Term, depth: usize) -> bool {
         let Some(atom) = self.monomials.atom(term.monomial).filter(|_| term.coefficient.is_exact()) else {
             return false;
@@ -100,5 +98,5 @@ impl System {
     }
 }
 
-/// How many sums in sums are looked into.
+/// Depth of nested sums that are searched.
 const SUMS_OF_SUMS: usize = 3;

@@ -1,4 +1,4 @@
-//! From the normal form back to a graph.
+//! Emission of a graph from the normal form.
 
 use super::cost::Weight;
 use super::system::{Atom, Place, System, Term};
@@ -13,7 +13,7 @@ struct Emitter<'a> {
     atoms: Vec<Option<Node>>,
 }
 
-/// Writes the sums in `places`, which are in the order of [`System::needed`].
+/// Emit the sums in `places`, which are in the order of [`System::needed`].
 pub fn emit(system: &System, source: &Graph, places: &[Place]) -> (Graph, Vec<Node>) {
     let mut out = Graph::new();
     let coefficients = places.iter().flat_map(|&p| &system.sums[p as usize]).map(|t| t.coefficient);
@@ -75,7 +75,7 @@ impl Emitter<'_> {
         sum
     }
 
-    /// Which term comes first: one that has no product to be fused, and no sign.
+    /// Position of the term that comes first: preferably one without a product to be fused and without a sign.
     fn lead(&self, terms: &[Term]) -> Option<usize> {
         let rank = |t: &Term| {
             let Weight { fuses, leads, .. } = self.system.weight(*t);

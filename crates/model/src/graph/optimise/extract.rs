@@ -1,11 +1,10 @@
-//! Common factors: the greedy algorithm of Rajski and Vasudevamurthi (1992) for two-term divisors and
-//! two-literal products, which Hosangadi, Fallah and Kastner (2006) brought to polynomials.
+//! Extraction of common factors: the greedy algorithm of Rajski and Vasudevamurthi (1992) for two-term divisors and
+//! two-literal products, which Hosangadi, Fallah and Kastner (2006) applied to polynomials.
 //!
-//! Two terms of a sum have a greatest common factor, and what it multiplies is a *divisor*, a sum of two
-//! terms: a x + b x makes a + b, and so does every other pair of terms in this proportion anywhere. The
-//! divisor that saves the most operations over the whole system becomes an atom; where it stood, one term is
-//! left of two. Longer common factors grow out of shorter ones. Two literals of a monomial make a divisor
-//! in the same way.
+//! Two terms of a sum have a greatest common factor. It multiplies a *divisor*, a sum of two terms: a x + b x has the
+//! divisor a + b, and so has every other pair of terms in this proportion anywhere. The divisor that saves the most
+//! operations over the whole system becomes an atom, and one term replaces two at each occurrence. Longer common
+//! factors grow out of shorter ones. Two literals of a monomial are a divisor in the same way.
 
 use super::cost::{Cost, weight};
 use super::monomial::{Literal, Monomial};
@@ -16,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is looked for.
+/// Kind of divisors that are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divisors {
     /// Sums of two terms.
@@ -25,20 +24,20 @@ pub enum Divisors {
     Products,
 }
 
-/// In sums beyond this length, only terms that stand near to each other are paired.
+/// Length of sums above which only terms near each other are paired, at most [`NEAR`] apart.
 const ALL_PAIRS: usize = 24;
 const NEAR: usize = 8;
 
-/// Occurrences looked at for each term. Four times as many find nothing more in published models.
+/// Occurrences examined per term. Four times as many find nothing more in published models.
 const EFFORT: usize = 20;
 
-/// A divisor found in a place.
+/// Occurrence of a divisor in a place.
 #[derive(Clone, Copy)]
 struct Occurrence {
     place: Place,
     /// The terms that it replaces; for a product, the same one twice.
     terms: [Term; 2],
-    /// What multiplies the divisor there.
+    /// Factor of the divisor in the terms.
     cofactor: Term,
 }
 
@@ -54,16 +53,16 @@ struct Extraction<'a> {
     costs: Vec<Cost>,
     candidates: Vec<Candidate>,
     index: FxHashMap<[Option<Term>; 2], u32>,
-    /// By what they seem to save; among equals the first that was found.
+    /// Candidates by their apparent saving; among equals the first that was found.
     queue: BinaryHeap<(i32, Reverse<u32>)>,
     /// Candidates with new occurrences.
     touched: Vec<u32>,
-    /// Occurrences that may still be looked at, and terms that may be moved: in proportion to the graph, so
-    /// that the search takes linear time.
+    /// Occurrences that may still be examined, and terms that may be moved: proportional to the graph, so that the
+    /// search takes linear time.
     effort: usize,
 }
 
-/// Takes out divisors in `places` as long as that saves operations.
+/// Extract divisors in `places` as long as that saves operations.
 pub fn extract(system: &mut System, places: &[Place], kind: Divisors) {
     let terms: usize = places.iter().map(|&p| system.sums[p as usize].len()).sum();
     let mut extraction = Extraction {
@@ -103,7 +102,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// Looks at candidates with new occurrences.
+    /// Evaluate candidates with new occurrences.
     fn enqueue(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -117,7 +116,7 @@ impl Extraction<'_> {
         self.touched = touched;
     }
 
-    /// How many operations a candidate saves now. Forgets occurrences that are gone.
+    /// Operations that a candidate saves now. Removes occurrences that no longer exist.
     fn saving(&mut self, candidate: u32) -> i32 {
         let candidate = candidate as usize;
         let mut occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
@@ -131,7 +130,7 @@ impl Extraction<'_> {
         let known = self.system.find(divisor);
         let own = known.and_then(|atom| self.system.sum_of(atom));
         let mut saving = if known.is_some() { 0 } else { -self.system.cost(divisor).operations() };
-        // A new atom's sign is free: rescaling will turn it where most occurrences want that.
+        // A new atom's sign is free: rescaling will set it as most occurrences need it.
         let negative = occurrences.iter().filter(|o| o.cofactor.coefficient.is_negative()).count();
         let turned = known.is_none() && 2 * negative > occurrences.len();
         for (i, o) in occurrences.iter().enumerate() {
@@ -150,7 +149,7 @@ impl Extraction<'_> {
         saving
     }
 
-    /// What an occurrence saves where it stands; `turned`: with the divisor's sign changed.
+    /// Saving of an occurrence; with `turned`, the divisor's sign is changed.
     fn gain(&self, o: &Occurrence, turned: bool) -> i32 {
         let cost = self.costs[o.place as usize];
         let mut after = cost;
@@ -164,7 +163,7 @@ impl Extraction<'_> {
         cost.operations() - after.operations()
     }
 
-    /// Makes a divisor an atom.
+    /// Make a divisor an atom.
     fn apply(&mut self, candidate: u32) {
         let candidate = candidate as usize;
         let mut divisor: Vec<Term> = self.candidates[candidate].divisor.into_iter().flatten().collect();
@@ -196,7 +195,7 @@ impl Extraction<'_> {
         self.replace(occurrences.iter().filter(|o| own != Some(o.place)), Some(replacement));
     }
 
-    /// Puts a divisor's replacement into its occurrences.
+    /// Replace the occurrences of a divisor.
     fn replace<'o>(&mut self, occurrences: impl Iterator<Item = &'o Occurrence>, replacement: Option<Term>) {
         let mut occurrences: Vec<&Occurrence> = occurrences.collect();
         occurrences.sort_by_key(|o| o.place);
@@ -228,7 +227,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// All divisors in a place.
+    /// Offer all divisors in a place.
     fn offer_all(&mut self, place: Place) {
         let count = self.system.sums[place as usize].len();
         for at in 0..count {
@@ -242,7 +241,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// Pairs a term with the others of its sum.
+    /// Offer the divisors of a term with the others of its sum.
     fn pair(&mut self, place: Place, at: usize) {
         let count = self.system.sums[place as usize].len();
         let (first, last) =
@@ -252,7 +251,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// The divisor of two terms.
+    /// Offer the divisor of two terms.
     fn offer_sum(&mut self, place: Place, i: usize, j: usize) {
         let sum = &self.system.sums[place as usize];
         let terms = [sum[i], sum[j]];
@@ -261,7 +260,7 @@ impl Extraction<'_> {
         self.offer(divisor.map(Some), Occurrence { place, terms, cofactor });
     }
 
-    /// The products in a term.
+    /// Offer the products in a term.
     fn split(&mut self, place: Place, at: usize) {
         let term = self.system.sums[place as usize][at];
         let count = self.system.monomials.literals(term.monomial).len();
@@ -315,7 +314,7 @@ impl Extraction<'_> {
     }
 }
 
-/// Where a sum has a term.
+/// Position of a term in a sum.
 fn find(sum: &[Term], term: Term) -> Option<usize> {
     sum.binary_search_by_key(&term.monomial, |t| t.monomial).ok().filter(|&at| sum[at] == term)
 }

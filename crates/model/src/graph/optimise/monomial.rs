@@ -1,4 +1,4 @@
-//! Products of powers, each distinct one once.
+//! Monomials: products of powers, each distinct one stored once.
 
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -6,23 +6,23 @@ use std::rc::Rc;
 /// An atom and its exponent, which is not 0.
 pub type Literal = (u32, i32);
 
-/// The number of a monomial in its table.
+/// Number of a monomial in its table.
 pub type Monomial = u32;
 
 /// The empty product.
 pub const ONE: Monomial = 0;
 
-/// More literals, or larger exponents, are not collected: what grows beyond becomes an atom of its own, so
-/// that a product of n factors costs a time that is linear in n.
+/// Limits above which literals or exponents are not collected. Larger products become atoms, so that a product of n
+/// factors costs a time that is linear in n.
 const MOST_LITERALS: usize = 8;
 const LARGEST_EXPONENT: i32 = 64;
 
-/// How many products the powers of a monomial take.
+/// Numbers of products that the powers of a monomial take.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Factors {
-    /// Those with positive exponents: one product less than this.
+    /// Number for positive exponents; a product of them takes one less.
     pub above: i32,
-    /// Those with negative ones.
+    /// Number for negative exponents.
     pub below: i32,
 }
 
@@ -39,7 +39,7 @@ impl Factors {
     }
 }
 
-/// A table of monomials. Literals are in the order of their atoms.
+/// Table of monomials. Literals are in the order of their atoms.
 pub struct Monomials {
     list: Vec<Rc<[Literal]>>,
     factors: Vec<Factors>,
@@ -48,7 +48,7 @@ pub struct Monomials {
 }
 
 impl Monomials {
-    /// A table that knows the empty product.
+    /// Create a table with the empty product.
     pub fn new() -> Monomials {
         let (list, factors, scratch) = (Vec::new(), Vec::new(), Vec::new());
         let mut table = Monomials { list, factors, known: FxHashMap::default(), scratch };
@@ -72,12 +72,12 @@ impl Monomials {
         &self.list[m as usize]
     }
 
-    /// What the powers in `m` cost.
+    /// Cost of the powers in `m`.
     pub fn factors(&self, m: Monomial) -> Factors {
         self.factors[m as usize]
     }
 
-    /// The atom of a monomial that is an atom to the first power.
+    /// Atom of a monomial that is an atom to the first power; `None` for others.
     pub fn atom(&self, m: Monomial) -> Option<u32> {
         match *self.literals(m) {
             [(atom, 1)] => Some(atom),
@@ -85,7 +85,7 @@ impl Monomials {
         }
     }
 
-    /// Whether a product has grown beyond what is collected.
+    /// True if a product exceeds the limits of collection.
     pub fn is_large(&self, m: Monomial) -> bool {
         let literals = self.literals(m);
         literals.len() > MOST_LITERALS || literals.iter().any(|&(_, e)| e.abs() > LARGEST_EXPONENT)
@@ -127,7 +127,7 @@ impl Monomials {
         self.times_power(a, b, -1)
     }
 
-    /// The literals that divide both: powers of one sign, the smaller of two.
+    /// Literals that divide both: powers of one sign, the smaller of two.
     pub fn common(&mut self, a: Monomial, b: Monomial) -> Monomial {
         if a == b {
             return a;
@@ -143,7 +143,7 @@ impl Monomials {
     }
 }
 
-/// Walks through two lists of literals side by side; an absent atom has exponent 0.
+/// Visit two lists of literals side by side; an absent atom has exponent 0.
 fn merge(a: &[Literal], b: &[Literal], mut visit: impl FnMut(u32, i32, i32)) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {

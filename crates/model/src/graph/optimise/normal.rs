@@ -1,4 +1,4 @@
-//! From a graph to its normal form.
+//! Conversion of a graph to its normal form.
 
 use super::monomial::ONE;
 use super::system::{Function, System, Term, Value};
@@ -6,26 +6,26 @@ use super::uniform::{Coefficient, Divisors, NONE, UniformAtom, is_tame};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Graph, Input, Node, strict};
 
-/// Sums are written out in longer ones, to see whether terms cancel, up to this length.
+/// Length up to which sums are expanded in longer ones, to find out if terms cancel.
 const LONGEST_WRITTEN_OUT: usize = 32;
-/// … and in sums up to this length.
+/// Length up to which sums are searched for such sums.
 const LONGEST_SEARCHED: usize = 64;
 
-/// Functions with a domain that are followed, at most.
+/// Largest number of functions with a domain that are tracked.
 const MOST_PARTIAL: usize = 1024;
 
-/// What becomes of a product that several operations use.
+/// Treatment of a product that several operations use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
-    /// It is written out wherever it is used.
+    /// Expanded in every use.
     WrittenOut,
-    /// It is an atom.
+    /// Kept as an atom.
     Shared,
 }
 
-/// What is known of a node so far.
+/// Form of a node found so far.
 enum Form {
-    /// A sum that only one other operation uses, not yet sorted; `true`: its negative.
+    /// A sum that only one other operation uses, not yet sorted; `true` for its negative.
     Open(bool, Vec<Term>),
     /// A term, or 0.
     Closed(Value),
@@ -38,16 +38,16 @@ struct Reader<'a> {
     position: Vec<u32>,
     uses: Vec<u32>,
     uniform: Vec<bool>,
-    /// The divisors that make it infinite or NaN where they are 0.
+    /// Divisors that make it infinite or NaN if they are 0, by node.
     lost: Vec<Divisors>,
     forms: Vec<Form>,
-    /// Whether a product is used by several operations.
+    /// True if a product is used by several operations.
     shares: bool,
-    /// Functions with a domain, and their numbers among the atoms of such.
+    /// Functions with a domain, and their numbers among such atoms.
     partial: Vec<(Node, usize)>,
 }
 
-/// For each output the functions with a domain whose NaN it has, a bit for each atom of `partial`.
+/// For each output, bits of the functions in `partial` whose NaN it has.
 fn required(graph: &Graph, order: &[Node], outputs: &[Node], partial: &[(Node, usize)]) -> Vec<Vec<u64>> {
     let mut required = vec![Vec::new(); outputs.len()];
     let words = partial.iter().map(|&(_, k)| k / 64 + 1).max().unwrap_or(0);
@@ -62,7 +62,7 @@ fn required(graph: &Graph, order: &[Node], outputs: &[Node], partial: &[(Node, u
     required
 }
 
-/// Reads what `outputs` need; whether other [`Products`] would read something else.
+/// Read the nodes that `outputs` need; also returns true if other [`Products`] would give another system.
 pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> (System, bool) {
     let order = graph.reachable(outputs);
     let mut position = vec![u32::MAX; graph.len()];
@@ -175,7 +175,7 @@ impl Reader<'_> {
         Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
     }
 
-    /// What a node's arguments lose it: infinities and NaN come through sums, products and dividends.
+    /// Divisors that make a node infinite or NaN through its arguments: sums, products and dividends pass these on.
     fn lost(&self, node: Node) -> Divisors {
         let of = |a: Node| self.lost[self.position[a.index()] as usize];
         match self.graph.expression(node) {
@@ -185,7 +185,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The terms of a node: its own, where nothing else uses them.
+    /// Terms of a node: its own if nothing else uses them.
     fn open(&mut self, node: Node) -> (bool, Vec<Term>) {
         let i = self.position[node.index()] as usize;
         match &mut self.forms[i] {
@@ -202,7 +202,7 @@ impl Reader<'_> {
             std::mem::swap(&mut a, &mut b);
             std::mem::swap(&mut negated, &mut b_negated);
         }
-        // Into the longer list: a chain of sums takes linear time whichever way it leans.
+        // Into the longer list: a chain of sums takes linear time on either side.
         let flip = negated != b_negated;
         a.extend(b.into_iter().map(|t| if flip { Term { coefficient: t.coefficient.negated(), ..t } } else { t }));
         Form::Open(negated, a)
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes out the sums among the terms of a sum where that makes it shorter, because terms cancel.
+/// Expand the sums among the terms of a sum if terms cancel and make it shorter.
 pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
     if terms.len() > LONGEST_SEARCHED {
         return;
@@ -247,7 +247,7 @@ pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
         if inner.len() > LONGEST_WRITTEN_OUT {
             continue;
         }
-        // Each hit saves one term, and another one where nothing is left of it.
+        // Each hit saves one term, and another one if nothing remains of it.
         let (mut hits, mut cancelled) = (0, 0);
         for k in 0..inner.len() {
             let t = system.sums[place as usize][k];

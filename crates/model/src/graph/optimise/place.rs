@@ -1,38 +1,38 @@
-//! Where coefficients, reciprocals and small sums are best placed, once the common factors are found.
+//! Placement of coefficients, reciprocals and small sums, once the common factors are found.
 
 use super::cost::{Cost, QUOTIENT};
 use super::monomial::{Monomial, ONE};
 use super::system::{Place, System, Term};
 use super::uniform::{Coefficient, Divisors, NONE};
 
-/// Atoms with more uses stay as they are.
+/// Number of uses above which atoms stay as they are.
 const MOST_USES: usize = 16;
-/// Scales that are tried for an atom.
+/// Number of scales that are tried for an atom.
 const MOST_SCALES: usize = 8;
 
-/// Where an atom stands: place, the term's monomial, and the exponent.
+/// Use of an atom: place, monomial of the term, and exponent.
 type Use = (Place, Monomial, i32);
 
-/// Sums in another form.
+/// Rewritten sums.
 type Rewritten = Vec<(Place, Vec<Term>)>;
 
-/// Longer sums are left as they are: every change of a term would copy them.
+/// Length above which sums stay as they are: every change of a term would copy them.
 const LONGEST: usize = 64;
 
-/// Where every atom stands.
+/// Uses of every atom.
 struct Uses {
-    /// Atom by atom.
+    /// Uses, atom by atom.
     list: Vec<Use>,
-    /// Where an atom's uses start; the last entry is their number.
+    /// Start of each atom's uses, then their number.
     starts: Vec<u32>,
 }
 
 impl Uses {
-    /// Those in `places`.
+    /// Uses in `places`.
     fn new(system: &System, places: &[Place]) -> Uses {
         let terms = || places.iter().flat_map(|&p| system.sums[p as usize].iter().map(move |t| (p, t.monomial)));
         let literals = || terms().flat_map(|(p, m)| system.monomials.literals(m).iter().map(move |&l| (p, m, l)));
-        // Where the next atom's uses start; then, as they are put in from the last to the first, where its own do.
+        // Ends of each atom's uses; putting these in from the last to the first turns them into starts.
         let mut starts = vec![0; system.atoms.len() + 1];
         for (_, _, (atom, _)) in literals() {
             starts[atom as usize] += 1;
@@ -51,17 +51,17 @@ impl Uses {
         Uses { list, starts }
     }
 
-    /// The first uses of an atom, in the order of places: one more than [`MOST_USES`] at most.
+    /// The first uses of an atom, in the order of places: at most one more than [`MOST_USES`].
     fn of(&self, atom: u32) -> &[Use] {
         let (from, to) = (self.starts[atom as usize] as usize, self.starts[atom as usize + 1] as usize);
         &self.list[from..to.min(from + MOST_USES + 1)]
     }
 }
 
-/// Writes out atoms that are other terms under another name, and products that are used once.
+/// Expand atoms that are other terms under another name, and products that are used once.
 pub fn resolve(system: &mut System, places: &[Place]) {
     let uses = Uses::new(system, places);
-    // Definitions come before uses, so what is written in is itself resolved.
+    // Definitions precede uses, so expanded terms are themselves resolved.
     for &place in places {
         let mut terms = std::mem::take(&mut system.sums[place as usize]);
         let mut changed = false;
@@ -74,7 +74,7 @@ pub fn resolve(system: &mut System, places: &[Place]) {
                 if !(alias || uses.of(atom).len() == 1 && e.abs() == 1) {
                     continue;
                 }
-                // An alias is the same up to its sign; others stand to the first power or its inverse.
+                // An alias is the same up to its sign; others occur to the first power or its inverse.
                 let coefficient = match e % 2 {
                     0 => term.coefficient,
                     _ => system.uniforms.scaled(term.coefficient, inner.coefficient, e.signum()),
@@ -99,8 +99,8 @@ pub fn resolve(system: &mut System, places: &[Place]) {
     }
 }
 
-/// One reciprocal for every atom that is divided by several times, unless that takes more operations. It
-/// takes a coefficient with it where that helps.
+/// Share one reciprocal for every atom that is a divisor several times, unless that takes more operations. It includes
+/// a coefficient if that helps.
 pub fn share_reciprocals(system: &mut System, places: &[Place]) {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
     for atom in 0..system.atoms.len() as u32 {
@@ -129,7 +129,7 @@ pub fn share_reciprocals(system: &mut System, places: &[Place]) {
     }
 }
 
-/// The sums where `atom` is divided by, with scale / atom instead.
+/// Sums that are divided by `atom`, multiplied by scale / atom instead.
 fn with_reciprocal(
     system: &mut System,
     atom: u32,
@@ -164,11 +164,11 @@ fn with_reciprocal(
     Some(result)
 }
 
-/// Writes an atom's sum into the sums where it stands, where that saves operations.
+/// Expand an atom's sum in the sums that use it, if that saves operations.
 pub fn inline(system: &mut System, places: &[Place]) {
     let first = Uses::new(system, places);
     let mut uses: Vec<Vec<Use>> = (0..system.atoms.len()).map(|atom| first.of(atom as u32).to_vec()).collect();
-    // From the outputs down: what is written into a sum may be written on with it.
+    // From the outputs down: a sum that is expanded in another may be expanded further with it.
     for &place in places.iter().rev() {
         let mut i = 0;
         while i < system.sums[place as usize].len() {
@@ -201,7 +201,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
     }
 }
 
-/// The sums of `uses` with `inner` written out where its atom, as a monomial, stands.
+/// Sums of `uses` with `inner` expanded in place of its atom, given as a monomial.
 fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
     let terms = system.sums[inner as usize].clone();
     let mut result: Rewritten = Vec::with_capacity(uses.len());
@@ -222,9 +222,8 @@ fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Us
     Some(result)
 }
 
-/// Moves coefficients between an atom's sum and its uses: k (a b + c d) costs one product less where it is
-/// written k a b + k c d with k a known, and the sign or factor that all uses have in common belongs into
-/// the sum.
+/// Move coefficients between an atom's sum and its uses. k (a b + c d) costs one product less as k a b + k c d with a
+/// known k a, and a sign or factor common to all uses belongs into the sum.
 pub fn rescale(system: &mut System, places: &[Place]) {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
     let mut costs = vec![Cost::default(); system.sums.len()];
@@ -238,7 +237,7 @@ pub fn rescale(system: &mut System, places: &[Place]) {
         if list.is_empty() || list.len() > MOST_USES || list.iter().any(|u| u.2.abs() != 1) {
             continue;
         }
-        // The coefficients that the atom meets, as factors to be moved; a sign only where one is in the way.
+        // Coefficients that the atom meets, as factors to be moved; a sign only if there is one.
         let outside = list.iter().filter_map(|&(p, m, e)| system.term(p, m).map(|t| (t.coefficient, e)));
         let inside = system.sums[place as usize].iter().map(|t| (t.coefficient, -1));
         scales.clear();
@@ -262,24 +261,24 @@ pub fn rescale(system: &mut System, places: &[Place]) {
     system.forget();
 }
 
-/// What an atom's sum and its uses become when the atom means what it did times a power of a coefficient.
+/// Effect of scaling an atom by a power of a coefficient on its sum and its uses.
 #[derive(Default)]
 struct Rescaled {
-    /// Of the sum's terms, then of the terms where the atom is used.
+    /// Coefficients of the sum's terms, then of the terms that use the atom.
     coefficients: Vec<Coefficient>,
-    /// How many operations that saves, and how many coefficients it takes away. Coefficients beside a divisor
-    /// count half: a reciprocal may take them over.
+    /// Operations that it saves, and coefficients that it removes. Coefficients beside a divisor count half: a
+    /// reciprocal may include them.
     saving: (i32, i32),
 }
 
 impl Rescaled {
-    /// Nothing changes.
+    /// Reset to no change.
     fn clear(&mut self) {
         self.coefficients.clear();
         self.saving = (0, 0);
     }
 
-    /// `None` where that is not allowed.
+    /// Set to the effect of `scale`; `None` if that is not allowed.
     fn set(
         &mut self,
         system: &mut System,
@@ -304,14 +303,14 @@ impl Rescaled {
             self.change(system, &mut after, term, coefficient);
         }
         self.saving.0 += costs[place as usize].operations() - after.operations();
-        // The uses in one place stand side by side.
+        // Uses in one place are adjacent.
         for here in uses.chunk_by(|a, b| a.0 == b.0) {
             let at = here[0].0 as usize;
             let mut after = costs[at];
             for &(p, monomial, e) in here {
                 let term = system.term(p, monomial).filter(|_| system.sums[at].len() <= LONGEST)?;
                 let coefficient = system.uniforms.scaled(term.coefficient, scale.0, -e * scale.1);
-                // What divides is not to become 0 either.
+                // A divisor must not become 0 either.
                 let inverse = system.uniforms.scaled(Coefficient::UNIT, scale.0, -scale.1);
                 if !system.uniforms.may_become(coefficient, term.coefficient, lost[at])
                     || e < 0 && !system.uniforms.may_become(inverse, Coefficient::UNIT, lost[at])
@@ -325,7 +324,7 @@ impl Rescaled {
         Some(())
     }
 
-    /// Gives a term another coefficient.
+    /// Change the coefficient of a term.
     fn change(&mut self, system: &System, cost: &mut Cost, term: Term, coefficient: Coefficient) {
         let changed = Term { coefficient, ..term };
         cost.add(system.weight(term), -1);
@@ -352,20 +351,20 @@ impl Rescaled {
     }
 }
 
-/// A term of a rewritten sum, to be changed.
+/// Term of a rewritten sum, mutable.
 fn term_in_mut(rewritten: &mut Rewritten, place: Place, term: Term) -> Option<&mut Term> {
     let (_, terms) = rewritten.iter_mut().find(|r| r.0 == place)?;
     terms.iter_mut().find(|t| **t == term)
 }
 
 impl System {
-    /// The term of a place that has a monomial.
+    /// Term of a place with this monomial.
     fn term(&self, place: Place, monomial: Monomial) -> Option<Term> {
         let sum = &self.sums[place as usize];
         sum.binary_search_by_key(&monomial, |t| t.monomial).ok().map(|at| sum[at])
     }
 
-    /// The term with a monomial in a place, which is copied to `rewritten`; `None` if it is too long for that.
+    /// Term with a monomial in a place, which is copied to `rewritten`; `None` if the sum is too long to be copied.
     fn term_in(&self, rewritten: &mut Rewritten, place: Place, monomial: Monomial) -> Option<Term> {
         if !rewritten.iter().any(|r| r.0 == place) {
             let terms = &self.sums[place as usize];
@@ -384,7 +383,7 @@ impl System {
         }
     }
 
-    /// What a coefficient counts that is to be taken away; half where a reciprocal may take it over.
+    /// Weight of a removable coefficient, which counts half if a reciprocal may include it.
     fn burden(&self, term: Term) -> i32 {
         if term.coefficient.is_unit() || term.monomial == ONE {
             0
@@ -395,7 +394,7 @@ impl System {
         }
     }
 
-    /// How many operations it saves to write some sums in another way.
+    /// Operations saved by rewriting some sums.
     fn saving(&self, rewritten: &[(Place, Vec<Term>)]) -> i32 {
         rewritten
             .iter()

@@ -1,4 +1,4 @@
-//! A graph as a system of sums of products: what the optimiser works on.
+//! A graph as a system of sums of products, the representation that the optimiser works on.
 
 use super::monomial::{Monomial, Monomials, ONE};
 use super::uniform::{Coefficient, Divisors, NONE, Uniforms};
@@ -9,35 +9,35 @@ use rustc_hash::FxHashMap;
 /// A uniform coefficient times a monomial in atoms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
-    /// In [`System::monomials`].
+    /// Number in [`System::monomials`].
     pub monomial: Monomial,
-    /// In [`System::uniforms`].
+    /// Coefficient over [`System::uniforms`].
     pub coefficient: Coefficient,
 }
 
 /// A value as a term; `None` for 0. Sums of several terms are atoms.
 pub type Value = Option<Term>;
 
-/// The number of a sum in [`System::sums`].
+/// Number of a sum in [`System::sums`].
 pub type Place = u32;
 
-/// What monomials are made of.
+/// Factor of monomials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
     /// A state component, the time or a slot.
     Input(Input),
-    /// A function of the values in some places; its operation is not looked into.
+    /// A function of the values in some places; its operation is opaque.
     Function(Function, [Place; 3]),
     /// The sum in a place.
     Sum(Place),
 }
 
-/// An operation that is neither a sum nor a product: an expression whose arguments mean nothing.
+/// An operation that is neither a sum nor a product: an expression whose arguments are placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Function(Expression);
 
 impl Function {
-    /// The operation of an expression.
+    /// Operation of an expression.
     pub fn of(e: Expression) -> Function {
         let none = Node(0);
         Function(match e {
@@ -52,15 +52,15 @@ impl Function {
         })
     }
 
-    /// How many arguments it has.
+    /// Number of arguments.
     pub fn arity(self) -> usize {
         self.0.arguments().count()
     }
 
-    /// The NaNs that it passes on from its arguments.
+    /// Bits of the NaNs that it passes on from its arguments.
     fn strict(self, [a, b, c]: [u64; 3]) -> u64 {
         let bits = [a, b, c];
-        // The arguments mean nothing, but for their order.
+        // The arguments are placeholders, in their order.
         let mut place = 0;
         let next = |place: &mut usize| {
             *place += 1;
@@ -80,7 +80,7 @@ impl Function {
         strict(e, |node| bits[node.0 as usize])
     }
 
-    /// Writes it into a graph.
+    /// Write the operation into a graph.
     pub fn write(self, out: &mut Graph, [a, b, c]: [Node; 3]) -> Node {
         match self.0 {
             Expression::Constant(_) | Expression::Input(_) => unreachable!("no operation"),
@@ -95,16 +95,16 @@ impl Function {
     }
 }
 
-/// The functions that are NaN outside a domain.
+/// Functions that are NaN outside a domain.
 #[derive(Default)]
 pub struct Partial {
     /// Their atoms.
     pub atoms: Vec<u32>,
-    /// For each output those whose NaN it has, a bit for each.
+    /// For each output, bits of the functions whose NaN it has.
     pub required: Vec<Vec<u64>>,
 }
 
-/// Sums of products over atoms. What a place means never changes, only how it is written.
+/// Sums of products over atoms. The meaning of a place never changes, only its form.
 pub struct System {
     /// Uniform numbers.
     pub uniforms: Uniforms,
@@ -112,16 +112,16 @@ pub struct System {
     pub monomials: Monomials,
     /// The atoms.
     pub atoms: Vec<Atom>,
-    /// The sums: definitions of atoms, arguments of functions, outputs. Terms in the order of their
-    /// monomials, each monomial once.
+    /// Definitions of atoms, arguments of functions, and outputs. Terms are in the order of their monomials, each
+    /// monomial once.
     pub sums: Vec<Vec<Term>>,
-    /// The atom whose sum a place has.
+    /// Atom that a place's sum defines, by place.
     owners: Vec<Option<u32>>,
-    /// The places of the results, and the divisors that make them infinite or NaN where they are 0.
+    /// Places of the results, and the divisors that make them infinite or NaN if they are 0.
     pub outputs: Vec<(Place, Divisors)>,
     /// Functions with a domain.
     pub partial: Partial,
-    /// Sums that are atoms, by a way to write them.
+    /// Atoms of sums, by the forms of these.
     known: FxHashMap<Vec<Term>, u32>,
     functions: FxHashMap<(Function, [Value; 3]), u32>,
     inputs: FxHashMap<Input, u32>,
@@ -149,7 +149,7 @@ impl System {
         self.atoms.len() as u32 - 1
     }
 
-    /// A new place with these terms.
+    /// Create a place with these terms.
     pub fn place(&mut self, terms: Vec<Term>) -> Place {
         self.sums.push(terms);
         self.owners.push(None);
@@ -191,12 +191,12 @@ impl System {
         self.atom(atom)
     }
 
-    /// The atom that stands for a sum, if there is one.
+    /// Atom of a sum, if there is one.
     pub fn find(&self, terms: &[Term]) -> Option<u32> {
         self.known.get(terms).copied()
     }
 
-    /// The atom that stands for a sum.
+    /// Atom of a sum, created if necessary.
     pub fn define(&mut self, terms: Vec<Term>) -> u32 {
         if let Some(atom) = self.find(&terms) {
             return atom;
@@ -208,7 +208,7 @@ impl System {
         atom
     }
 
-    /// Another way to write a sum. If it is that of another atom, both are one.
+    /// Rewrite a sum. If the new form is that of another atom, both become one.
     pub fn rewrite(&mut self, place: Place, terms: Vec<Term>) {
         let terms = match self.owners[place as usize] {
             Some(owner) => match self.known.get(&terms) {
@@ -224,7 +224,7 @@ impl System {
         self.sums[place as usize] = terms;
     }
 
-    /// Forgets how sums could be written but as they are now: atoms have got new scales.
+    /// Forget all forms of sums but the current ones: atoms have new scales.
     pub fn forget(&mut self) {
         self.known.clear();
         for (place, owner) in self.owners.iter().enumerate() {
@@ -234,7 +234,7 @@ impl System {
         }
     }
 
-    /// Of the atoms with a domain, those that each place still passes a NaN on from: one bit for each of `atoms`.
+    /// Atoms with a domain whose NaN each place still passes on: one bit for each of the atoms in `bits`.
     fn passed_on(&self, places: &[Place], bits: &FxHashMap<u32, u64>) -> Vec<u64> {
         let mut passed = vec![0u64; self.sums.len()];
         for &place in places {
@@ -254,8 +254,7 @@ impl System {
         passed
     }
 
-    /// Gives back to every output the errors of functions that have cancelled in it: sqrt(x)/sqrt(x) is 1 where x ≥ 0
-    /// only.
+    /// Restore in every output the NaN of functions that have cancelled in it: sqrt(x)/sqrt(x) is 1 only for x ≥ 0.
     pub fn keep_domains(&mut self, places: &[Place]) {
         let partial = std::mem::take(&mut self.partial);
         for (word, atoms) in partial.atoms.chunks(64).enumerate() {
@@ -273,7 +272,7 @@ impl System {
         }
     }
 
-    /// if(f == f, value, f) in place of the value: NaN where f is.
+    /// Replace the value by if(f == f, value, f), which is NaN where f is.
     fn guard(&mut self, place: Place, f: Term) {
         let none = Node(0);
         let equal = Function::of(Expression::Binary(Binary::Equal, none, none));
@@ -285,7 +284,7 @@ impl System {
         self.sums[place as usize] = vec![guarded];
     }
 
-    /// The atom that a place defines.
+    /// Atom that a place defines.
     pub fn owner(&self, place: Place) -> Option<u32> {
         self.owners[place as usize]
     }
@@ -300,7 +299,7 @@ impl System {
         Term { coefficient: self.uniforms.product(a.coefficient, b.coefficient), monomial }
     }
 
-    /// Whether a term is a coefficient times a single atom, or times none.
+    /// True if a term is a coefficient times a single atom, or times none.
     pub fn is_atom(&self, a: Term) -> bool {
         a.monomial == ONE || self.monomials.atom(a.monomial).is_some()
     }
@@ -322,9 +321,9 @@ impl System {
         }
     }
 
-    /// Sorts terms and adds up those with the same monomial.
+    /// Sort terms and add up those with the same monomial.
     pub fn collect(&mut self, terms: &mut Vec<Term>) {
-        // The sort is stable: which terms are added first does not depend on anything but the graph.
+        // The sort is stable: the order of addition depends on the graph only.
         terms.sort_by_key(|t| t.monomial);
         let mut kept = 0;
         let mut i = 0;
@@ -348,7 +347,7 @@ impl System {
         terms.truncate(kept);
     }
 
-    /// A collected sum as a value: what its coefficients have in common times an atom.
+    /// A collected sum as a value: the content of its coefficients times an atom.
     pub fn value(&mut self, mut terms: Vec<Term>) -> Value {
         let (&first, rest) = terms.split_first()?;
         if rest.is_empty() {
@@ -359,7 +358,7 @@ impl System {
         Some(Term { coefficient, ..self.atom(atom) })
     }
 
-    /// Divides terms by what they have in common, and returns that.
+    /// Divide terms by their common content, and return it.
     pub fn take_content(&mut self, terms: &mut [Term]) -> Term {
         let coefficient = self.take_coefficient(terms);
         let first = terms[0].monomial;
@@ -373,7 +372,7 @@ impl System {
         Term { coefficient, monomial }
     }
 
-    /// Divides terms by what their coefficients have in common, and returns that.
+    /// Divide terms by the content of their coefficients, and return it.
     fn take_coefficient(&mut self, terms: &mut [Term]) -> Coefficient {
         let coefficient = self.uniforms.content(terms.iter().map(|t| t.coefficient));
         for term in terms.iter_mut() {
@@ -382,7 +381,7 @@ impl System {
         coefficient
     }
 
-    /// The sum that an atom stands for.
+    /// Place of the sum that an atom stands for; `None` for other atoms.
     pub fn sum_of(&self, atom: u32) -> Option<Place> {
         match self.atoms[atom as usize] {
             Atom::Sum(place) => Some(place),
@@ -390,8 +389,8 @@ impl System {
         }
     }
 
-    /// The places that the outputs need, each before those that need it; `None` if there is a cycle, which
-    /// would be a mistake in the optimiser.
+    /// Places that the outputs need, each before those that need it; `None` if there is a cycle, which would be a
+    /// mistake in the optimiser.
     pub fn needed(&self) -> Option<Vec<Place>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -448,7 +447,7 @@ impl System {
         lost
     }
 
-    /// The places that an atom reads.
+    /// Places that an atom reads.
     pub fn places_of(&self, atom: u32) -> impl Iterator<Item = Place> {
         let (places, count) = match self.atoms[atom as usize] {
             Atom::Input(_) => ([0; 3], 0),

@@ -1,5 +1,5 @@
-//! Uniform numbers: what depends on parameters and constants only. They are computed once for a run, so
-//! they are collected into coefficients as freely as numbers.
+//! Uniform numbers, which depend on parameters and constants only. They are computed once for a run, so they are
+//! collected into coefficients as freely as numbers.
 
 use super::monomial::{Monomial, Monomials, ONE};
 use crate::graph::{Graph, Node};
@@ -9,36 +9,36 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Coefficient {
     bits: u64,
-    /// In [`Uniforms`].
+    /// Number in [`Uniforms`].
     pub monomial: Monomial,
 }
 
-/// What a uniform monomial is made of.
+/// Factor of uniform monomials.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UniformAtom {
-    /// A node of the graph that is optimised, taken as it is.
+    /// A node of the graph that is optimised, opaque.
     Node(Node),
-    /// A number, by its bits, that others are divided by inexactly.
+    /// A number, by its bits, by which others are divided inexactly.
     Number(u64),
     /// A number, by its bits, that is not [tame](is_tame): −0, NaN, infinities and others of extreme size.
     Wild(u64),
-    /// A product that has grown too large to be collected further.
+    /// A product that is too large to be collected further.
     Product(Coefficient),
     /// A sum of two terms or more.
     Sum(Vec<Coefficient>),
 }
 
-/// A set of uniform atoms that the model divides by; those beyond the first ones have no bit.
+/// Set of uniform atoms by which the model divides; only the first ones have a bit.
 pub type Divisors = u64;
 
 /// No divisors.
 pub const NONE: Divisors = 0;
 
-/// Numbers outside are not multiplied by one another: the product could overflow where the model's own
+/// Sizes of numbers that may be multiplied by one another. The product of others could overflow where the model's own
 /// order of operations does not.
 const TAME: std::ops::Range<f64> = 1e-100..1e100;
 
-/// Sums beyond this length are atoms of longer ones.
+/// Length above which sums become atoms of longer ones.
 const LONGEST_SUM: usize = 16;
 
 impl Coefficient {
@@ -54,38 +54,38 @@ impl Coefficient {
         Coefficient { bits: factor.to_bits(), monomial }
     }
 
-    /// The number in front.
+    /// Number in front.
     pub fn factor(self) -> f64 {
         f64::from_bits(self.bits)
     }
 
-    /// Whether it is 1 or −1.
+    /// True if it is 1 or −1.
     pub fn is_unit(self) -> bool {
         self.monomial == ONE && self.factor().abs() == 1.0
     }
 
-    /// Whether a product with it is exact: plus or minus a power of two.
+    /// True if a product with it is exact: plus or minus a power of two.
     pub fn is_exact(self) -> bool {
         self.monomial == ONE && self.bits << 12 == 0
     }
 
-    /// Whether its number is negative.
+    /// True if its number is negative.
     pub fn is_negative(self) -> bool {
         self.factor() < 0.0
     }
 
-    /// The opposite.
+    /// Negative of the coefficient.
     pub fn negated(self) -> Coefficient {
         Coefficient::new(-self.factor(), self.monomial)
     }
 
-    /// With its number's sign taken away.
+    /// Coefficient without its number's sign.
     pub fn magnitude(self) -> Coefficient {
         Coefficient::new(self.factor().abs(), self.monomial)
     }
 }
 
-/// Whether a number may be collected with others.
+/// True if a number may be collected with others.
 pub fn is_tame(value: f64) -> bool {
     TAME.contains(&value.abs())
 }
@@ -96,14 +96,14 @@ fn exact_quotient(a: f64, b: f64) -> Option<f64> {
     (is_tame(ratio) && ratio.mul_add(b, -a) == 0.0).then_some(ratio)
 }
 
-/// The table of uniform atoms and monomials.
+/// Table of uniform atoms and monomials.
 pub struct Uniforms {
     /// The monomials.
     pub monomials: Monomials,
-    /// The atoms; those in an atom have smaller numbers than it has.
+    /// Atoms; those in an atom have smaller numbers than it has.
     pub atoms: Vec<UniformAtom>,
     known: FxHashMap<UniformAtom, u32>,
-    /// The bits of atoms that are divided by.
+    /// Bits of atoms that are divisors.
     numbers: Vec<Option<u32>>,
     divisors: u32,
 }
@@ -161,7 +161,7 @@ impl Uniforms {
         }
     }
 
-    /// The divisors in `a`, so that a value that `a` divides is known to be lost where one of them is 0.
+    /// Divisors in `a`: a value divided by `a` is lost if one of them is 0.
     pub fn divisors(&mut self, a: Coefficient) -> Divisors {
         let mut divisors = NONE;
         for &(atom, e) in self.monomials.literals(a.monomial) {
@@ -179,9 +179,9 @@ impl Uniforms {
         self.numbers[atom].map_or(NONE, |number| 1 << number)
     }
 
-    /// Whether a term may get the coefficient `new` for `old` where `lost` makes all that it contributes to
-    /// meaningless. A gain or a coefficient of gravity may be 0: what the model does not divide by it must not
-    /// be divided by it.
+    /// True if a term may have the coefficient `new` instead of `old`, given the divisors `lost` that make all that it
+    /// contributes to meaningless. A gain or a coefficient of gravity may be 0: terms that the model does not divide by
+    /// it must not be divided by it.
     pub fn may_become(&self, new: Coefficient, old: Coefficient, lost: Divisors) -> bool {
         let old = self.monomials.literals(old.monomial);
         self.monomials.literals(new.monomial).iter().all(|&(atom, e)| {
@@ -243,8 +243,8 @@ impl Uniforms {
         }
     }
 
-    /// What can be taken out of all terms: the literals that divide them all, and the first term's number
-    /// where it divides the others exactly in double precision.
+    /// Content of all terms: the literals that divide them all, and the first term's number if it divides the others
+    /// exactly in double precision.
     pub fn content(&mut self, terms: impl Iterator<Item = Coefficient> + Clone) -> Coefficient {
         let Some(first) = terms.clone().next() else { return Coefficient::UNIT };
         let (f, mut monomial, mut divides) = (first.factor(), first.monomial, true);
@@ -255,13 +255,13 @@ impl Uniforms {
         Coefficient::new(if divides { f } else { f.signum() }, monomial)
     }
 
-    /// A term without its content.
+    /// Term divided by its content.
     pub fn without(&mut self, term: Coefficient, content: Coefficient) -> Coefficient {
         Coefficient::new(term.factor() / content.factor(), self.monomials.quotient(term.monomial, content.monomial))
     }
 }
 
-/// Writes uniform numbers into a graph.
+/// Writer of uniform numbers into a graph.
 pub struct Writer<'a> {
     uniforms: &'a Uniforms,
     nodes: Vec<Option<Node>>,
@@ -269,7 +269,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes the atoms that `coefficients` are made of; nodes come from `source`.
+    /// Write the atoms of `coefficients`; nodes come from `source`.
     pub fn new(
         out: &mut Graph,
         uniforms: &'a Uniforms,
@@ -321,7 +321,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A coefficient's node.
+    /// Node of a coefficient.
     pub fn node(&mut self, out: &mut Graph, c: Coefficient) -> Node {
         if let Some(&node) = self.known.get(&c) {
             return node;
