@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// Outputs as functions of (t, x), with bound parameters. Parameters after those that they read are ignored.
 pub trait Quantities: Send + Sync {
-    /// Evaluates at (t, x).
+    /// Evaluate at (t, x).
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]);
 
-    /// Evaluates at t = 0 within one array: the outputs are the range `out`, and the state is all before it.
+    /// Evaluate at t = 0 within one array: the outputs are the range `out`, and the state is all before it.
     fn run_within(&self, numbers: &mut [f64], out: Range<usize>, work: &mut [f64]) {
         let (x, behind) = numbers.split_at_mut(out.start);
         self.run(0.0, x, &mut behind[..out.len()], work);
@@ -30,7 +30,7 @@ pub trait Quantities: Send + Sync {
         false
     }
 
-    /// Sets other parameters.
+    /// Set other parameters.
     fn rebind(&mut self, parameters: &[f64]);
 
     /// These outputs with other parameters.
@@ -55,13 +55,13 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Compiles a tape for these parameters.
+    /// Compile a tape for these parameters.
     pub fn new(tape: &Tape, parameters: &[f64]) -> Bound {
         let origin = Box::new((Arc::new(tape.clone()), parameters.to_vec()));
         Bound { kernel: WideBound::new(tape, 1, parameters), origin }
     }
 
-    /// Compiles `nodes` of a field.
+    /// Compile `nodes` of a field.
     pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
         Bound::new(&Formula::new(&field.graph, nodes).tape(field.dimension, field.parameters), parameters)
     }
@@ -71,12 +71,12 @@ impl Bound {
         self.origin.0.reads_time()
     }
 
-    /// Applies the map x ↦ outputs `count` times.
+    /// Apply the map x ↦ outputs `count` times.
     pub fn iterate(&self, x: &mut [f64], count: u64, work: &mut [f64]) {
         self.kernel.iterate(x, count, work);
     }
 
-    /// Applies the map to the first of `states`, then to its result, and so on; each result follows the one before.
+    /// Apply the map to the first of `states`, then to its result, and so on; each result follows the one before.
     pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
         self.kernel.iterate_keeping(states, work);
     }
@@ -126,14 +126,14 @@ pub struct WideBound {
 }
 
 impl WideBound {
-    /// Compiles a tape for so many lanes, which all have these parameters.
+    /// Compile a tape for so many lanes, which all have these parameters.
     pub fn new(tape: &Tape, lanes: usize, parameters: &[f64]) -> WideBound {
         let kernel = compile(tape, lanes);
         let values = kernel.bind(parameters);
         WideBound { kernel: kernel.into(), values }
     }
 
-    /// Evaluates at (t, x) in every lane.
+    /// Evaluate at (t, x) in every lane.
     pub fn run(&self, t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
         self.kernel.run(&self.values, t, x, out, work);
     }
@@ -153,17 +153,17 @@ impl WideBound {
         WideBound { kernel: Arc::clone(&self.kernel), values: self.kernel.bind(parameters) }
     }
 
-    /// Sets the parameters of one lane.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.kernel.rebind(&mut self.values, lane, parameters);
     }
 
-    /// Applies the map x ↦ outputs `count` times in every lane.
+    /// Apply the map x ↦ outputs `count` times in every lane.
     pub fn iterate(&self, x: &mut [f64], count: u64, work: &mut [f64]) {
         self.kernel.iterate(&self.values, x, count, work);
     }
 
-    /// Applies the map to the first of `states`, then to its result, and so on; each result follows the one before.
+    /// Apply the map to the first of `states`, then to its result, and so on; each result follows the one before.
     pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
         self.kernel.iterate_keeping(&self.values, states, work);
     }

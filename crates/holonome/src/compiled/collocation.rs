@@ -141,7 +141,7 @@ impl CompiledStages {
         }
     }
 
-    /// Splits `work` into the numbers of a step and scratch.
+    /// Split `work` into the numbers of a step and scratch.
     fn split<'w>(&self, work: &'w mut [f64]) -> (&'w mut [f64], &'w mut [f64]) {
         // The numbers start on a cache line.
         let first = first_aligned(work);
@@ -153,7 +153,7 @@ impl CompiledStages {
         numbers[at * s..(at + 1) * s].fill(number);
     }
 
-    /// Puts numbers into the first lanes of the places `at`.
+    /// Put numbers into the first lanes of the places `at`.
     fn place(&self, from: &[f64], at: &Range<usize>, numbers: &mut [f64]) {
         for (number, at) in from.iter().zip(at.clone()) {
             numbers[at * self.collocation.stages] = *number;
@@ -166,14 +166,14 @@ impl CompiledStages {
         }
     }
 
-    /// Copies the first lane of the places `at`.
+    /// Copy the first lane of the places `at`.
     fn gather(&self, numbers: &[f64], at: &Range<usize>, out: &mut [f64]) {
         for (out, at) in out.iter_mut().zip(at.clone()) {
             *out = numbers[at * self.collocation.stages];
         }
     }
 
-    /// Copies the memory to the numbers.
+    /// Copy the memory to the numbers.
     fn recall(&self, memory: &Memory, numbers: &mut [f64]) {
         let (s, at) = (self.collocation.stages, &self.at);
         numbers[at.w.start * s..at.w.end * s].copy_from_slice(memory.w);
@@ -182,7 +182,7 @@ impl CompiledStages {
         self.spread(*memory.length, at.length, numbers);
     }
 
-    /// Copies the memory back from the numbers, without the length.
+    /// Copy the memory back from the numbers, without the length.
     fn remember(&self, numbers: &[f64], memory: &mut Memory) {
         let (s, at) = (self.collocation.stages, &self.at);
         memory.w.copy_from_slice(&numbers[at.w.start * s..at.w.end * s]);
@@ -190,14 +190,14 @@ impl CompiledStages {
         self.gather(numbers, &at.lost, memory.lost);
     }
 
-    /// Sets the start and the end of the iteration.
+    /// Set the start and the end of the iteration.
     fn give(&self, from: From, stop: Stop, numbers: &mut [f64]) {
         let Stop { enough, too_far, contraction, decayed } = stop;
         let from = if from == From::Start { -1.0 } else { 1.0 };
         self.spread_all(&[from, enough, too_far, contraction, decayed], &(self.at.from..self.at.t), numbers);
     }
 
-    /// Sets the start and the length of a step.
+    /// Set the start and the length of a step.
     fn begin(&self, StepFrom { t, h, x }: StepFrom, numbers: &mut [f64]) {
         self.place(&[t, h], &(self.at.t..self.at.x.start), numbers);
         self.place(x, &self.at.x, numbers);
@@ -211,7 +211,7 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    /// Makes a step after the one whose memory is in the numbers, and puts x₁ and the estimate of its error. True if it
+    /// Make a step after the one whose memory is in the numbers, and put x₁ and the estimate of its error. True if it
     /// moves a vector without a scale; `None` if the iteration does not converge.
     fn make(
         &self,
@@ -327,7 +327,7 @@ impl CollocationLoop {
         self.judging.slots.count() + 2 * self.judging.slots.x.len()
     }
 
-    /// Makes an attempt from the slots, and puts x₁ and its error after them. True if it is like the others.
+    /// Make an attempt from the slots, and put x₁ and its error after them. True if it is like the others.
     fn attempt(&self, judged: &mut [f64], numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
         let (stages, slots) = (&self.stages, &self.judging.slots);
         let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
@@ -442,7 +442,7 @@ impl CollocationSteps {
         2 * self.stages.vectors.dim() + self.settle.work_len() + self.stages.work_len()
     }
 
-    /// Makes a step from x, and puts x₁ and its error; true if it is like the others.
+    /// Make a step from x, and put x₁ and its error; true if it is like the others.
     fn step(
         &self,
         t: f64,
@@ -814,7 +814,7 @@ mod tests {
     use holonome_integrate::run::{run, run_map};
     use holonome_integrate::state::StepState;
 
-    /// Tests that compiled stages come to those of slices, with fewer iterations where positions follow from momenta.
+    /// Test that compiled stages come to those of slices, with fewer iterations where positions follow from momenta.
     /// The cases: the time is read; nothing follows from the rest (nor do positions off a constraint); all is at rest;
     /// masses are unlike.
     #[test]
@@ -856,8 +856,8 @@ mod tests {
         }
     }
 
-    /// Tests that equal steps in a loop are those made one by one: also if the time is read, if a vector without a
-    /// scale begins to move, and if a run is interrupted.
+    /// Test that equal steps in a loop are those made one by one: also if the time is read, if a vector without a scale
+    /// begins to move, and if a run is interrupted.
     #[test]
     fn a_loop_is_its_steps_one_by_one() {
         let cases = [

@@ -27,7 +27,7 @@ impl Deferred {
 }
 
 impl Quantities for Deferred {
-    /// Runs the kernel, with scratch of its own if it had not been compiled when its scratch was measured.
+    /// Run the kernel, with scratch of its own if it had not been compiled when its scratch was measured.
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let bound = self.bound();
         match work.len() < bound.work_len() {

@@ -54,7 +54,7 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compiles the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. `None`
+    /// Compile the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. `None`
     /// if the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
@@ -123,7 +123,7 @@ impl CompiledLanes {
         }
     }
 
-    /// Sets the parameters and targets of one lane to those of its trajectory.
+    /// Set the parameters and targets of one lane to those of its trajectory.
     pub fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
@@ -326,7 +326,7 @@ impl LaneWatch {
         WatchBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
     }
 
-    /// Sets the parameters and targets of one lane to those of its trajectory.
+    /// Set the parameters and targets of one lane to those of its trajectory.
     pub fn rebind(&self, bound: &mut WatchBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         self.kernel.rebind(&mut bound.values, lane, parameters);
         scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
@@ -337,7 +337,7 @@ impl LaneWatch {
         (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
     }
 
-    /// Computes the deviations of the groups and the sizes of their terms.
+    /// Compute the deviations of the groups and the sizes of their terms.
     pub fn run(
         &self,
         bound: &WatchBound,

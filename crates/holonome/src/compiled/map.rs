@@ -78,7 +78,7 @@ impl CompiledStep {
         Some(Box::new(map))
     }
 
-    /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀
+    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀
     /// of the rows that are not constraints), then those of its treatment.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl CompiledStep {
     /// Series of `field`, if the method of `plan` is a Taylor series.
     ///
     /// # Errors
-    /// As [`Taylor::new`].
+    /// Those of [`Taylor::new`].
     pub(super) fn taylor(plan: &Plan, field: &Field) -> Result<Option<Taylor>, Error> {
         let wanted = plan.method.scheme.needs_formulas();
         wanted.then(|| Taylor::new(&plan.method, field)).transpose()
@@ -260,7 +260,7 @@ impl CompiledStep {
         }
     }
 
-    /// Removes the loops, so that steps are made one by one.
+    /// Remove the loops, so that steps are made one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
         match self {
@@ -347,7 +347,7 @@ impl Repeated {
         (1 + KEPT_STATES) * self.len + self.kernel.work_len()
     }
 
-    /// Sets the state of the loop before step `first`, with `groups` groups of invariants.
+    /// Set the state of the loop before step `first`, with `groups` groups of invariants.
     pub(super) fn enter(&self, x: &[f64], (scales, groups): (&[f64], usize), first: u64, state: &mut [f64]) {
         let n = x.len();
         state[..n].copy_from_slice(x);
@@ -365,7 +365,7 @@ impl Repeated {
         }
     }
 
-    /// Copies the results of `count` steps from the state; true if they are good.
+    /// Copy the results of `count` steps from the state; true if they are good.
     pub(super) fn leave(
         &self,
         state: &[f64],

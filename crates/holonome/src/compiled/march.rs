@@ -42,14 +42,14 @@ pub struct Judging {
 }
 
 impl Judging {
-    /// Counts treatments; see [`holonome_integrate::scheme::map::Attempts::count_treatments`].
+    /// Count treatments; see [`holonome_integrate::scheme::map::Attempts::count_treatments`].
     pub fn count_treatments(&self, steps: u64, cost: &mut Cost) {
         if let Some(mend) = self.mend {
             mend.count(steps, cost);
         }
     }
 
-    /// Finishes the deviations; see [`holonome_integrate::scheme::map::Attempts::finish`].
+    /// Finish the deviations; see [`holonome_integrate::scheme::map::Attempts::finish`].
     pub fn finish(&self, largest: &mut [f64]) {
         self.watching.finish(largest, 1);
     }
@@ -159,7 +159,7 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// Judges an attempt that begins with the slots `before`.
+    /// Judge an attempt that begins with the slots `before`.
     pub fn judge<'a>(
         &self,
         g: &mut Graph,

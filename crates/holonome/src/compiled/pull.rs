@@ -51,7 +51,7 @@ impl Pull {
         self.term.work_len()
     }
 
-    /// Subtracts the term from the field in `dx`; `at` are F and the nonzeros of DF.
+    /// Subtract the term from the field in `dx`; `at` are F and the nonzeros of DF.
     pub fn subtract(&self, invariants: &Invariants, at: (&[f64], &[f64]), dx: &mut [f64], work: &mut [f64]) {
         let numbers = FeedbackNumbers { targets: &self.targets, rate: self.rate, roots: &self.roots };
         self.term.subtract(invariants, at, numbers, dx, work);

@@ -326,7 +326,7 @@ impl Mend {
         Kept { sizes: mend.is_some() || !equal_steps, weights, lagged: weights && equal_steps && lagged }
     }
 
-    /// Adds the cost of `count` treatments.
+    /// Add the cost of `count` treatments.
     pub fn count(self, count: u64, cost: &mut Cost) {
         match self {
             Mend::Corrects => cost.count_corrections(count),
@@ -606,7 +606,7 @@ mod tests {
         state.x
     }
 
-    /// Tests that, at these distances from the invariants, the formulas find the iteration's result or leave it to the
+    /// Test that, at these distances from the invariants, the formulas find the iteration's result or leave it to the
     /// iteration.
     #[test]
     fn a_projection_by_formulas_is_the_iteration() {

@@ -54,7 +54,7 @@ struct SettlingKernels {
 }
 
 impl CompiledSystem {
-    /// Compiles `field`, and the treatment of steps' results, for these parameters (the model's, then its treatment's
+    /// Compile `field`, and the treatment of steps' results, for these parameters (the model's, then its treatment's
     /// inputs). If steps call the field (`stepped`), it is compiled before there are any. `vectors` make up the state.
     pub fn new(
         field: &Arc<Field>,
@@ -103,7 +103,7 @@ impl CompiledSystem {
         }
     }
 
-    /// Compiles `field` as templates for these parameters. For a model with constraints the field is `extended`, which
+    /// Compile `field` as templates for these parameters. For a model with constraints the field is `extended`, which
     /// has these parameters and is NaN where it has no value; X_H if that is `None`.
     pub fn of_rows(
         field: &RowField,
@@ -166,18 +166,18 @@ impl CompiledSystem {
         &**self.untreated.as_ref().unwrap_or(&self.field)
     }
 
-    /// Sets other parameters in the kernels of F and DF, and in no other kernel.
+    /// Set other parameters in the kernels of F and DF, and in no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
         self.jacobian.rebind(parameters);
     }
 
-    /// Sets other parameters in the kernels of the motion's field.
+    /// Set other parameters in the kernels of the motion's field.
     pub fn rebind_motion(&mut self, parameters: &[f64]) {
         self.untreated.as_mut().unwrap_or(&mut self.field).rebind(parameters);
     }
 
-    /// Sets other parameters in the masses.
+    /// Set other parameters in the masses.
     pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(parameters);
     }
@@ -274,7 +274,7 @@ impl WrittenOut {
         }
     }
 
-    /// Runs a kernel of [`settling_tape`]. Returns the settled x, and its `unsettled` measure.
+    /// Run a kernel of [`settling_tape`]. Return the settled x, and its `unsettled` measure.
     fn settle<'w>(
         &self,
         kernel: &Bound,
@@ -419,13 +419,13 @@ pub struct WideRates {
 }
 
 impl WideRates {
-    /// Sets the parameters of one lane.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.motion.rebind(lane, parameters);
         self.jacobian.rebind(lane, parameters);
     }
 
-    /// Evaluates both at (t, x) in every lane.
+    /// Evaluate both at (t, x) in every lane.
     pub fn run(&self, t: &[f64], x: &[f64], motion: &mut [f64], jacobian: &mut [f64], work: &mut [f64]) {
         self.motion.run(t, x, motion, work);
         self.jacobian.run(t, x, jacobian, work);

@@ -241,7 +241,7 @@ pub struct SeriesMap<'a> {
 }
 
 impl SeriesMap<'_> {
-    /// Keeps the coefficients, and after the error their length. Returns the length over which they are good.
+    /// Keep the coefficients, and after the error their length. Return the length over which they are good.
     fn expand(&self, StepFrom { t, h, x }: StepFrom, yardstick: Option<Yardstick>, workspace: &mut Workspace) -> f64 {
         let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
         let n = x.len();

@@ -154,7 +154,7 @@ fn rows_agree_with_the_model_written_out() {
     }
 }
 
-/// Tests the Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
+/// Test the Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
 #[test]
 fn every_form_pulls_alike() {
     for (name, text) in MODELS {
@@ -233,7 +233,7 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
     }
 }
 
-/// Tests every number of rows that vectors leave over, and that are left over together.
+/// Test every number of rows that vectors leave over, and that are left over together.
 #[test]
 fn every_number_of_bodies_has_the_same_bits() {
     let (name, text) = MODELS.iter().find(|(name, _)| *name == "gravity between pairs").expect("it is there");

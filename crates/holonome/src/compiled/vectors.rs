@@ -94,7 +94,7 @@ impl Masses {
         Masses { state: Arc::clone(&self.state), curvature }
     }
 
-    /// Sets other parameters.
+    /// Set other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
         if let Some(kernel) = &mut self.curvature {
             kernel.rebind(parameters);
@@ -116,7 +116,7 @@ impl Masses {
         self.curvature.as_ref().map_or(0, RowKernel::work_len)
     }
 
-    /// Computes the mass of every vector at (t, x), 0 if a momentum has none.
+    /// Compute the mass of every vector at (t, x), 0 if a momentum has none.
     pub fn at(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
         let Some(kernel) = &self.curvature else {
             masses.fill(0.0);

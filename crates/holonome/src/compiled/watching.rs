@@ -24,7 +24,7 @@ impl Watching {
         Watching { squares }
     }
 
-    /// Turns the values of the formulas into deviations, in every lane.
+    /// Turn the values of the formulas into deviations, in every lane.
     pub(crate) fn finish(&self, deviations: &mut [f64], lanes: usize) {
         for (group, _) in deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square) {
             group.iter_mut().for_each(|deviation| *deviation = deviation.sqrt());

@@ -29,7 +29,7 @@ impl Draws {
         Noise::new(self.seed, parameters[self.trajectory] as u32)
     }
 
-    /// Puts the uniform numbers of every lane's next step into the carried numbers; `noise` holds the random numbers of
+    /// Put the uniform numbers of every lane's next step into the carried numbers; `noise` holds the random numbers of
     /// each lane.
     pub fn put(&self, noise: &[Noise], carried: &mut [f64]) {
         let lanes = noise.len();

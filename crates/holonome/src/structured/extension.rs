@@ -29,7 +29,7 @@ pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
 }
 
 impl Quantities for Extension {
-    /// Computes the field; NaN where it does not exist.
+    /// Compute the field; NaN where it does not exist.
     fn run(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         let workspace = &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
         if self.0.step(StepFrom { t, h: 1.0, x }, dx, workspace, &mut []).is_err() {

@@ -35,7 +35,7 @@ impl Fibre {
         linear(mechanics, model).map_or(Fibre::Curved, Fibre::Linear)
     }
 
-    /// Moves x by λ.
+    /// Move x by λ.
     pub fn slide(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let one = space.constant(1.0);
         match self {

@@ -73,14 +73,14 @@ impl<P: Finds> FirstSame<P> {
         Some(self.find.evaluate(step, &mut Cost::default(), &mut work).ok()?[energy])
     }
 
-    /// Puts the distance of the monitored energy from its value at the start of the run.
+    /// Put into `deviations` the distance of the monitored energy from its value at the start of the run.
     pub fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
         if let Some((energy, start)) = self.watched {
             deviations[0] = (memory[energy] - memory[start]).abs();
         }
     }
 
-    /// Puts the values for this step into the memory, unless they are there.
+    /// Put the values for this step into the memory, unless they are there.
     ///
     /// # Errors
     /// If the equations for them have no solution.

@@ -1,8 +1,9 @@
 //! Parts of H whose flows are known exactly, recognised from the model's formulas: H = T(p) + V(q, t).
 //!
-//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with T = |p|²/2m the motion
-//! goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each moves by
-//! itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W kicks.
+//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with T = |p|²/2m the
+//! motion goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each
+//! moves by itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W
+//! kicks.
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
@@ -82,7 +83,7 @@ impl Flows {
         })
     }
 
-    /// Moves x for time `tau` along the flow of `part`.
+    /// Move x for time `tau` along the flow of `part`.
     pub fn flow(&self, space: &mut Recorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
@@ -128,7 +129,7 @@ impl Flows {
         moved
     }
 
-    /// Removes the round-off of the rotations from the constraints, where it would grow steadily: cos² + sin² is not
+    /// Remove the round-off of the rotations from the constraints, where it would grow steadily: cos² + sin² is not
     /// exactly 1.
     fn round(&self, space: &mut Recorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
@@ -213,7 +214,7 @@ fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value,
     (space.unless_zero(omega, quotient, tau), cosine)
 }
 
-/// Puts q c + p f and p c − q b in the place of some components.
+/// Put q c + p f and p c − q b in the place of some components.
 fn rotate(
     space: &mut Recorder<Nodes>,
     x: &[Value],

@@ -48,7 +48,7 @@ impl ForcePlaces {
         ForcePlaces { places: self.places.rebound(parameters), h: self.h }
     }
 
-    /// Puts the positions in the place of those in `x`, a state at t.
+    /// Put the positions in the place of those in `x`, a state at t.
     ///
     /// # Errors
     /// If the equations of a step from there have no solution.

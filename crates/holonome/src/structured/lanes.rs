@@ -82,7 +82,7 @@ impl ProgramLanes {
         }
     }
 
-    /// Sets a lane's parameters to those of its trajectory, and F₀ of every row.
+    /// Set a lane's parameters to those of its trajectory, and F₀ of every row.
     pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         bound.parameters[lane] = self.all(parameters);
         bound.many.rebind(lane, &bound.parameters[lane]);
@@ -103,7 +103,7 @@ impl ProgramLanes {
         self.program.all_parameters(&self.plan, h, &self.start(parameters))
     }
 
-    /// Binds the program for single steps to a lane.
+    /// Bind the program for single steps to a lane.
     fn single_for(&self, bound: &mut ProgramBound, lane: usize) {
         if bound.single_of != Some(lane) {
             bound.single.take_over(&bound.many, lane, self.own, &bound.parameters[lane]);

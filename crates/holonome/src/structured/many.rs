@@ -135,7 +135,7 @@ impl Pieces {
         }
     }
 
-    /// Makes a step from each state of `len` numbers to the next.
+    /// Make a step from each state of `len` numbers to the next.
     fn iterate_keeping(&self, states: &mut [f64], len: usize, work: &mut [f64]) {
         if let [(piece, 1)] = &self.0[..] {
             return piece.iterate_keeping(states, work);
@@ -168,9 +168,9 @@ pub struct Lanes<'a> {
     pub x: &'a mut [f64],
     /// Carried numbers.
     pub carried: &'a mut [f64],
-    /// Receives the largest deviations.
+    /// Largest deviations, an output.
     pub largest: &'a mut [f64],
-    /// Receives the multipliers at the start of the last step, if it is not empty.
+    /// Multipliers at the start of the last step, an output; empty if they are not wanted.
     pub starts: &'a mut [f64],
 }
 
@@ -360,7 +360,7 @@ impl Many {
             .all(|residual| *residual <= enough)
     }
 
-    /// Sets the parameters of one lane.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.steps.rebind(lane, parameters);
         if let Some(first) = &mut self.first {
@@ -374,7 +374,7 @@ impl Many {
         }
     }
 
-    /// Prepares for runs that start at `x`, in every lane.
+    /// Prepare for runs that start at `x`, in every lane.
     pub fn begin(&mut self, x: &[f64]) {
         if !self.references.is_empty() {
             let mut work = vec![0.0; self.pivots.work_len()];
@@ -382,7 +382,7 @@ impl Many {
         }
     }
 
-    /// Prepares for the run that lane `lane` of `other` is prepared for.
+    /// Prepare for the run that lane `lane` of `other` is prepared for.
     pub fn begin_as(&mut self, other: &Many, lane: usize) {
         gather(&other.references, other.lanes, lane, &mut self.references);
     }
@@ -416,7 +416,7 @@ impl Many {
         }
     }
 
-    /// Adds the cost of the steps with these numbers.
+    /// Add the cost of the steps with these numbers.
     pub fn count(&self, steps: Range<u64>, cost: &mut Cost) {
         let begun = self.first_of(&steps);
         if let Some((_, takes)) = &self.tapes.first {
@@ -425,14 +425,14 @@ impl Many {
         self.tapes.takes.count(steps.end - steps.start - begun, cost);
     }
 
-    /// Makes the steps with these numbers in every lane. Returns the largest residual of each lane, at most 1 if all
-    /// its steps are good.
+    /// Make the steps with these numbers in every lane. Return the largest residual of each lane, at most 1 if all its
+    /// steps are good.
     pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
         let len = self.tapes.rows.count() * self.lanes;
         self.in_loops(steps, lanes, work, |states, steps, work| self.run(&mut states[..len], steps, work))
     }
 
-    /// Puts the lanes in the first of [`Many::states`], lets `run` make its steps, and copies their results back to the
+    /// Put the lanes in the first of [`Many::states`], let `run` make its steps, and copy their results back to the
     /// lanes.
     fn in_loops<'w>(
         &self,
@@ -487,7 +487,7 @@ impl StateLoop for Many {
 }
 
 impl Many {
-    /// Puts the random numbers of the next step into the state of every lane.
+    /// Put the random numbers of the next step into the state of every lane.
     fn draw(&self, draws: &Draws, state: &mut [f64]) {
         draws.put(&self.noise, &mut state[self.tapes.rows.carried.start * self.lanes..]);
     }
@@ -565,7 +565,7 @@ struct Written {
 const CLOSE_FROZEN: f64 = 1e-11;
 
 impl Written {
-    /// Unrolls the step as maps of its [`Rows`] to themselves.
+    /// Unroll the step as maps of its [`Rows`] to themselves.
     fn step(&mut self, of: &Ingredients, most: &[Taken]) -> Rows {
         let (trace, own) = (of.trace, of.own_parameters);
         let constraints = of.field.constraints;
@@ -655,7 +655,7 @@ impl Written {
         rows
     }
 
-    /// Unrolls the pivots of monitored systems over the step's length, for a first substep from x before which nothing
+    /// Unroll the pivots of monitored systems over the step's length, for a first substep from x before which nothing
     /// is carried.
     fn pivots(&mut self, of: &Ingredients) -> Vec<Node> {
         let (trace, g) = (of.trace, &mut self.graph);
@@ -729,7 +729,7 @@ fn per_length(g: &mut Graph, inverse: Node, rows: usize, h: Node) -> Node {
     (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h))
 }
 
-/// Adds to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start over the present
+/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start over the present
 /// one.
 fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
     let (zero, lost, infinite) = (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
@@ -739,7 +739,7 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
     g.largest(bad, residual)
 }
 
-/// Adds infinity to the largest residual if an eigenvalue of a matrix that has to be definite is below
+/// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is below
 /// [`NOTABLE`](crate::watched::NOTABLE).
 fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
     let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
@@ -786,8 +786,7 @@ fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &
     matrix
 }
 
-/// Unrolls the Newton iterations of a system and makes its solution known. Returns the inverse pivots of the last
-/// matrix.
+/// Unroll the Newton iterations of a system and make its solution known. Return the inverse pivots of the last matrix.
 fn solve(
     g: &mut Graph,
     trace: &Trace,
@@ -830,7 +829,7 @@ const SWEPT_WELL: f64 = 1.0 / 16.0;
 /// Number of updates of a fixed-point iteration that tell whether it has ended.
 const UPDATES: usize = 3;
 
-/// Unrolls the sweeps of a system and makes its solution known. Returns the sizes of the last updates.
+/// Unroll the sweeps of a system and make its solution known. Return the sizes of the last updates.
 fn sweeps(
     g: &mut Graph,
     trace: &Trace,
@@ -847,7 +846,7 @@ fn sweeps(
     updates
 }
 
-/// Unrolls one sweep, from these unknowns and after these updates.
+/// Unroll one sweep, from these unknowns and after these updates.
 fn sweep(
     g: &mut Graph,
     trace: &Trace,

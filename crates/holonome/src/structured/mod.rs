@@ -128,9 +128,9 @@ impl Program {
         }
     }
 
-    /// Builds loops in which runs of `plan` take their steps, where that is faster. The runs are one run, or those of
-    /// an ensemble, of which `starts` are examples. `invariants` are those of the `field`, which is `None` if the model
-    /// is not unrolled.
+    /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one run, or those of an
+    /// ensemble, of which `starts` are examples. `invariants` are those of the `field`, which is `None` if the model is
+    /// not unrolled.
     pub fn repeat(
         &mut self,
         (field, invariants): (Option<&Field>, &Arc<Invariants>),
@@ -155,7 +155,7 @@ impl Program {
 pub struct MethodSettings {
     /// True if an ensemble takes the steps, several trajectories in lanes.
     pub in_lanes: bool,
-    /// Loosens Newton's iterations.
+    /// Tolerance that loosens Newton's iterations.
     pub newton_tolerance: Option<f64>,
     /// Newmark's β.
     pub beta: f64,
@@ -173,7 +173,7 @@ impl MethodSettings {
 /// that returns the state to the constraints step with it.
 ///
 /// # Errors
-/// When the method does not suit the model; says why, and what does.
+/// If the method does not suit the model; says why, and what does.
 pub fn program(
     method: &Method,
     model: &Derived,
@@ -204,7 +204,7 @@ pub fn program(
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
 }
 
-/// Chooses how a program for steps of length h iterates. True if the program may keep its guesses from the previous
+/// Choose how a program for steps of length h iterates. True if the program may keep its guesses from the previous
 /// step: Newton's method finds any solution near its guess, so it has to start from guesses of its own step.
 fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h: Option<f64>) -> bool {
     if let Some(h) = h {
@@ -252,7 +252,7 @@ fn by_columns(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'s
 /// Unrolled step of a method.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn straight_program(
     method: &Method,
     mechanics: &Mechanics,
@@ -273,7 +273,7 @@ fn straight_program(
 /// Functions of the model that a method asks for.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn functions(
     method: &Method,
     mechanics: &Mechanics,
@@ -296,7 +296,7 @@ fn functions(
 /// method names no positions other than those of the steps.
 ///
 /// # Errors
-/// As [`program`].
+/// Those of [`program`].
 pub fn force_places(
     method: &Method,
     model: &Derived,
@@ -351,7 +351,7 @@ fn column_places(
 /// Step of a method over columns.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn column_program(
     method: &Method,
     model: &Derived,
@@ -410,7 +410,7 @@ fn heated_step(
 /// Recording of a method's step; with the heat bath if the model is `heated`.
 ///
 /// # Errors
-/// When the step gives no state.
+/// If the step gives no state.
 fn recorded<S: Symbols>(
     (method, heated): (&Method, bool),
     symbols: S,
@@ -444,7 +444,7 @@ fn with_find<S: Symbols>(
 /// Mechanics of a model for recordings of a step over columns.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
     let heated = model.heat_bath.is_some();
@@ -511,7 +511,7 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
 }
 
-/// Checks that the structure which a method recognises in a model is there with other parameters, too: recognition
+/// Check that the structure which a method recognises in a model is there with other parameters, too: recognition
 /// evaluates numbers.
 ///
 /// # Errors
@@ -553,7 +553,7 @@ fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBo
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
-/// Checks that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
+/// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
 fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     natural::check(mechanics, model)?;
     knows_stiff_part(scheme, model)
@@ -569,7 +569,7 @@ fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
     }
 }
 
-/// Checks that a method suits the model; the error says why it does not.
+/// Check that a method suits the model; the error says why it does not.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
     if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)

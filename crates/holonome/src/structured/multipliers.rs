@@ -44,9 +44,9 @@ impl Multipliers {
         if after == 0.0 && self.end.is_empty() { before } else { after }
     }
 
-    /// Puts the multipliers at a state after a step of length `before` and before one of length `after`, to which the
-    /// registers belong. They are the impulse at the state over the time that it stands for, half of either step; for
-    /// equal steps, the mean of the two multipliers that act there.
+    /// Put into `lambda` the multipliers at a state after a step of length `before` and before one of length `after`,
+    /// to which the registers belong. They are the impulse at the state over the time that it stands for, half of
+    /// either step; for equal steps, the mean of the two multipliers that act there.
     pub fn put(&self, (before, after): (f64, f64), registers: &[f64], memory: &[f64], lambda: &mut [f64]) {
         // Twice the impulse of a scalar constraint.
         let impulse = |scalar: usize| {

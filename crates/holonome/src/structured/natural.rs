@@ -8,7 +8,7 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::evaluate;
 
-/// Checks that H is natural.
+/// Check that H is natural.
 ///
 /// # Errors
 /// If H is not natural; says why, and which methods to use.

@@ -50,7 +50,7 @@ pub trait LoweredEquations: Equations + Sync {
     fn work_len(&self) -> usize;
     /// These equations with other parameters.
     fn rebound(&self, parameters: &[f64]) -> Self;
-    /// Sets other parameters.
+    /// Set other parameters.
     fn rebind(&mut self, parameters: &[f64]);
     /// Operations of a sweep of a fixed-point iteration, and of an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
@@ -224,7 +224,7 @@ impl<K> Stage<K> {
 }
 
 impl<K: Quantities> Stage<K> {
-    /// Computes the registers.
+    /// Compute the registers.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
         self.kernel.run_within(registers, self.range(), work);
     }
@@ -236,7 +236,7 @@ impl<K: Quantities> Stage<K> {
 }
 
 impl Reduction {
-    /// Reduces registers to one.
+    /// Reduce registers to one.
     fn reduce(self, of: &[Range<usize>], to: usize, registers: &mut [f64]) {
         let parts = of.iter().map(|range| &registers[range.clone()]);
         registers[to] = match self {
@@ -264,7 +264,7 @@ fn sum(numbers: &[f64]) -> f64 {
 }
 
 impl<L: Lowering> Solve<L> {
-    /// Solves for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set. `scale` has two
+    /// Solve for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set. `scale` has two
     /// numbers for each monitored system. For a determinant they are its sign and the size of the smallest pivot at the
     /// start of the run, 0 before they are known; for a smallest eigenvalue the first is its distance below
     /// [`NOTABLE`].
@@ -311,7 +311,7 @@ impl<L: Lowering> Solve<L> {
         Ok(taken)
     }
 
-    /// Compares the pivots of a matrix, which has h to the power `power` in every row, with those at the start of the
+    /// Compare the pivots of a matrix, which has h to the power `power` in every row, with those at the start of the
     /// run.
     fn compare(&self, power: i32, h: f64, pivots: Pivots, scale: &mut [f64]) -> Result<(), Lost> {
         // The determinant has the sign of h to the power of the number of rows, if `power` is odd.
@@ -392,7 +392,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Sets other parameters in the kernels: those of the model and of the method.
+    /// Set other parameters in the kernels: those of the model and of the method.
     pub fn rebind(&mut self, parameters: &[f64]) {
         for action in &mut self.actions {
             match action {
@@ -424,7 +424,7 @@ impl<L: Lowering> Program<L> {
         self.solves().filter(|solve| solve.watch.is_some()).count()
     }
 
-    /// Puts x, t, h and the carried quantities into the registers.
+    /// Put x, t, h and the carried quantities into the registers.
     pub fn load(&self, StepFrom { t, h, x }: StepFrom, carried: &[f64], registers: &mut [f64]) {
         let at = self.dimension;
         match &self.layout {
@@ -445,7 +445,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Puts a result in the place of the first components of x.
+    /// Put a result in the place of the first components of x.
     pub fn scatter(&self, result: &[f64], x: &mut [f64]) {
         match &self.layout {
             Some(layout) => layout.join(result, x),
@@ -453,7 +453,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Makes one substep from the registers at its start. `most` receives the largest number of iterations of each
+    /// Make one substep from the registers at its start. `most` receives the largest number of iterations of each
     /// system, or is empty.
     pub fn substep(
         &self,
@@ -544,7 +544,7 @@ impl<L: Lowering> Program<L> {
         followed
     }
 
-    /// Makes a step; its result is put into `x1`.
+    /// Make a step; its result is put into `x1`.
     pub fn step(
         &self,
         StepFrom { t, h, x }: StepFrom,
@@ -566,7 +566,7 @@ impl<L: Lowering> Program<L> {
         Ok(())
     }
 
-    /// Makes some steps from the start; `None` if one fails.
+    /// Make some steps from the start; `None` if one fails.
     pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
         let (mut x, mut next, mut memory) = (start.to_vec(), start.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
@@ -582,7 +582,7 @@ impl<L: Lowering> Program<L> {
         Some(Pilot { first, later, x, memory })
     }
 
-    /// Chooses the iteration for the stages of implicit methods, for steps of length h from a start: fixed-point
+    /// Choose the iteration for the stages of implicit methods, for steps of length h from a start: fixed-point
     /// iteration where its sweeps contract and take fewer operations than Newton's method.
     pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
         let may = |solve: &Solve<L>| solve.task.local && self.sizes_have_units && self.tolerance == 0.0;
@@ -616,12 +616,12 @@ impl<L: Lowering> Program<L> {
         solves.zip(sweeps).for_each(|(solve, &sweeps)| solve.task.sweeps = sweeps);
     }
 
-    /// Finds the values that a substep reuses, if the previous one had another length or there was none.
+    /// Find the values that a substep reuses, if the previous one had another length or there was none.
     fn find_handed(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
         self.handover.as_ref().map_or(Ok(()), |handover| handover.find(step, workspace))
     }
 
-    /// Puts into the registers the values that a trial substep reuses, if the previous one had another length or there
+    /// Put into the registers the values that a trial substep reuses, if the previous one had another length or there
     /// was none: at the start of a run, or where steps become shorter.
     fn find_anew(
         &self,

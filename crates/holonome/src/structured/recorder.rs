@@ -39,7 +39,7 @@ impl Calls {
         }
     }
 
-    /// Adds these calls, `times` times, to a run's cost.
+    /// Add these calls, `times` times, to a run's cost.
     pub fn count(self, times: u64, cost: &mut Cost) {
         cost.field += times * self.field;
         cost.gradient += times * self.gradient;
@@ -146,7 +146,7 @@ impl<T> Frame<T> {
         Frame { unknowns, rows, sizes, guesses: Vec::new(), residuals: Vec::new() }
     }
 
-    /// Drops the equations that `keep` does not hold for, and their unknowns.
+    /// Drop the equations that `keep` does not hold for, and their unknowns.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         fn kept<V>(list: &mut Vec<V>, keep: &impl Fn(usize) -> bool) {
             let mut numbers = 0..;
@@ -159,7 +159,7 @@ impl<T> Frame<T> {
         kept(&mut self.residuals, &keep);
     }
 
-    /// Appends the equations of another frame.
+    /// Append the equations of another frame.
     fn join(&mut self, other: Frame<T>) {
         self.unknowns.extend(other.unknowns);
         self.rows.extend(other.rows);
@@ -245,7 +245,7 @@ fn values<S: Symbols>(symbols: &[S::Symbol]) -> Vec<Value> {
     symbols.iter().map(|&symbol| S::value(symbol)).collect()
 }
 
-/// Records a step.
+/// Record a step.
 pub fn record<S: Symbols>(
     mut symbols: S,
     given: Given,
@@ -307,7 +307,7 @@ impl<S: Symbols> Recorder<S> {
         symbols.into_iter().zip(self.symbols.lengths()).collect()
     }
 
-    /// Counts the evaluations of every system in an iteration; returns those that the step makes once. A function that
+    /// Count the evaluations of every system in an iteration; return those that the step makes once. A function that
     /// does not depend on a system's unknowns is not evaluated in its iterations.
     fn count(&mut self) -> Calls {
         // The same function at the same place is evaluated once.
@@ -351,7 +351,7 @@ impl<S: Symbols> Recorder<S> {
         if some { given } else { vec![None; given.len()] }
     }
 
-    /// Turns a complete frame into a system to solve.
+    /// Turn a complete frame into a system to solve.
     fn close(&mut self, frame: Frame<S::Symbol>, watched: Watched) {
         // The equations' own guesses first: guesses of inner equations may depend on them, and so may scales.
         let mut replaced = FxHashMap::default();

@@ -272,7 +272,7 @@ impl Program<Straight> {
         [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
     }
 
-    /// Lets runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble.
+    /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble.
     /// `starts` are examples of its runs, whose first steps are made in loops, too.
     pub fn repeat(&mut self, trace: &StraightTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
         self.repeated = None;
@@ -348,7 +348,7 @@ impl Program<Straight> {
         Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
-    /// Binds this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers
+    /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers
     /// are those of the model.
     pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
         self.rebind(&all[..own + self.own.len()]);
@@ -451,7 +451,7 @@ impl<'a> Cut<'a> {
         self.needed[level].clone()
     }
 
-    /// Notes the registers of nodes.
+    /// Note the registers of nodes.
     fn place(&mut self, nodes: &[Node], first: usize) {
         for (k, &node) in nodes.iter().enumerate() {
             self.place.insert(node, first + k);

@@ -63,7 +63,7 @@ impl Watched {
 }
 
 impl Program<Rows> {
-    /// Lets a run of `plan` make its steps in blocks; `values` computes F.
+    /// Let a run of `plan` make its steps in blocks; `values` computes F.
     pub fn repeat(
         &mut self,
         (values, invariants): (impl FnOnce() -> RowProgram, &Arc<Invariants>),
@@ -97,7 +97,7 @@ impl Program<Rows> {
         Program { repeated, ..self.rebound(start.parameters) }
     }
 
-    /// Computes the deviations of the state.
+    /// Compute the deviations of the state.
     fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
         let Some(Watched { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
         kernel.run(t, registers, values, work);
@@ -108,7 +108,7 @@ impl Program<Rows> {
         self.deviations(carried, own);
     }
 
-    /// Makes a step from the registers at their start, and puts its result there; true if it has one.
+    /// Make a step from the registers at their start, and put its result there; true if it has one.
     fn go_on(
         &self,
         watched: &Watched,
@@ -133,7 +133,7 @@ impl Program<Rows> {
         true
     }
 
-    /// Copies the state out of the registers, and the carried numbers.
+    /// Copy the state out of the registers, and the carried numbers.
     fn take_out(&self, registers: &[f64], x: &mut [f64], memory: &mut [f64]) {
         self.scatter(&registers[..self.dimension], x);
         let carried = self.carried_len();

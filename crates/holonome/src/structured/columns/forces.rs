@@ -8,7 +8,7 @@ use holonome_model::graph::op::Binary;
 use holonome_model::templated::Together;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Makes a step reuse the sums over pairs that it needs at its start and finds at its end, whatever its length. Returns
+/// Make a step reuse the sums over pairs that it needs at its start and finds at its end, whatever its length. Return
 /// the recording that finds them where no step came before; `None` if there are no such sums. The sums of H come with
 /// them, for H is monitored where it stays constant.
 pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {

@@ -216,7 +216,7 @@ impl Planner<'_> {
         self.stored.iter().any(|(planned, _)| *planned == column)
     }
 
-    /// Plans to store the arguments of the calls that compute a column.
+    /// Plan to store the arguments of the calls that compute a column.
     fn need(&mut self, column: Column) {
         if self.columns.stored(column).is_some() || self.is_planned(column) {
             return;
@@ -245,7 +245,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans to store a column.
+    /// Plan to store a column.
     fn keep(&mut self, column: Column) {
         self.need(column);
         if self.columns.stored(column).is_none() && !self.is_planned(column) {
@@ -290,7 +290,7 @@ impl Planner<'_> {
         Stage { kernel: RowProgram::new(first, behind, all), first, length: behind }
     }
 
-    /// Compiles stages that are computed one after the other.
+    /// Compile stages that are computed one after the other.
     fn compile(&self, stages: impl IntoIterator<Item = Stage<RowProgram>>) -> Stage<RowKernel> {
         let stages: Vec<_> = stages.into_iter().collect();
         let first = stages.first().map_or(0, |stage| stage.first);
@@ -299,7 +299,7 @@ impl Planner<'_> {
         Stage { kernel: compile_parts(programs, self.parameters), first, length }
     }
 
-    /// Adds stages that compute the planned columns of `level` for which `wanted` holds.
+    /// Add stages that compute the planned columns of `level` for which `wanted` holds.
     fn compute(&mut self, actions: &mut Actions, level: usize, wanted: impl Fn(&Planner, Column) -> bool) {
         let mut due: Vec<Column> =
             self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
@@ -387,7 +387,7 @@ impl Actions {
         self.done.push(action);
     }
 
-    /// Makes one action of the stages.
+    /// Make one action of the stages.
     fn finish(&mut self, planner: &Planner) {
         if !self.stages.is_empty() {
             self.done.push(Action::Compute(planner.compile(self.stages.drain(..))));
@@ -527,7 +527,7 @@ impl Planner<'_> {
         first..first + length
     }
 
-    /// Adds the scales and the guesses of a system, and its solution.
+    /// Add the scales and the guesses of a system, and its solution.
     fn solve(&mut self, actions: &mut Actions, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) {
         let lengths = self.lengths(&system.sizes, &system.unknowns);
         let sizes = self.stage(&lengths);

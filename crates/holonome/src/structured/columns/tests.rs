@@ -306,7 +306,7 @@ fn stiff_potentials() {
     compare(&free, &methods, 0.1);
 }
 
-/// Checks that steps in blocks are those made one by one, bit for bit and with the same deviations, wherever blocks and
+/// Check that steps in blocks are those made one by one, bit for bit and with the same deviations, wherever blocks and
 /// outputs end.
 fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Derived, h: f64) {
     const STEPS: u64 = 12;
@@ -371,7 +371,7 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Deri
     }
 }
 
-/// Compares 100 steps in a loop with single steps, from where 100 single steps have led.
+/// Compare 100 steps in a loop with single steps, from where 100 single steps have led.
 fn loop_agrees(text: &str, method: &str, h: f64) {
     const STEPS: u64 = 100;
     let options = RunOptions {

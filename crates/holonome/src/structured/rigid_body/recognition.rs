@@ -68,7 +68,7 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     Ok(RigidBody { attitude: Some(0), second: n, carrier, inertia: Formula::unfused(&g, &numbers), obstacle })
 }
 
-/// Checks that the constraints say that R is a rotation.
+/// Check that the constraints say that R is a rotation.
 fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<(), String> {
     let orthogonal = format!("transpose({name})*{name} = identity(3)");
     if mechanics.kind != Kind::Holonomic || mechanics.constraints.len() != 6 {
