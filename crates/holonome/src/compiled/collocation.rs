@@ -44,12 +44,13 @@ pub struct CompiledStages {
 /// Places of a step's numbers, each in all lanes. A kernel changes the numbers up to some place.
 #[derive(Clone)]
 struct Places {
-    /// The stages; after the step x₁.
+    /// The stages; x₁ once the step is finished.
     stages: Range<usize>,
-    /// The field at the stages, without components that follow from others; after the step the estimate of its error.
+    /// The field at the stages, without components that follow from others; the estimate of the error once the step is
+    /// finished.
     field: Range<usize>,
-    /// [`Iterated`]: the change, the two before, the first one, their count. After the step true if a vector without a
-    /// scale has moved.
+    /// [`Iterated`]: the change, the two before, the first one, their count. Once the step is finished, the first place
+    /// is true if a vector without a scale has moved.
     iterated: usize,
     /// 1/S² of every vector.
     scales: Range<usize>,
@@ -784,7 +785,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
 }
 
 /// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts. Changes not made yet are
-/// infinite, so no change before them stays below; a first change that is too far was the last.
+/// infinite, so that no test of contraction fails by them; a first change that is too far ends the iteration.
 fn goes_on(
     g: &mut Graph,
     (count, change, before, first): (Node, Node, Node, Node),

@@ -47,8 +47,8 @@ impl Formula {
     }
 
     /// True for the roots of an independent set, in a formula with as many roots as states: no root of the set depends
-    /// on a state with the number of one of them, so they follow once the others are known. Roots are chosen from the
-    /// first one on.
+    /// on a state whose number is in the set, so they follow once the others are known. Roots are chosen from the first
+    /// one on.
     pub fn independent_roots(&self) -> Vec<bool> {
         let n = self.roots.len();
         let mut read_by: Vec<Vec<u32>> = Vec::with_capacity(n);

@@ -1,4 +1,5 @@
-//! Whole steps as tapes: the explicit Runge–Kutta step of `holonome_integrate`, traced.
+//! Whole steps as tapes: explicit Runge–Kutta steps of `holonome_integrate`, traced, Taylor steps, and the treatment of
+//! results.
 
 use super::formula::Formula;
 use super::taylor::Taylor;

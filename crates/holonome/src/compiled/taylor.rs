@@ -262,7 +262,8 @@ impl SeriesMap<'_> {
         outputs[outputs.len() - 1]
     }
 
-    /// State a time h later, by the kept coefficients, followed by the estimate of its error. All of `work` is scratch.
+    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both in the scratch
+    /// `work`.
     fn value<'w>(&self, h: f64, x: &[f64], kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
         let CompiledSeries { value, facts, .. } = &self.step.series;
         let (n, order) = (x.len(), self.step.series.order());

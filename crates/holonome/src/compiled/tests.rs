@@ -200,7 +200,7 @@ fn every_form_pulls_alike() {
     }
 }
 
-/// Compares, bit by bit, the results of every backend for the rows of a model, side by side in these numbers of lanes.
+/// Compare, bit by bit, the results of every backend for the rows of a model, side by side in these numbers of lanes.
 fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
     let block = BlockInterpreter::detect();
     let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();

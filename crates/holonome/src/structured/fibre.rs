@@ -1,7 +1,7 @@
 //! Motion along the fibres of coisotropic constraints: the flow of X_{λ·g} for time 1, X_g = (g_p, −g_q).
 //!
-//! For g(q) it is a kick. For quadratic g it is exp(λB) with a constant matrix B. This is known in closed form where B³
-//! = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows the flow. λ is of the size of h, so that many
+//! For g(q) it is a kick. For quadratic g it is exp(λB) with a constant matrix B, which is known in closed form where
+//! B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows the flow: λ is of the size of h, so that many
 //! stages make the error as small as rounding. The Gauss method is symplectic, so the whole method stays symplectic
 //! however large the error is.
 

@@ -51,7 +51,7 @@ impl<P: Finds> FirstSame<P> {
         !self.any_length && substeps.iter().any(|part| *part != substeps[0])
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         self.find.work_len()
     }

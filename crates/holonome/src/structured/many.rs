@@ -288,7 +288,7 @@ impl Ingredients<'_> {
 impl Many {
     /// Loop of the step; `None` if the step is too long to be unrolled.
     pub fn new(of: &Ingredients) -> Option<Many> {
-        // Too long eliminations are found without unrolling them.
+        // Detect eliminations that are too long without unrolling them.
         let eliminations = of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
         let operations: usize = eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
         if of.substeps.len() * operations > LONGEST_LOOP {
@@ -885,7 +885,7 @@ fn off(
     allowed: Node,
 ) -> Node {
     let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
-    // If nothing cancels, no residual is allowed.
+    // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
     let (zero, tiny) = (g.zero(), g.constant(f64::MIN_POSITIVE));
     // One division for all residuals of one scale.
     let mut sized: Vec<(Node, Node)> = Vec::new();
@@ -902,8 +902,8 @@ fn off(
     })
 }
 
-/// Inverse of a Newton matrix: for one or two rows by its determinant, which saves one division after another; for more
-/// by its factors.
+/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer division in sequence; for
+/// more by its factors.
 enum Inverse {
     /// 1/a
     One(Node),

@@ -432,7 +432,7 @@ fn with_find<S: Symbols>(
     method: &Method,
     recorded: impl Fn(Handing) -> Result<Trace<S>, String>,
 ) -> Result<(Trace<S>, Option<Trace<S>>), String> {
-    // Values that a map finds between two slides are not at the start of the step.
+    // Values that a map finds between two slides are not those at the start of the step.
     if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
         return Ok((recorded(Handing::Nothing)?, None));
     }

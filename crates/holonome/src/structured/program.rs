@@ -510,7 +510,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Follows, from shorter steps, the solution of the system at `place` among the actions to the one that belongs to
+    /// Follow, from shorter steps, the solution of the system at `place` among the actions to the one that belongs to
     /// this step.
     fn follow(
         &self,

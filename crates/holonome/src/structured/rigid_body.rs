@@ -1,8 +1,8 @@
 //! Rigid body recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π = I Ω in its own
 //! frame, and the torque.
 //!
-//! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1: then P = R Ω̂ J, and I
-//! = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w), C diagonal, and Euler's equations for the
+//! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1: then P = R Ω̂ J, and
+//! I = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w), C diagonal, and Euler's equations for the
 //! principal axes; or w alone. They determine I up to a factor, on which no method depends.
 //!
 //! [`recognition`] finds all that in the formulas.

@@ -408,7 +408,7 @@ impl<'a> Cut<'a> {
         self.level[node.0 as usize]
     }
 
-    /// Finds, from the last level to the first, the nodes of earlier levels that each level's kernels need.
+    /// Find, from the last level to the first, the nodes of earlier levels that each level's kernels need.
     fn find_needs(&mut self, trace: &StraightTrace) {
         let last = trace.systems.len();
         let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];

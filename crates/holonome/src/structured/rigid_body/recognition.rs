@@ -195,8 +195,8 @@ fn turning(
 /// Moments of inertia, up to a factor, for a = ((I₂ − I₃)/I₁, (I₃ − I₁)/I₂, (I₁ − I₂)/I₃).
 ///
 /// With the mass moments J, I₁ = J₂ + J₃ and so on, (1 − aᵢ)/(1 + aᵢ) is Jⱼ/Jₖ, which is 0/0 for a plate without Jⱼ and
-/// Jₖ. So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple of (Jᵢ, Jⱼ, Jₖ), by the factor 4 Jₖ/(Iᵢ
-/// Iⱼ). The sum of these over the three axes k has a factor that vanishes for no body.
+/// Jₖ. So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple of (Jᵢ, Jⱼ, Jₖ), by the factor
+/// 4 Jₖ/(Iᵢ Iⱼ). The sum of these over the three axes k has a factor that vanishes for no body.
 fn moments_of_inertia(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let one = g.one();
     let (plus, minus) = (a.map(|a| g.add(one, a)), a.map(|a| g.sub(one, a)));
