@@ -260,7 +260,7 @@ impl CompiledStep {
         }
     }
 
-    /// Remove the loops, so that steps are made one by one.
+    /// Remove the loops of attempts and of equal collocation steps, so that these are made one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
         match self {
